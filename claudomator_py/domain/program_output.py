@@ -4,7 +4,7 @@ import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StrictInt
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt
 
 from claudomator_py.domain.fields import Line, OneOrMore, Strict, refusal
 
@@ -32,7 +32,12 @@ def _pattern(text: str) -> str:
     return text
 
 
-ExitCode = Annotated[StrictInt, Field(ge=1, le=255)]
+def _number(code: object) -> object:
+    """Return the number of which a key of a document is the text."""
+    return int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
+
+
+ExitCode = Annotated[StrictInt, BeforeValidator(_number), Field(ge=1, le=255)]
 Pattern = Annotated[Line, AfterValidator(_pattern)]
 
 

@@ -135,7 +135,7 @@ def _without(part: Mapping[str, Any], hidden: Collection[str]) -> Mapping[str, A
         told["meant"] = name(part["meant"])
     if part.get("refused_handoff") is not None:
         refused = RefusedHandoff.model_validate(part["refused_handoff"])
-        told["refused_handoff"] = refused.hiding(name).model_dump(mode="json")
+        told["refused_handoff"] = refused.hiding(name).model_dump(mode="json", exclude_defaults=True)
     if part.get("unclear") is not None:
         unclear = Rationale.model_validate(part["unclear"])
         if unclear.code not in SAID_BY_THE_TASK:

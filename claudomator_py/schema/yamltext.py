@@ -30,6 +30,7 @@ MAX_VALUES = 20_000
 MAX_CHARACTERS = 4 * 2**20
 MAX_DOCUMENTS = 500
 _MAX_NUMBER = 100
+_WHOLE = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
 _MAX_KEY = 200
 _MAX_QUOTED_LENGTH = 400
 
@@ -253,7 +254,8 @@ class _Builder:
         top = self._open[-1]
         if tag == _TAG + "merge":
             raise self._refuse(line, "`<<` (merge) is not supported", "write the keys out", top.path)
-        if tag not in _TEXT_TAGS:
+        # A whole number is as well a key's text: exit codes are such keys. What it may be, the schema says.
+        if tag not in _TEXT_TAGS and not (tag == _TAG + "int" and _WHOLE.fullmatch(text)):
             message = f"the key `{shown(text)}` is not text to YAML"
             raise self._refuse(line, message, f'put it in quotes: "{shown(text)}"', top.path)
         if len(text) > _MAX_KEY:

@@ -291,7 +291,8 @@ def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World)
     assert "The day's budget of all agents is used up, " in said
     assert " of 1,000 tokens" in said
     assert "`claudomator restart a --resume`" in str(world.task("a").reason_text)
-    assert world.restart("a", resume=True).reason == "budget"
+    world.restart("a", resume=True)
+    assert world.task("a").reason == "budget"
     patient = world.task("patient")
     assert (patient.state, patient.reason, patient.attempts) == ("QUEUED", "budget", 0)
     assert patient.waiting_until == format_instant(UTC_MIDNIGHT_MS)

@@ -44,6 +44,8 @@ SCRATCH = "work"
 """In the run's directory: where a run works that has no folder."""
 _FOLDER = "record"
 """In the run's directory, while a record is made: the shadow, an index and objects."""
+_FAULTS = (GitRefused, OSError, ValueError, RuntimeError)
+"""RuntimeError: a folder that is a loop of links, to ``pathlib``."""
 _NAME_OF = {"A": "added", "D": "deleted"}
 
 
@@ -125,7 +127,7 @@ class ChangeRecorder:
             if not _is_in_repository(folder):
                 return _State(folder, files=_files(folder, lambda: self._monotonic() > until))
             return self._look(run_dir, discover(self._git, folder), until).state()
-        except (GitRefused, OSError, ValueError) as error:
+        except _FAULTS as error:
             return _State(folder, fault=_fault(error))
 
     def _compared(self, run_dir: Path, before: _State) -> RunChanges:
@@ -141,7 +143,7 @@ class ChangeRecorder:
         try:
             look = self._look(run_dir, Repository(before.place, before.git_dir, before.common_dir), until)
             return look.between(before, look.state())
-        except (GitRefused, OSError, ValueError) as error:
+        except _FAULTS as error:
             return RunChanges(place=_text(before.place), head=before.head, head_before=before.head, fault=_fault(error))
 
     def _look(self, run_dir: Path, repository: Repository, until: float) -> "_Look":
@@ -343,7 +345,7 @@ def _fault(error: Exception) -> str:
 
 def _is_in_repository(folder: str) -> bool:
     """Return whether a folder, or one around it, has a ``.git``; git finds out what it is."""
-    real = Path(folder).resolve()
+    real = Path(os.path.realpath(folder))
     return any(os.path.lexists(place / ".git") for place in (real, *real.parents))
 
 
@@ -372,6 +374,8 @@ def _walk(folder: str, is_late: Callable[[], bool]) -> Iterator[tuple[str, os.st
         here = below.pop()
         if is_late():
             raise ValueError(f"it took longer than {DEADLINE_S:.0f} s")
+        if here and _is_cache(f"{folder}/{here}"):
+            continue
         with os.scandir(f"{folder}/{here}") as entries:
             for entry in entries:
                 path = f"{here}{entry.name}"
@@ -379,6 +383,14 @@ def _walk(folder: str, is_late: Callable[[], bool]) -> Iterator[tuple[str, os.st
                     below.append(f"{path}/")
                 else:
                     yield _text(path), entry.stat(follow_symlinks=False)
+
+
+def _is_cache(folder: str) -> bool:
+    """Return whether a folder says of itself that git is to know nothing in it, as caches and environments do."""
+    try:
+        return (Path(folder) / ".gitignore").read_bytes()[:64].strip() in (b"*", b"*\n!.gitignore")
+    except OSError:
+        return False
 
 
 def _compared_files(before: _State, after: _State) -> RunChanges:

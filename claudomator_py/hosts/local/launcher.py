@@ -153,10 +153,10 @@ class Launcher:
         return self._from_server(run_dir, _ForkServer.take)
 
     def _give(self, shim: Shim, run_dir: Path, environ: dict[str, str], first: Callable[[], None]) -> None:
-        first()
         try:
+            first()
             shim.give(run_dir, environ)
-        except OSError as problem:
+        except Exception as problem:  # A shim that waited for ever would hold its slot as long.
             log.warning("the shim of %s could not be given its run: %s", run_dir.name, problem)
             shim.close()
             return

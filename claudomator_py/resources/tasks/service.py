@@ -193,7 +193,7 @@ class Tasks(Service):
             else:
                 request_cancel(connection, task, now_ms)
 
-        return self._change(ref, change, versions, key, "cancel-committed")
+        return self._change(ref, change, versions, key, lambda: crashpoint("cancel-committed"))
 
     def restart(
         self, ref: str, request: RestartRequest, *, versions: Versions = None, key: RequestKey | None = None
@@ -212,7 +212,7 @@ class Tasks(Service):
                 resuming=self._resuming,
             )
 
-        return self._change(ref, change, versions, key, "restart-committed")
+        return self._change(ref, change, versions, key, lambda: crashpoint("restart-committed"))
 
     def answer(
         self, ref: str, request: AnswerRequest, *, versions: Versions = None, key: RequestKey | None = None
@@ -227,7 +227,7 @@ class Tasks(Service):
             if approval is not None:
                 record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
 
-        return self._change(ref, take, versions, key, "input-committed")
+        return self._change(ref, take, versions, key, lambda: crashpoint("input-committed"))
 
     def approve(
         self, ref: str, request: ApproveRequest, *, versions: Versions = None, key: RequestKey | None = None
@@ -242,13 +242,15 @@ class Tasks(Service):
             why=request.reason,
             specialist=request.specialist,
         )
-        return self._change(ref, take, versions, key, "input-committed")
+        return self._change(ref, take, versions, key, lambda: crashpoint("input-committed"))
 
     def reject(
         self, ref: str, request: RejectRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
         """End it, as what it asks for is not to be. Raises Conflict."""
-        return self._change(ref, partial(reject, reason=request.reason), versions, key, "input-committed")
+        return self._change(
+            ref, partial(reject, reason=request.reason), versions, key, lambda: crashpoint("input-committed")
+        )
 
     def _change(
         self,
@@ -256,10 +258,10 @@ class Tasks(Service):
         change: Callable[..., None],
         versions: Versions,
         key: RequestKey | None,
-        committed: str,
+        committed: Callable[[], None],
     ) -> TaskView:
         """Return the task as it was changed, once for each key. change: takes connection, task and ``now_ms``.
-        committed: the crash point behind the transaction."""
+        committed: passes the crash point behind the transaction."""
 
         def transaction(connection: Connection) -> TaskView:
             task = find_task(connection, ref, self._by)
@@ -268,7 +270,7 @@ class Tasks(Service):
             return self._views.changed(connection, task.id)
 
         told = self._once(key, TaskView, lambda: transaction)
-        crashpoint(committed)
+        committed()
         return told
 
     def _write(self, fn: Callable[[Connection], T]) -> T:

@@ -223,6 +223,8 @@ def test_a_folder_without_a_repository(recorded: Recorded, tmp_path: Path) -> No
         (folder / name).write_text("x")
 
     def act() -> None:
+        (folder / "cache").mkdir()
+        (folder / "cache/.gitignore").write_text("*\n")
         (folder / "other").write_text("longer")
         (folder / "below/gone").unlink()
         (folder / "new").write_text("x")
@@ -235,6 +237,11 @@ def test_a_folder_without_a_repository(recorded: Recorded, tmp_path: Path) -> No
         ("other", "modified", None, None),
     ]
     assert found.summary == "3 files"
+
+
+def test_a_place_that_is_a_loop_of_links_is_said(recorded: Recorded, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert recorded(lambda: None, tmp_path / "loop").fault
 
 
 def test_too_much_to_look_at_is_said(recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,3 +152,10 @@ def test_a_file_of_someone_else_is_not_the_user_s_own(tmp_path: Path) -> None:
     os.chown(path, 1000, -1)
     os.chown(link, 4242, -1, follow_symlinks=False)
     assert not is_users_own(link, 1000)
+
+
+def test_an_exit_code_is_a_key_as_it_stands(tmp_path: Path) -> None:
+    agent = 'agents:\n  kimi: {kind: command, command: [kimi], exit_codes: {75: rate_limited, "76": auth}}\n'
+    settings = load_config(write(tmp_path / "c.yaml", agent), {}).settings
+    assert settings.agents is not None
+    assert settings.agents["kimi"].output.exit_codes == {75: "rate_limited", 76: "auth"}

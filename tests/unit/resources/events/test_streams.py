@@ -332,7 +332,7 @@ def test_odd_requests_for_a_log_are_refused(
 def test_a_silent_stream_is_kept_alive(
     daemon: Daemon, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("resources.events.http", "api.runs"):
+    for module in ("resources.events.http", "resources.runs.http"):
         monkeypatch.setattr(f"claudomator_py.{module}.HEARTBEAT_S", 0.05)
     run_id = prepared.add_run(prepared.add("it", Running()))
     for path in ("/v1/events", f"/v1/runs/{run_id}/log"):
