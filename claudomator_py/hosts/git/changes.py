@@ -253,7 +253,13 @@ class _Look:
             return [], 0
         given = "\n".join([*(new - known), *(f"^{oid}" for oid in known)]).encode()
         count = int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
-        options = ("-z", "--format=%H%x00%an%x00%s", f"--max-count={MAX_COMMITS}", "--no-show-signature")
+        options = (
+            "-z",
+            "--format=%H%x00%an%x00%s",
+            f"--max-count={MAX_COMMITS}",
+            "--no-show-signature",
+            "--topo-order",
+        )
         shown = self._call("log", *options, "--ignore-missing", "--stdin", stdin=given)
         parts = shown.split("\0")
         found = zip(parts[::3], parts[1::3], parts[2::3], strict=False)
