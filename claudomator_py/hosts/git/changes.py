@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from claudomator_py.domain.changes import (
     MAX_COMMITS,
@@ -42,6 +42,7 @@ RECORD = "changes.json"
 PATCH = "changes.patch"
 SCRATCH = "work"
 """In the run's directory: where a run works that has no folder."""
+_STASH = "refs/stash"
 _FOLDER = "record"
 """In the run's directory, while a record is made: the shadow, an index and objects."""
 _FAULTS = (GitRefused, OSError, ValueError, RuntimeError)
@@ -62,7 +63,7 @@ class _State:
     """The tree or commit that has the content of every file, committed or not; None: there is no file."""
     refs: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Size and time of change of each, without a repository."""
+    """Size and time of change of each that git does not compare; without a repository of all."""
     uncommitted: Sequence[str] = ()
     untracked: Sequence[str] = ()
     fault: str | None = None
@@ -177,19 +178,20 @@ class _Look:
         head, branch, uncommitted, untracked = _status(listed)
         changed = [*uncommitted, *untracked]
         tree = self._tree(changed) if changed else head
+        beside = {path: _size_and_time(f"{self._repository.top}/{path}") for path in changed if self._is_beside(path)}
         refs = {
             name: oid
             for line in self._call("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
             for oid, _, name in [line.partition(" ")]
         }
         place, git_dir, common_dir = self._repository.top, self._repository.git_dir, self._repository.common_dir
-        return _State(
-            place, git_dir, common_dir, head, branch, tree, refs, {}, uncommitted[:MAX_ENTRIES], untracked[:MAX_ENTRIES]
-        )
+        known = (uncommitted[:MAX_ENTRIES], untracked[:MAX_ENTRIES])
+        return _State(place, git_dir, common_dir, head, branch, tree, refs, beside, *known)
 
     def between(self, before: _State, after: _State) -> RunChanges:
         """Return what is other in the second. Raises GitRefused; OSError."""
-        files = self._files(before.tree or self._no_tree(), after.tree or self._no_tree())
+        compared = self._files(before.tree or self._no_tree(), after.tree or self._no_tree())
+        files = sorted([*compared, *_differences(before.files, after.files)], key=lambda file: file.path)
         names = sorted(before.refs.keys() | after.refs.keys())
         refs = [
             RefChange(name=_text(name), before=before.refs.get(name), after=after.refs.get(name))
@@ -197,7 +199,7 @@ class _Look:
             if before.refs.get(name) != after.refs.get(name)
         ]
         commits, commit_count = self._commits(before, after, refs)
-        patch_bytes, is_whole = self._patch(before, after, files)
+        patch_bytes, is_whole = self._patch(before, after, compared)
         return RunChanges(
             place=_text(before.place),
             branch=after.branch and _text(after.branch),
@@ -233,8 +235,13 @@ class _Look:
         paths = [path for path in changed if _is_comparable(f"{self._repository.top}/{path}")]
         given = "\0".join(paths).encode(errors="surrogateescape")
         own = {"GIT_INDEX_FILE": str(index)}
-        self._call("update-index", "-z", "--add", "--remove", "--stdin", variables=own, stdin=given)
+        self._call("update-index", "-z", "--add", "--remove", "--replace", "--stdin", variables=own, stdin=given)
         return self._call("write-tree", variables=own)
+
+    def _is_beside(self, path: str) -> bool:
+        """Return whether what is there is only named: too large a file, or a repository that this one does not know."""
+        place = f"{self._repository.top}/{path}"
+        return not _is_comparable(place) and (path.endswith("/") or not Path(place).is_dir())
 
     def _no_tree(self) -> str:
         self._objects.mkdir(mode=0o700, exist_ok=True)
@@ -247,7 +254,7 @@ class _Look:
         return _numbered(listed.split("\0"))
 
     def _commits(self, before: _State, after: _State, refs: Sequence[RefChange]) -> tuple[list[Commit], int]:
-        new = {ref.after for ref in refs if ref.after} | ({after.head} if after.head else set())
+        new = {ref.after for ref in refs if ref.after and ref.name != _STASH} | ({after.head} if after.head else set())
         known = set(before.refs.values()) | ({before.head} if before.head else set())
         if not new - known:
             return [], 0
@@ -356,12 +363,21 @@ def _is_in_repository(folder: str) -> bool:
 
 
 def _is_comparable(path: str) -> bool:
-    """Return whether git can compare what is there: nothing, or a file that is not too large; no other repository."""
+    """Return whether git can compare what is there: nothing, a file that is not too large, or a submodule, which is a
+    folder that git knows by its name alone."""
     try:
         status = os.lstat(path)
     except OSError:
         return True
-    return not stat.S_ISDIR(status.st_mode) and status.st_size <= MAX_FILE_BYTES
+    if stat.S_ISDIR(status.st_mode):
+        return not path.endswith("/") and os.path.lexists(Path(path) / ".git")
+    return status.st_size <= MAX_FILE_BYTES
+
+
+def _size_and_time(path: str) -> tuple[int, int]:
+    """Return size and time of change of a file; of a folder only that it is there."""
+    status = os.lstat(path)
+    return (0, 0) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_mtime_ns)
 
 
 def _files(folder: str, is_late: Callable[[], bool]) -> dict[str, tuple[int, int]]:
@@ -400,13 +416,18 @@ def _is_cache(folder: str) -> bool:
 
 
 def _compared_files(before: _State, after: _State) -> RunChanges:
+    changes = _differences(before.files, after.files)
+    files = tuple(changes[:MAX_RECORDED])
+    return RunChanges(place=_text(before.place), is_repository=False, files=files, file_count=len(changes))
+
+
+def _differences(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> list[FileChange]:
     changes = []
-    for path in sorted(before.files.keys() | after.files.keys()):
-        was, now = before.files.get(path), after.files.get(path)
+    for path in sorted(before.keys() | after.keys()):
+        was, now = before.get(path), after.get(path)
         if was != now:
-            changes.append(
-                FileChange(path=path, change="added" if was is None else "deleted" if now is None else "modified")
-            )
-    return RunChanges(
-        place=_text(before.place), is_repository=False, files=tuple(changes[:MAX_RECORDED]), file_count=len(changes)
-    )
+            change: Literal["added", "modified", "deleted"] = "modified"
+            if was is None or now is None:
+                change = "added" if was is None else "deleted"
+            changes.append(FileChange(path=_text(path), change=change))
+    return changes

@@ -274,13 +274,41 @@ def test_many_files_and_a_long_patch_are_cut(
     assert patch.splitlines()[-1] == f"+{patch.count('diff --git') - 1}", "it ends with a whole file"
 
 
-def test_a_large_file_is_named_and_not_compared(
+def test_a_large_file_is_a_change_and_not_compared(
     recorded: Recorded, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "MAX_FILE_BYTES", 1_000)
+    (repository.path / "mine").write_bytes(b"x" * 2_000)
     found = recorded(lambda: (repository.path / "big").write_bytes(b"x" * 2_000))
-    assert found.untracked == ("big",)
-    assert described(found) == []
+    assert found.untracked == ("big", "mine")
+    assert described(found) == [("big", "added", None, None)]
+
+
+def test_a_repository_in_the_repository_and_a_submodule(recorded: Recorded, repository: Repository) -> None:
+    lib = Repository(repository.path.parent / "lib", repository.path.parent / "home")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(lib.path), "lib")
+    repository.git("commit", "-q", "-m", "lib")
+
+    def act() -> None:
+        repository.commit("new", "1\n", at=repository.path / "lib")
+        Repository(repository.path / "inner", repository.path.parent / "home")
+
+    assert described(recorded(act)) == [("inner/", "added", None, None), ("lib", "modified", 1, 1)]
+
+
+def test_a_file_that_becomes_a_folder(recorded: Recorded, repository: Repository) -> None:
+    def act() -> None:
+        (repository.path / "readme").unlink()
+        (repository.path / "readme").mkdir()
+        (repository.path / "readme/first").write_text("1\n")
+
+    assert described(recorded(act)) == [("readme", "deleted", 0, 1), ("readme/first", "added", 1, 0)]
+
+
+def test_what_is_put_aside_is_no_commit(recorded: Recorded, repository: Repository) -> None:
+    (repository.path / "readme").write_text("mine\n")
+    found = recorded(lambda: repository.git("stash"))
+    assert (found.commit_count, [ref.name for ref in found.refs]) == (0, ["refs/stash"])
 
 
 def test_a_record_that_was_never_begun_or_is_damaged_is_none(run_dir: Path) -> None:
