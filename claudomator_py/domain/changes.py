@@ -54,6 +54,9 @@ class RunChanges(Record):
 
     place: str
     """The top of the work tree, or the working directory where there is no repository."""
+    repository: str | None = None
+    """Whose work tree it is: the folder beside which all its work trees are, or the bare repository; None: there is no
+    repository, or the record is of an earlier version."""
     is_repository: bool = True
     branch: str | None = None
     """The branch that is checked out after the run; None: none is."""

@@ -202,6 +202,7 @@ class _Look:
         patch_bytes, is_whole = self._patch(before, after, compared)
         return RunChanges(
             place=_text(before.place),
+            repository=_text(self._repository.common_dir.removesuffix("/.git")),
             branch=after.branch and _text(after.branch),
             branch_before=before.branch and _text(before.branch),
             head=after.head,

@@ -165,6 +165,7 @@ def test_a_work_tree_that_is_linked(recorded: Recorded, repository: Repository, 
     found = recorded(lambda: repository.commit("new", "1\n", at=tree), tree)
 
     assert (found.place, found.branch, found.commit_count) == (str(tree), "topic", 1)
+    assert found.repository == str(repository.path)
     assert described(found) == [("new", "added", 1, 0)]
 
 
