@@ -20,6 +20,7 @@ from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.page import errors
 from claudomator_py.api.section import Section
+from claudomator_py.api.served import serve
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.streams import Streams
 from claudomator_py.daemon.metering import Meter
@@ -29,23 +30,36 @@ from claudomator_py.protocols.hub.connection import HubEndpoint
 from claudomator_py.protocols.hub.hub import Hub
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
-from claudomator_py.resources.agents.http import agents
-from claudomator_py.resources.changes.http import changes
-from claudomator_py.resources.channels.http import channels
+from claudomator_py.resources.agents.service import Agents
+from claudomator_py.resources.agents.shape import AgentCalls
+from claudomator_py.resources.changes.service import Changes
+from claudomator_py.resources.changes.shape import ChangeCalls
 from claudomator_py.resources.channels.incoming import incoming
-from claudomator_py.resources.daemon.http import backups, cleanup, drain, health, reasons
-from claudomator_py.resources.decisions.http import decisions
+from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.channels.shape import ChannelCalls
+from claudomator_py.resources.daemon.http import health
+from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.daemon.shape import BackupCalls, CleanupCalls, DrainCalls, ReasonCalls
+from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.shape import DecisionCalls
 from claudomator_py.resources.events.http import events
 from claudomator_py.resources.events.service import Events
-from claudomator_py.resources.notifications.http import notifications
-from claudomator_py.resources.overview.http import overview
-from claudomator_py.resources.policy.http import policy
-from claudomator_py.resources.routing.http import route, routing
+from claudomator_py.resources.notifications.service import Notices
+from claudomator_py.resources.notifications.shape import NotificationCalls
+from claudomator_py.resources.overview.service import Overview
+from claudomator_py.resources.overview.shape import OverviewCalls
+from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.policy.shape import PolicyCalls
+from claudomator_py.resources.routing.service import Routing
+from claudomator_py.resources.routing.shape import RoutingCalls
 from claudomator_py.resources.runs.http import runs
-from claudomator_py.resources.schedules.http import schedules
+from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.schedules.shape import ScheduleCalls
 from claudomator_py.resources.session import Access
-from claudomator_py.resources.specialists.http import specialists
-from claudomator_py.resources.tasks.http import tasks
+from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.shape import SpecialistCalls
+from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.resources.tasks.shape import TaskCalls
 from claudomator_py.store.database import Database
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
@@ -55,22 +69,21 @@ Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json 
 
 RESOURCES = (
     runs,
-    tasks,
-    changes,
-    schedules,
-    specialists,
-    channels,
-    route,
-    routing,
-    decisions,
-    policy,
-    agents,
-    overview,
-    drain,
-    notifications,
-    backups,
-    cleanup,
-    reasons,
+    serve("tasks", Tasks, TaskCalls),
+    serve("changes", Changes, ChangeCalls),
+    serve("schedules", Schedules, ScheduleCalls),
+    serve("specialists", Specialists, SpecialistCalls),
+    serve("channels", Channels, ChannelCalls),
+    serve("routing", Routing, RoutingCalls),
+    serve("decisions", Decisions, DecisionCalls),
+    serve("policy", PolicyService, PolicyCalls),
+    serve("agents", Agents, AgentCalls),
+    serve("status", Overview, OverviewCalls),
+    serve("drain", DaemonService, DrainCalls),
+    serve("notifications", Notices, NotificationCalls),
+    serve("backups", DaemonService, BackupCalls),
+    serve("cleanup", DaemonService, CleanupCalls),
+    serve("reasons", DaemonService, ReasonCalls),
     health,
     tokens,
     logins,

@@ -1,11 +1,10 @@
 """Operations that are declared as calls of the client (``surface/operation.py``), answered by methods of a service."""
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, get_args, get_type_hints
 
 from fastapi import Depends, Path, Query, Request, Response
-from fastapi.params import Depends as Dependency
 from pydantic import BaseModel
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IfMatch, IfNoneMatch, Tags
@@ -41,7 +40,8 @@ from claudomator_py.surface.operation import (
     QueryText,
     QueryTexts,
     TaskDocument,
-    declared_by,
+    answered_by,
+    operations_of,
 )
 
 _IN_QUERY = (QueryText, QueryTexts, QueryNumber, QueryChoice)
@@ -49,20 +49,19 @@ _BY_NAME = (*_IN_QUERY, IdempotencyKey, IfVersion)
 """What methods of a service take as keywords; the rest comes in the order of the call."""
 
 
-def serve(
-    tag: str,
-    service: type[Service] | Dependency,
-    methods: Mapping[Callable[..., Any], Callable[..., Any]],
-) -> Operations:
-    """Return the operations of a resource, each answered by a method of its service.
+def serve(tag: str, service: type[Service] | Callable[..., Any], calls: type) -> Operations:
+    """Return the operations that a class declares, each answered by the method of the service that says so.
 
-    tag: under which the document lists them. service: the class that answers; or a dependency that makes what does, of
-    the request. methods: of that, by the call of the operation. They take what the call takes, the name of the request
-    as ``key`` and the versions that may be changed as ``versions``. Raises TypeError where one does not.
+    tag: under which the document lists them. service: the class that answers; or a dependency that makes one, of the
+    request. Its methods take what the calls take, the name of the request as ``key`` and the versions that may be
+    changed as ``versions``. Raises TypeError where one does not, and LookupError where there is none.
     """
     operations = Operations(tag)
-    for call, method in methods.items():
-        declared = declared_by(call)
+    answering = service if isinstance(service, type) else get_type_hints(service)["return"]
+    methods = answered_by(answering)
+    for declared in operations_of(calls):
+        if declared.id not in methods:
+            raise LookupError(f"no method of {answering.__name__} answers {declared.id}")
         linked, streamed = declared.links, declared.streamed
         operations.operation(
             f"{declared.method} {declared.path}",
@@ -84,12 +83,12 @@ def serve(
                 **{status: {"model": declared.answer, "description": words} for status, words in declared.also.items()},
             },
             response_model=declared.answer,
-        )(_handler(declared, service, method))
+        )(_handler(declared, service, methods[declared.id]))
     return operations
 
 
 def _handler(
-    declared: Operation, service: type[Service] | Dependency, method: Callable[..., Any]
+    declared: Operation, service: type[Service] | Callable[..., Any], method: Callable[..., Any]
 ) -> Callable[..., Any]:
     """What FastAPI calls for an operation: its parameters are those of the call."""
     taken = [(parameter, *_taken(parameter)) for parameter in declared.parameters]
@@ -99,7 +98,7 @@ def _handler(
 
     def handler(*, own_asker: Any, own_request: Request, own_response: Response, **given: Any) -> Any:
         seen: Tags | None = given.pop("if_none_match", None)
-        bound = own_asker if isinstance(service, Dependency) else own_asker[service]
+        bound = own_asker[service] if isinstance(service, type) else own_asker
         answer = method(bound, *map(given.get, in_order), **{name: given[name] for name in by_name})
         if declared.secret:
             setattr(own_request.state, GIVEN, True)
@@ -109,7 +108,7 @@ def _handler(
             return Tagging(own_response).unless(seen, answer)
         return declared.answer(items=tuple(answer)) if declared.listed and declared.answer is not None else answer
 
-    asks = Annotated[Any, service] if isinstance(service, Dependency) else Allowed
+    asks = Allowed if isinstance(service, type) else Annotated[Any, Depends(service)]
     # Named so that no operation's parameter is called the same.
     parameters: dict[str, Any] = {"own_asker": asks, "own_request": Request, "own_response": Response}
     parameters |= {name: annotation for _, name, annotation in taken}

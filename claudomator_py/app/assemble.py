@@ -28,7 +28,6 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
-from claudomator_py.queries.queries import Queries
 from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
@@ -40,8 +39,9 @@ from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
+from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.policy.service import PolicyService
-from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.runs.logs import Logs
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
@@ -115,7 +115,7 @@ class Desk:
     """What can be asked for, and what takes it in."""
 
     access: Access
-    queries: Queries
+    overview: Overview
     keyring: Keyring
     cleaner: Cleaner
     repeats: IdempotentRequests
@@ -194,10 +194,9 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
     cron = CronWorker(runner, around.files_known)
     refusals = Refusals(secrets.clean)
     task_views = TaskViews(registry, engine.observer, around.faults, clock)
-    queries = Queries(
+    overview = Overview(
         database,
         registry,
-        host,
         engine.observer,
         clock,
         refusals,
@@ -218,7 +217,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
     )
     access = Access(
         [
-            queries,
+            overview,
             Tasks(
                 database,
                 registry,
@@ -244,10 +243,9 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
                 clock,
                 repeats,
                 lambda query: current().cosines(query),
-                preview,
                 lambda specialist_id: current().twins(specialist_id),
             ),
-            Learned(database, clock, lambda: current().settings.routing.default_specialist),
+            Routing(database, clock, lambda: current().settings.routing.default_specialist, preview),
             channels,
             IncomingWebhooks(channels, around.environ, clock),
             Logs(database, registry, host, secrets),
@@ -263,7 +261,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
         ]
     )
     intake = StoreIntake(database, registry, workdirs, clock, cron.wake)
-    return Desk(access, queries, keyring, cleaner, repeats, channels, refusals, intake, runner, schedule_faults, cron)
+    return Desk(access, overview, keyring, cleaner, repeats, channels, refusals, intake, runner, schedule_faults, cron)
 
 
 def _background(around: Surroundings, desk: Desk) -> Background:

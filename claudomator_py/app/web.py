@@ -30,7 +30,7 @@ class Web:
         around, desk = daemon.surroundings, daemon.desk
         gauges = ProcessGauges(
             ticks=lambda: loop.ticks,
-            checks=lambda: desk.queries.as_(OPERATOR).readiness().checks,
+            checks=lambda: desk.overview.as_(OPERATOR).readiness().checks,
             refused_files=lambda: len(desk.refusals),
             free_bytes=lambda: shutil.disk_usage(state).free,
             least_free_bytes=lambda: around.current().settings.limits.min_free,

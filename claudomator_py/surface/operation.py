@@ -1,8 +1,8 @@
 """An operation, declared once: a method whose signature is the call of the client.
 
 Path and role, the OpenAPI document, the call and the route follow from the declaration, so no two of them can disagree.
-The method has no body: the client sends what it is called with, and ``api/operation.py`` hands what arrives to the
-method of the service that the resource names for it. Here is nothing of HTTP libraries or of the daemon, since the
+The method has no body: the client sends what it is called with, and ``api/served.py`` hands what arrives to the method
+of the service that says that it ``answers`` it. Here is nothing of HTTP libraries or of the daemon, since the
 command line imports it.
 """
 
@@ -311,6 +311,22 @@ def operation(
         return call  # type: ignore[return-value]
 
     return declare
+
+
+def answers(call: Callable[..., Any]) -> Callable[[F], F]:
+    """Say that the method below it, of a service, answers the operation of that call."""
+
+    def mark(method: F) -> F:
+        method.answers = declared_by(call)  # type: ignore[attr-defined]  # which ``answered_by`` reads
+        return method
+
+    return mark
+
+
+def answered_by(service: type) -> dict[str, Callable[..., Any]]:
+    """Return the methods of a service that answer operations, by the id of each."""
+    marked = [value for kind in reversed(service.__mro__) for value in vars(kind).values() if hasattr(value, "answers")]
+    return {method.answers.id: method for method in marked}
 
 
 def declared_by(call: Callable[..., Any]) -> Operation:

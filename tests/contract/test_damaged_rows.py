@@ -10,8 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
@@ -145,7 +145,7 @@ def test_decisions(world: World, database: Database) -> None:
     ],
 )
 def test_tasks(world: World, database: Database, table: str, column: str) -> None:
-    queries = world.access.as_(OPERATOR)[Queries]
+    overview = world.access.as_(OPERATOR)[Overview]
     task_id = world.task("bad").id
     before = {one.name: one for one in world.service.page(TaskFilter(), None, 50).items}
     row = Row(database, table, column, f"{'id' if table == 'task' else 'task_id'} = '{task_id}'")
@@ -153,7 +153,7 @@ def test_tasks(world: World, database: Database, table: str, column: str) -> Non
         now = {one.name: one for one in world.service.page(TaskFilter(), None, 50).items}
         assert list(now) == list(before), way
         assert (now["first"], now["last"]) == (before["first"], before["last"])
-        assert queries.status().counts["COMPLETED"] == 3
+        assert overview.status().counts["COMPLETED"] == 3
         assert world.service.one("bad").name == "bad"
         assert world.service.why("bad").sentences
         assert world.service.runs("bad")
@@ -175,4 +175,4 @@ def test_cards(world: World, database: Database) -> None:
         assert world.state(name) == "RUNNING"
         world.end(name)
         world.tick()
-        assert access[Queries].status().counts
+        assert access[Overview].status().counts

@@ -267,7 +267,7 @@ def test_a_days_runs_are_counted_within_one_tick_too(world: World) -> None:
     assert str(world.task(waiting).reason_text).startswith(
         "the daily budget of all agents is used up (3 of 3 runs); nothing starts until "
     )
-    status = world.queries.status()
+    status = world.overview.status()
     assert status.budget is not None
     assert status.budget.reached == "3 of 3 runs"
     world.day_budget = DayBudget(runs=4, timezone="UTC")  # as after a reload

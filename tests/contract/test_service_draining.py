@@ -40,14 +40,14 @@ def test_it_is_harmless_when_repeated(world: World) -> None:
 
 
 def test_status_and_readiness_say_so(world: World) -> None:
-    assert world.queries.readiness().ready
+    assert world.overview.readiness().ready
     world.daemon.drain(DrainRequest())
-    assert not world.queries.readiness().ready
-    (trouble,) = world.queries.status().trouble
+    assert not world.overview.readiness().ready
+    (trouble,) = world.overview.status().trouble
     assert (trouble.name, trouble.remedy) == ("drain", "to start tasks again: claudomator undrain")
     world.daemon.undrain()
-    assert world.queries.readiness().ready
-    assert world.queries.status().trouble == ()
+    assert world.overview.readiness().ready
+    assert world.overview.status().trouble == ()
 
 
 def test_no_question_for_a_tier_is_asked_while_nothing_starts(database: Database) -> None:

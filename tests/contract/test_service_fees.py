@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
@@ -47,10 +47,10 @@ def test_a_fee_is_part_of_the_cost_of_a_task_and_owed_to_the_creator(world: Worl
     assert run.outcome is not None
     assert run.outcome.fee is not None
     assert (run.outcome.fee.usd, run.outcome.fee.creator) == (12.0, OPERATOR.id)
-    owed = [(one.creator, one.runs, one.usd) for one in world.access.as_(OPERATOR)[Learned].stats().fees]
+    owed = [(one.creator, one.runs, one.usd) for one in world.access.as_(OPERATOR)[Routing].stats().fees]
     assert owed == [("master", 1, 30.0), (OPERATOR.id, 1, 12.0)]
     eve = world.access.as_(Principal("eve", Role.READ, "acme"))
-    assert eve[Learned].stats().fees == (), "of tasks that do not exist for her"
+    assert eve[Routing].stats().fees == (), "of tasks that do not exist for her"
 
 
 def test_tokens_are_asked_for_where_their_cost_is_not_told(world: World) -> None:

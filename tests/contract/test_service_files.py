@@ -70,7 +70,7 @@ def test_a_variable_that_looks_like_a_secret_is_warned_of_and_not_shown(world: W
 def test_a_file_becomes_its_tasks_whole_or_not_at_all(world: World) -> None:
     refused = world.take(PATH, spec("good"), spec("bad", agent={"type": "cluade", "strict": True}))
     assert [(problem.field, problem.remedy) for problem in refused] == [("agent.type", "did you mean `claude`?")]
-    assert world.queries.status().counts == {}
+    assert world.overview.status().counts == {}
     assert world.intake.known_files() == {}
     assert world.take(PATH, spec("good"), spec("bad")) == []
     view = world.task("bad")
@@ -353,7 +353,7 @@ def test_a_cycle_is_refused_within_a_file_and_across_files(world: World) -> None
     (problem,) = world.take(PATH, spec("a", depends_on=["b"]), spec("b", depends_on=["a"]))
     assert problem.field == "depends_on"
     assert "a -> b -> a" in problem.message
-    assert world.queries.status().counts == {}
+    assert world.overview.status().counts == {}
     assert world.take(PATH, spec("a", depends_on=["b"])) == []
     (problem,) = world.take("/in/b.yaml", spec("b", depends_on=["a"]))
     assert "b -> a -> b" in problem.message
@@ -460,8 +460,8 @@ def test_what_fails_among_new_files_keeps_no_other_from_being_taken(
 
 def test_at_equal_priority_tasks_start_in_the_order_of_their_files(world: World) -> None:
     world.take_many({f"/in/{file}.yaml": [spec(f"{file}{number}") for number in range(4)] for file in "dcba"})
-    order = [view.name for view in world.queries.status().queued]
+    order = [view.name for view in world.overview.status().queued]
     assert order == [f"{file}{number}" for file in "dcba" for number in range(4)]
     world.take("/in/d.yaml", *(spec(f"d{number}", tags=["new"]) for number in range(4)), mtime_ns=2)
-    order = [view.name for view in world.queries.status().queued]
+    order = [view.name for view in world.overview.status().queued]
     assert [name for name in order if name.startswith("d")] == ["d0", "d1", "d2", "d3"]

@@ -10,12 +10,12 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.policy.service import PolicyService
-from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.service import Specialists
@@ -45,7 +45,7 @@ def test_the_agent_that_a_hidden_specialist_is_exists_for_nobody_else(world: Wor
     ann, bob = world.access.as_(ANN), world.access.as_(BOB)
 
     assert "hub:shepherd" in {one.name for one in ann[Agents].all()}
-    assert "hub:shepherd" not in {one.name for one in (*bob[Agents].all(), *bob[Queries].status().agents)}
+    assert "hub:shepherd" not in {one.name for one in (*bob[Agents].all(), *bob[Overview].status().agents)}
     said = []
     for name in ("shepherd", "sheperd"):
         with pytest.raises(Invalid) as refused:
@@ -66,14 +66,14 @@ def told_of(desk: Session, name: str) -> str:
     pages = [task_page_of(desk[Tasks].why(name), runs, run.id) for run in runs]
     told = [desk[Runs].handoff(run.id) for run in runs]
     answers = [
-        *(desk[Tasks].one(name), desk[Tasks].why(name), desk[Queries].status(), *desk[Agents].all(), *runs),
+        *(desk[Tasks].one(name), desk[Tasks].why(name), desk[Overview].status(), *desk[Agents].all(), *runs),
         *(desk[Runs].one(run.id) for run in runs),
         *desk[Tasks].page(TaskFilter(), None, 50).items,
         *(*listed, *shadows, *(desk[Decisions].one(one.id) for one in listed)),
         *(desk[Decisions].explained(one.id) for one in listed),
         *live.events(live.event_filter(name, ()), 0, 500).items,
         *live.last_events(live.event_filter(None, ()), 500).items,
-        *(*told, desk[PolicyService].approvals(), desk[Learned].stats(), desk[Learned].all(), desk[Learned].labelled()),
+        *(*told, desk[PolicyService].approvals(), desk[Routing].stats(), desk[Routing].all(), desk[Routing].labelled()),
     ]
     return "\n".join([*(one.model_dump_json() for one in answers), *map(repr, pages)])
 
@@ -249,18 +249,18 @@ def test_another_organisation_can_read_nothing_of_a_hidden_specialist_and_its_ta
     assert (found.total, found.items) == (before.total, before.items), "not even a score has changed"
     live = bob[Events]
     answers = [
-        *(found, bob[Queries].status(), *bob[Agents].all(), *bob[Specialists].page().items),
+        *(found, bob[Overview].status(), *bob[Agents].all(), *bob[Specialists].page().items),
         *bob[Tasks].page(TaskFilter(), None, 50).items,
         *(one for kind in (None, "shadow") for one in bob[Decisions].page(DecisionFilter(kind=kind), None, 50).items),
         *live.events(live.event_filter(None, ()), 0, 500).items,
         *(
-            bob[Learned].stats(),
-            bob[Learned].all(),
-            bob[Learned].labelled(),
+            bob[Routing].stats(),
+            bob[Routing].all(),
+            bob[Routing].labelled(),
             bob[PolicyService].view(),
             bob[PolicyService].approvals(),
         ),
-        *(*bob[Queries].public_cards(), *bob[PolicyService].test("instructions: Count the sheep.")),
+        *(*bob[Specialists].public_cards(), *bob[PolicyService].test("instructions: Count the sheep.")),
     ]
     told = "\n".join(one.model_dump_json() for one in answers)
     assert "ben" in told

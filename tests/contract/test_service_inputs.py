@@ -83,7 +83,7 @@ def test_an_agent_is_told_how_to_ask_and_its_question_waits_for_a_person(world: 
     assert (task.asks.agent, task.asks.run_id) == ("claude", world.service.runs("t")[0].id)
     assert task.available_actions == ("answer", "reject", "cancel", "restart")
     assert "t is NEEDS_INPUT: Red or blue?\n" in why(world)
-    assert world.queries.status().needs_you[0].reason_text == QUESTION
+    assert world.overview.status().needs_you[0].reason_text == QUESTION
 
 
 @pytest.mark.both_databases

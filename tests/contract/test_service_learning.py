@@ -9,9 +9,8 @@ from sqlalchemy import select
 from claudomator_py.domain.learning import LabelRule, Verdict
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
-from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import ForgetRequest, RouteRequest
-from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.signals import recency
 from claudomator_py.store import learning_rows, pruning, switch_rows
 from claudomator_py.store.database import Database
@@ -318,8 +317,8 @@ def test_what_one_organisation_corrects_is_nothing_to_another(taught: Taught) ->
     assert taught.submit("bobs", LATER_QUERIES[0], by=BOB) == "database-administrator"
     assert taught.submit("anybodys", LATER_QUERIES[0]) == "database-administrator"
     asked = RouteRequest(instructions=LATER_QUERIES[1])
-    assert taught.world.access.as_(ANN)[Specialists].route(asked).specialist == "backend-engineer"
-    assert taught.world.access.as_(BOB)[Specialists].route(asked).specialist == "database-administrator"
+    assert taught.world.access.as_(ANN)[Routing].route(asked).specialist == "backend-engineer"
+    assert taught.world.access.as_(BOB)[Routing].route(asked).specialist == "database-administrator"
 
 
 def test_where_nobody_was_found_a_correction_finds_somebody(database: Database) -> None:
@@ -413,8 +412,8 @@ def test_an_organisation_forgets_only_what_it_has_taught(taught: Taught) -> None
         taught.done(f"slow-{number}")
     taught.learner.run_once()
 
-    taught.world.access.as_(ANN)[Learned].forget(ForgetRequest())
+    taught.world.access.as_(ANN)[Routing].forget(ForgetRequest())
 
-    assert taught.world.access.as_(ANN)[Learned].all().standings == ()
-    assert len(taught.world.access.as_(BOB)[Learned].all().standings) == 2
+    assert taught.world.access.as_(ANN)[Routing].all().standings == ()
+    assert len(taught.world.access.as_(BOB)[Routing].all().standings) == 2
     assert {one.organisation for one in taught.world.learned.all().standings} == {"bolt"}

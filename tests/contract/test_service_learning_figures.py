@@ -8,7 +8,7 @@ from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import ForgetRequest
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.calibration import calibration_for
@@ -85,8 +85,8 @@ def test_figures_are_those_of_ones_own_organisation(taught: Taught) -> None:
     taught.done("slow")
     taught.learner.run_once()
 
-    anns, bobs = (taught.world.access.as_(one)[Learned] for one in (ANN, BOB))
-    carls = taught.world.access.as_(Principal("carl", Role.OPERATE, "acme"))[Learned]
+    anns, bobs = (taught.world.access.as_(one)[Routing] for one in (ANN, BOB))
+    carls = taught.world.access.as_(Principal("carl", Role.OPERATE, "acme"))[Routing]
 
     assert [one.specialist for one in anns.stats().specialists] == ["llama-keeper"]
     assert {one.specialist for one in anns.all().standings} == {"llama-keeper"}
@@ -149,5 +149,5 @@ def test_tasks_with_who_is_right_are_a_labelled_set(taught: Taught) -> None:
     cases = [case_of(json.loads(one.model_dump_json()), {card.id for card in cards}) for one in found]
     figures, _ = evaluate(cards, cases, Hashed(), calibration_for(Preset.CALIBRATED, Hashed().id), lambda: 0)
     assert [one.id for one in figures.wrong] == [taught.world.task("wrong").id], "a task that went right is right"
-    assert [one.name for one in taught.world.access.as_(ANN)[Learned].labelled().items] == ["anns"]
+    assert [one.name for one in taught.world.access.as_(ANN)[Routing].labelled().items] == ["anns"]
     assert len(taught.world.learned.labelled(limit=1).items) == 1

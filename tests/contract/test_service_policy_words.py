@@ -164,7 +164,7 @@ def test_a_text_tried_beforehand_goes_where_the_task_goes_whatever_its_name(
     world = World(database, routing=True, on_ambiguity=OnAmbiguity.DEFAULT, on_vague=OnVague.DEFAULT)
     for one in ("cook", "baker", "generalist"):
         world.specialists.register(card(one, lead=0.5, description=f"Does what a {one} does: bread, soup."))
-    tried = world.specialists.route(RouteRequest(instructions=text))
+    tried = world.learned.route(RouteRequest(instructions=text))
 
     world.take(f"{name}.yaml", spec(name, instructions=text))
     world.router.route()

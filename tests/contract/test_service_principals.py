@@ -9,10 +9,10 @@ from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.runs.logs import LogPosition, Logs
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
@@ -90,7 +90,7 @@ def test_nothing_of_others_is_listed_counted_or_followed(world: World) -> None:
     assert {one.name for one in seen["bob"][Tasks].page(TaskFilter(), page.next_cursor, 50).items} <= {"b"}
     assert [one.name for one in seen["carl"][Tasks].page(TaskFilter(creator="bob"), None, 50).items] == ["b"]
     for name, number in (("ann", 3), ("bob", 1), ("carl", 5)):
-        status = seen[name][Queries].status()
+        status = seen[name][Overview].status()
         assert sum(status.counts.values()) == number
         assert len(status.running) + len(status.queued) == status.total("running") + status.total("queued") == number
         assert status.spent_today.runs == len(status.running)
@@ -147,7 +147,7 @@ def test_schedules_are_their_organisations(world: World) -> None:
     task = world.access.as_(ANN)[Schedules].run("nightly")
     assert (task.creator, task.organisation) == ("ann", "acme")
     unknown(lambda: world.access.as_(BOB)[Tasks].one(task.id))
-    assert [one.name for one in world.access.as_(BOB)[Queries].status().schedules] == ["nightly"]
+    assert [one.name for one in world.access.as_(BOB)[Overview].status().schedules] == ["nightly"]
     world.access.as_(BOB)[Schedules].delete("nightly")
     unknown(lambda: world.access.as_(BOB)[Schedules].pause("nightly"))
     assert world.access.as_(CARL)[Schedules].one("nightly").creator == "ann"
@@ -183,9 +183,13 @@ def test_events_say_who_caused_them(world: World) -> None:
 
 def test_what_troubles_the_daemon_is_not_told_to_an_organisation(world: World) -> None:
     bob = world.access.as_(BOB)
-    assert (bob[Queries].readiness().checks, bob[Queries].status().trouble, bob[Queries].status().inbox) == ((), (), ())
-    assert bob[Queries].inbox_problems(None, 10).total == 0
-    assert world.access.as_(CARL)[Queries].readiness().checks
+    assert (bob[Overview].readiness().checks, bob[Overview].status().trouble, bob[Overview].status().inbox) == (
+        (),
+        (),
+        (),
+    )
+    assert bob[Overview].inbox_page(None, 10).total == 0
+    assert world.access.as_(CARL)[Overview].readiness().checks
 
 
 @pytest.mark.both_databases

@@ -12,6 +12,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import RouteRequest
 from claudomator_py.resources.specialists.ask import text_scores
 from claudomator_py.resources.specialists.service import Specialists
@@ -34,6 +35,10 @@ def world(database: Database) -> World:
 
 def of(world: World, by: Principal = OPERATOR) -> Specialists:
     return world.access.as_(by)[Specialists]
+
+
+def routing(world: World, by: Principal = OPERATOR) -> Routing:
+    return world.access.as_(by)[Routing]
 
 
 def found(world: World, query: str, by: Principal = OPERATOR) -> list[str]:
@@ -175,7 +180,7 @@ def test_who_would_do_a_task_is_told_with_what_each_score_is_made_of(database: D
     of(world).register(ROOFER)
     of(world).register(TILER)
 
-    found = of(world).route(RouteRequest(instructions="Replace broken tiles on the roof.", name="roof-tiles"))
+    found = routing(world).route(RouteRequest(instructions="Replace broken tiles on the roof.", name="roof-tiles"))
 
     assert (found.route, found.specialist, found.skill) == ("specialist", "roofer", "tiles")
     roofer, tiler = found.candidates
@@ -199,7 +204,7 @@ def test_who_would_do_a_task_is_told_with_what_each_score_is_made_of(database: D
 )
 def test_nobody_would_do_what_no_task_can_say(database: Database, given: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        of(World(database)).route(RouteRequest.model_validate(given))
+        routing(World(database)).route(RouteRequest.model_validate(given))
     with pytest.raises(ValidationError):
         TaskSpec.model_validate({"name": "a-task"} | given)
 
@@ -210,7 +215,7 @@ def test_what_fits_nobody_would_go_to_the_default(database: Database) -> None:
     of(world).register(ROOFER)
     of(world).register(card("generalist", description="Whatever else."))
 
-    found = of(world).route(RouteRequest(instructions="Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich."))
+    found = routing(world).route(RouteRequest(instructions="Zwölf Boxkämpfer jagen Viktor quer über den Sylter Deich."))
 
     assert (found.route, found.specialist) == ("default", "generalist")
     assert any(text.startswith("With a threshold of ") for text in found.sentences)
@@ -221,12 +226,12 @@ def test_a_route_says_the_same_whatever_does_not_exist(database: Database) -> No
     world = World(database)
     of(world).register(ROOFER)
     asked = RouteRequest(instructions="Replace broken tiles on the roof.")
-    before = of(world, BOB).route(asked)
+    before = routing(world, BOB).route(asked)
 
     of(world, ANN).register(card("secret", description="Replace broken tiles on the roof.", **PRIVATE))
 
-    assert of(world, BOB).route(asked) == before
-    assert {one.specialist for one in of(world, ANN).route(asked).candidates} == {"roofer", "secret"}
+    assert routing(world, BOB).route(asked) == before
+    assert {one.specialist for one in routing(world, ANN).route(asked).candidates} == {"roofer", "secret"}
 
 
 @pytest.mark.both_databases
@@ -241,20 +246,20 @@ def test_what_the_policy_would_do_to_it_is_told_first(database: Database) -> Non
     of(world).register(ROOFER)
     of(world).register(TILER)
 
-    refused = of(world).route(RouteRequest(instructions="Replace tiles.", name="high", tags=("roof",)))
+    refused = routing(world).route(RouteRequest(instructions="Replace tiles.", name="high", tags=("roof",)))
     assert refused.policy is not None
     assert (refused.policy.verdict, refused.policy.rules) == ("denied", ("no-roofs",))
     assert refused.sentences[0] == "high is denied, with low risk: rule no-roofs of the policy refuses it: Too high."
 
-    given = of(world).route(RouteRequest(instructions="Replace broken tiles of the roof of the kitchen."))
+    given = routing(world).route(RouteRequest(instructions="Replace broken tiles of the roof of the kitchen."))
     assert (given.specialist, given.reason) == ("tiler", "rule tiles of the policy gives it to tiler")
 
-    without = of(world).route(RouteRequest(instructions="The tiles of bathrooms."))
+    without = routing(world).route(RouteRequest(instructions="The tiles of bathrooms."))
     assert without.specialist != "tiler"
     (tiler,) = [one for one in without.candidates if one.specialist == "tiler"]
     assert tiler.rejected == "excluded by a rule of the policy"
 
-    free = of(world).route(RouteRequest(instructions="Replace broken tiles on the roof."))
+    free = routing(world).route(RouteRequest(instructions="Replace broken tiles on the roof."))
     assert free.policy is not None
     assert free.policy.verdict == "allowed"
     assert free.sentences[0].startswith("Such a task would go to ")
@@ -264,4 +269,4 @@ def test_where_nothing_is_routed_nobody_would_do_it(database: Database) -> None:
     world = World(database)
 
     with pytest.raises(Conflict, match="Nothing is routed"):
-        Specialists(database, world.clock, world.repeats).as_(OPERATOR).route(RouteRequest(instructions="any"))
+        Routing(database, world.clock, lambda: None).as_(OPERATOR).route(RouteRequest(instructions="any"))

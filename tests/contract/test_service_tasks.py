@@ -153,12 +153,12 @@ def test_a_dependency_inherits_the_rank_of_its_dependents_and_keeps_it(world: Wo
     world.submit("normal")
     world.submit("build", priority="low")
     world.submit("test", depends_on=["build"], priority="low")
-    assert [view.name for view in world.queries.status().queued] == ["normal", "build", "test"]
+    assert [view.name for view in world.overview.status().queued] == ["normal", "build", "test"]
     world.submit("deploy", depends_on=["test"], priority="urgent")
-    assert world.queries.status().queued[0].name == "build"
+    assert world.overview.status().queued[0].name == "build"
     world.service.cancel("build")
     world.restart("build")
-    assert world.queries.status().queued[0].name == "build"
+    assert world.overview.status().queued[0].name == "build"
     assert world.task("build").priority == "low"
 
 

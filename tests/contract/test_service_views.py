@@ -11,7 +11,8 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import HoldRequest, LatestFilter, Standing, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
 from claudomator_py.domain.views.base import Page
-from claudomator_py.queries import cursors, queries
+from claudomator_py.queries import cursors
+from claudomator_py.resources.overview import service as overview
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import RejectRequest
 from claudomator_py.schema.taskfile import from_document
@@ -270,7 +271,7 @@ def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World)
     world.submit("low", priority="low")
     world.submit("urgent", priority="urgent")
     world.submit("waits", depends_on=["nobody"])
-    status = world.queries.status()
+    status = world.overview.status()
     assert [view.name for view in status.needs_you] == ["asks"]
     assert status.needs_you[0].reason_text == "which branch?"
     assert [view.name for view in status.problems] == ["failure"]
@@ -286,11 +287,11 @@ def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World)
 
 
 def test_a_list_that_is_cut_tells_its_whole_length(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "SHOWN", 3)
+    monkeypatch.setattr(overview, "SHOWN", 3)
     for number in range(5):
         world.submit(f"ready{number}", priority="high")
         world.submit(f"waits{number}", depends_on=["nobody"])
-    status = world.queries.status()
+    status = world.overview.status()
     assert {view.state for view in status.queued} == {"QUEUED"}
     assert (len(status.queued), status.totals["queued"], status.totals["running"]) == (3, 10, 0)
 
@@ -318,6 +319,6 @@ def test_what_waits_for_a_larger_budget_needs_a_person(world: World) -> None:
     world.tick()
     world.fail("t")
     world.restart("t")
-    status = world.queries.status()
+    status = world.overview.status()
     assert [(view.name, view.state, view.reason) for view in status.needs_you] == [("t", "WAITING", "budget")]
     assert (status.queued, status.totals["queued"]) == ((), 0)

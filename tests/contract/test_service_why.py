@@ -180,8 +180,8 @@ def test_an_agent_that_is_installed_meanwhile_spoils_no_answer(world: World, mon
         return found
 
     monkeypatch.setattr(holds, "hold_views", installing)
-    assert [agent.name for agent in world.queries.status().agents] == ["claude"]
-    assert [agent.name for agent in world.queries.status().agents] == ["claude", "codex"]
+    assert [agent.name for agent in world.overview.status().agents] == ["claude"]
+    assert [agent.name for agent in world.overview.status().agents] == ["claude", "codex"]
 
 
 def test_agents_are_told_in_the_order_of_the_configuration(world: World) -> None:
@@ -224,21 +224,21 @@ def test_a_log_is_read_by_offset_and_says_when_it_has_ended(world: World) -> Non
 
 
 def test_readiness_names_what_is_wrong(world: World) -> None:
-    assert world.queries.readiness().ready
-    assert [check.name for check in world.queries.readiness().checks] == ["store", "drain"]
+    assert world.overview.readiness().ready
+    assert [check.name for check in world.overview.readiness().checks] == ["store", "drain"]
 
 
 def test_refused_files_are_listed_in_parts_the_last_one_first(world: World) -> None:
     for number in range(120):
         world.refusals.put(f"/in/{number}.yaml", [Problem(message="is empty")])
     world.refusals.put("/in/caf\udce9.yaml", [Problem(message="is empty")])
-    status = world.queries.status()
+    status = world.overview.status()
     assert (len(status.inbox), status.totals["inbox"]) == (50, 121)
     assert status.inbox[0].path == "/in/caf\\xe9.yaml"
     paths: list[str] = []
     cursor = None
     while cursor is not None or not paths:
-        page = world.queries.inbox_problems(cursor, 50)
+        page = world.overview.inbox_page(cursor, 50)
         paths += [file.path for file in page.items]
         assert page.total == len(world.refusals)
         world.refusals.drop(page.items[-1].path)  # what is good or gone meanwhile moves nothing
@@ -246,4 +246,4 @@ def test_refused_files_are_listed_in_parts_the_last_one_first(world: World) -> N
         cursor = page.next_cursor
     assert paths == ["/in/caf\\xe9.yaml", *(f"/in/{number}.yaml" for number in reversed(range(120)))]
     with pytest.raises(BadCursor):
-        world.queries.inbox_problems("no", 50)
+        world.overview.inbox_page("no", 50)

@@ -30,11 +30,11 @@ from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.units import SECOND_MS, format_instant
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.events.service import EventFilter
 from claudomator_py.resources.events.shape import EventView
+from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
@@ -122,9 +122,9 @@ class PreparedService:
         return self.world.service
 
     @property
-    def queries(self) -> Queries:
+    def overview(self) -> Overview:
         """What the operator may know."""
-        return self.world.queries
+        return self.world.overview
 
     @property
     def schedules(self) -> Schedules:
@@ -138,7 +138,7 @@ class PreparedService:
         return self.world.roster.all()
 
     def status(self) -> StatusView:
-        return self.queries.status()
+        return self.overview.status()
 
     def task_ids(self) -> list[str]:
         """The ids of all tasks, oldest first."""

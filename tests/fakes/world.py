@@ -43,7 +43,6 @@ from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock, Messenger, Trees
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels
@@ -51,8 +50,9 @@ from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
+from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.policy.service import PolicyService
-from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.specialists.service import Specialists
@@ -220,8 +220,8 @@ class World:
         self.schedule_faults, self.answers = desk.schedule_faults, components.background.answers
         granted = desk.access.as_(OPERATOR)
         self.roster = granted[Agents]
-        self.service, self.queries, self.schedules = granted[Tasks], granted[Queries], granted[Schedules]
-        self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Learned]
+        self.service, self.overview, self.schedules = granted[Tasks], granted[Overview], granted[Schedules]
+        self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Routing]
         self.specialists, self.channels = granted[Specialists], granted[Channels]
         self.decisions = granted[Decisions]
         self.run_requests, self.policy_desk = granted[Runs], granted[PolicyService]

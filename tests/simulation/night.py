@@ -278,14 +278,14 @@ class Night:
         assert len({run.task_id for run in live}) == len(live), self._told("a task with two runs")
 
     def _ended(self) -> bool:
-        counts = self.world.queries.status().counts
+        counts = self.world.overview.status().counts
         return not any(count for state, count in counts.items() if state not in ENDED)
 
     def _close(self) -> None:
         # Their first runs as they were decided on; a crash may have kept one from beginning.
         decided = [self.world.service.runs(name)[0].started_at or "" for name in self.plain]
         assert decided == sorted(decided), self._told("tasks that differ in their age only were started out of order")
-        self.report.states = Counter(self.world.queries.status().counts)
+        self.report.states = Counter(self.world.overview.status().counts)
         self.report.makespan = self.world.now_ms - START_MS
         self.report.lower_bound = self._lower_bound()
 

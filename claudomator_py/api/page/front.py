@@ -19,9 +19,9 @@ from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import ReleaseRequest, TaskFilter
 from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.wording import Piece, Sentence
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView
+from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
 from claudomator_py.resources.session import Access
@@ -51,7 +51,7 @@ def router(access: Access) -> APIRouter:
             number = len(page.items) if whole else granted[Tasks].count(wanted)
             model = found_of(wanted, page, number, granted[Agents].all())
         else:
-            model = front_of(granted[Queries].status())
+            model = front_of(granted[Overview].status())
         return render("front.html", {"front": model, "filters": filters}, by=by)
 
     @routes.post("/agents/{name}/release")

@@ -54,8 +54,8 @@ from claudomator_py.protocols.a2a.messages import (
     parse_message,
 )
 from claudomator_py.protocols.a2a.tasks import Version
-from claudomator_py.queries.queries import Queries
 from claudomator_py.resources.session import Session
+from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
@@ -97,8 +97,8 @@ _STREAMED: Final = ("stream", "subscribe")
 @a2a.get("/.well-known/agent-card.json")
 def read_card(request: Request) -> dict[str, Any]:
     """The card, for everybody: only specialists that are public are in it."""
-    queries = access_of(request).as_(OPERATOR)[Queries]
-    return agent_card(str(request.base_url).rstrip("/"), queries.public_cards())
+    specialists = access_of(request).as_(OPERATOR)[Specialists]
+    return agent_card(str(request.base_url).rstrip("/"), specialists.public_cards())
 
 
 @a2a.post("/a2a")

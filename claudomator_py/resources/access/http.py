@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastapi import Depends, Request
+from fastapi import Request
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.login_codes import LoginCodes
@@ -13,6 +13,7 @@ from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.access.shape import LoginCalls, LoginCodeView, SessionView, TokenCalls
+from claudomator_py.surface.operation import answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Browsers:
     request: Request
     by: Principal
 
+    @answers(LoginCalls.login_code)
     def login_code(self) -> LoginCodeView:
         """Return a new code, which lets a browser in as that principal."""
         codes: LoginCodes = self.request.app.state.login_codes
@@ -30,6 +32,7 @@ class Browsers:
         url = f"{_page_url(self.request, self.request.app.state.settings)}{path}"
         return LoginCodeView.of(None, code=code, path=path, url=url, expires_at=expires_ms)
 
+    @answers(LoginCalls.sessions)
     def all(self) -> list[SessionView]:
         """Return the sessions, the last used first; that of the request is marked."""
         whole = self.by.role is Role.ADMIN and self.by.organisation is None
@@ -40,12 +43,14 @@ class Browsers:
             if whole or session.principal == self.by.id
         ]
 
+    @answers(LoginCalls.end_sessions)
     def end_all(self) -> list[SessionView]:
         """End all of them, and return what has ended."""
         ended = self.all()
         self._sessions.end([session.id for session in ended], self.by.id)
         return ended
 
+    @answers(LoginCalls.end_session)
     def end(self, session_id: str) -> SessionView:
         """End the session of that id, and return it. Raises NotFound."""
         ended = next((session for session in self.all() if session.id == session_id), None)
@@ -77,22 +82,5 @@ def _page_url(request: Request, settings: WebSettings) -> str:
     return f"{scheme}://{host}"
 
 
-tokens = serve(
-    "tokens",
-    Tokens,
-    {
-        TokenCalls.tokens: Tokens.all,
-        TokenCalls.create_token: Tokens.create,
-        TokenCalls.revoke_token: Tokens.revoke,
-    },
-)
-logins = serve(
-    "login",
-    Depends(browsers),
-    {
-        LoginCalls.login_code: Browsers.login_code,
-        LoginCalls.sessions: Browsers.all,
-        LoginCalls.end_sessions: Browsers.end_all,
-        LoginCalls.end_session: Browsers.end,
-    },
-)
+tokens = serve("tokens", Tokens, TokenCalls)
+logins = serve("login", browsers, LoginCalls)

@@ -10,12 +10,20 @@ from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import format_instant, parse_duration
 from claudomator_py.ports import Clock
 from claudomator_py.resources.access.keyring import Keyring, hash_of, is_good, new_token
-from claudomator_py.resources.access.shape import DEFAULT_LIFE_MS, NEVER, NewTokenView, TokenRequest, TokenView
+from claudomator_py.resources.access.shape import (
+    DEFAULT_LIFE_MS,
+    NEVER,
+    NewTokenView,
+    TokenCalls,
+    TokenRequest,
+    TokenView,
+)
 from claudomator_py.resources.session import Service
 from claudomator_py.store import token_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import ApiToken
+from claudomator_py.surface.operation import answers
 
 
 class Tokens(Service):
@@ -26,6 +34,7 @@ class Tokens(Service):
         self._keyring = keyring
         self._clock = clock
 
+    @answers(TokenCalls.tokens)
     def all(self) -> list[TokenView]:
         """Return every token that was given out, the newest first; to an organisation's principal, its own
         organisation's."""
@@ -33,6 +42,7 @@ class Tokens(Service):
         tokens = self._read(token_rows.all_given)
         return [_view(token, now_ms) for token in tokens if self._by.sees(token.organisation)]
 
+    @answers(TokenCalls.create_token)
     def create(self, request: TokenRequest) -> NewTokenView:
         """Make a token, shown this once. Raises Forbidden for one that could do more than who asks; Conflict for a name
         that was given before."""
@@ -64,6 +74,7 @@ class Tokens(Service):
         row = self._change(transaction)
         return NewTokenView.of(_view(row, row.created_ms), token=token)
 
+    @answers(TokenCalls.revoke_token)
     def revoke(self, ref: str) -> TokenView:
         """End the token of that id or name, at once and permanently. Harmless when repeated. Raises NotFound."""
 

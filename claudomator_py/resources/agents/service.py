@@ -13,9 +13,10 @@ from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
 from claudomator_py.resources.agents.ask import agent_views
-from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.agents.shape import AgentCalls, AgentView
 from claudomator_py.resources.session import Service
 from claudomator_py.store.database import Database
+from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.holds import hold_agent, release_agent
 from claudomator_py.tasks.idempotency import IdempotentRequests
 
@@ -36,14 +37,17 @@ class Agents(Service):
         self._budgets = budgets
         self._clock = clock
 
+    @answers(AgentCalls.agents)
     def all(self) -> list[AgentView]:
         """Return the configured agents, in the order of the configuration."""
         return self._read(self._views)
 
+    @answers(AgentCalls.hold)
     def hold(self, name: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
         """Start nothing on the agent, as an operator."""
         return self._change(name, partial(hold_agent, request=request), key)
 
+    @answers(AgentCalls.release)
     def release(self, name: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
         """End all holds of the agent, or those on a family of its models, as an operator."""
         return self._change(name, partial(release_agent, request=request or ReleaseRequest()), key)

@@ -8,12 +8,13 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import RunHost
 from claudomator_py.queries.concealment import unnamed
 from claudomator_py.queries.finding import find_run, find_task
-from claudomator_py.resources.changes.shape import ChangesView, PatchView, TaskChangesView
+from claudomator_py.resources.changes.shape import ChangeCalls, ChangesView, PatchView, TaskChangesView
 from claudomator_py.resources.session import Service
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run
+from claudomator_py.surface.operation import answers
 
 UNKNOWN = "not known"
 
@@ -26,6 +27,7 @@ class Changes(Service):
         self._host = host
         self._secrets = secrets
 
+    @answers(ChangeCalls.changes)
     def of_task(self, ref: str) -> TaskChangesView:
         """Return what the runs of the task changed: all that is kept of it."""
 
@@ -37,6 +39,7 @@ class Changes(Service):
 
         return self._read(read)
 
+    @answers(ChangeCalls.patch)
     def patch(self, run_id: str) -> PatchView:
         """Return the patch of a run."""
 

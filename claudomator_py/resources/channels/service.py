@@ -17,6 +17,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.resources.channels import ask
 from claudomator_py.resources.channels.shape import (
     AttachmentRequest,
+    ChannelCalls,
     ChannelStatsView,
     ChannelView,
     JoinRequest,
@@ -32,6 +33,7 @@ from claudomator_py.routing.triage import triage, without_mentions
 from claudomator_py.store import channel_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel, ChannelMessage
+from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
 from claudomator_py.tasks.idempotency import IdempotentRequests
@@ -44,7 +46,7 @@ Judge = Callable[[ReplyQuestion], Reply]
 """Whether the cheap model says in time that the primary should answer."""
 
 Router = Callable[[Request, Principal], Decided | None]
-"""See ``resources.specialists.service.Router``."""
+"""See ``resources.routing.service.Router``."""
 
 
 class Channels(Service):
@@ -72,16 +74,19 @@ class Channels(Service):
         self._router = router
         self._policy = policy
 
+    @answers(ChannelCalls.channels)
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """A part of the list, by id. Raises BadCursor."""
         return self._read(lambda connection: ask.channel_page(connection, self._by, cursor, limit))
 
+    @answers(ChannelCalls.channel)
     def one(self, ref: str) -> ChannelView:
         """The channel."""
         return self._read(
             lambda connection: ask.channel_view(connection, changes.find(connection, ref, self._by)),
         )
 
+    @answers(ChannelCalls.create_channel)
     def create(self, wanted: NewChannel, *, key: RequestKey | None = None) -> ChannelView:
         """Make it. Raises Conflict, Invalid, Forbidden for a webhook that only an administrator may set up."""
         self._check(wanted.settings, None)
@@ -91,6 +96,7 @@ class Channels(Service):
 
         return self._once(key, ChannelView, lambda: change)
 
+    @answers(ChannelCalls.change_channel_settings)
     def change_settings(
         self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
     ) -> ChannelView:
@@ -105,18 +111,21 @@ class Channels(Service):
             versions,
         )
 
+    @answers(ChannelCalls.join_channel)
     def join(self, ref: str, wanted: JoinRequest) -> ChannelView:
         """Have a specialist take part. Harmless when repeated."""
         return self._changed(
             ref, lambda connection, channel: changes.join(connection, channel, wanted.specialist, self._clock())
         )
 
+    @answers(ChannelCalls.leave_channel)
     def leave(self, ref: str, member_id: str) -> ChannelView:
         """Remove a participant. Harmless when repeated."""
         return self._changed(
             ref, lambda connection, channel: changes.leave(connection, channel, member_id, self._clock())
         )
 
+    @answers(ChannelCalls.mute_participant)
     def mute(self, ref: str, member_id: str, wanted: MuteRequest) -> ChannelView:
         """Ask a specialist nothing for so long, or ask it again."""
         now_ms = self._clock()
@@ -125,12 +134,14 @@ class Channels(Service):
             ref, lambda connection, channel: changes.mute(connection, channel, member_id, until_ms, now_ms)
         )
 
+    @answers(ChannelCalls.messages)
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
         """A part of its messages, newest first. Raises BadCursor."""
         return self._read(
             lambda connection: ask.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
         )
 
+    @answers(ChannelCalls.message)
     def message(self, ref: str, message_id: int) -> MessageView:
         """One message. Raises NotFound."""
 
@@ -140,6 +151,7 @@ class Channels(Service):
 
         return self._read(find)
 
+    @answers(ChannelCalls.post_message)
     def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
         """Write in the channel, as whoever asks; who answers is decided when this returns."""
         return self.write(ref, Written(self._by.id, message), key=key)
@@ -160,6 +172,7 @@ class Channels(Service):
 
         return self._once(key, MessageView, prepare)
 
+    @answers(ChannelCalls.process_attachment)
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
         """Say what came of processing an attachment. Raises NotFound."""
         channel = self._read(lambda connection: changes.find(connection, ref, self._by))
@@ -174,6 +187,7 @@ class Channels(Service):
 
         return self._write(transaction)
 
+    @answers(ChannelCalls.mark_message)
     def mark(self, ref: str, message_id: int, wanted: MarkRequest) -> MessageView:
         """Say whether who answered a message is right. Raises NotFound."""
 
@@ -184,6 +198,7 @@ class Channels(Service):
 
         return self._write(transaction)
 
+    @answers(ChannelCalls.channel_stats)
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
         """How triage did in it in the last days."""
         return self._read(

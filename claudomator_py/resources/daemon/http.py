@@ -3,22 +3,18 @@ without a token they say yes or no and nothing else."""
 
 from dataclasses import dataclass
 
-from fastapi import Depends, Request, Response
+from fastapi import Request, Response
 
 from claudomator_py.api.operation import access_of
 from claudomator_py.api.served import serve
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.queries.queries import Queries
-from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.daemon.shape import (
-    BackupCalls,
-    CleanupCalls,
-    DrainCalls,
     HealthCalls,
     LivenessView,
     ReadinessView,
-    ReasonCalls,
 )
+from claudomator_py.resources.overview.service import Overview
+from claudomator_py.surface.operation import answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +24,14 @@ class _Health:
     request: Request
     response: Response
 
+    @answers(HealthCalls.liveness)
     def liveness(self) -> LivenessView:
         return LivenessView()
 
+    @answers(HealthCalls.readiness)
     def readiness(self) -> ReadinessView:
         by = self.request.state.principal
-        found = access_of(self.request).as_(by or OPERATOR)[Queries].readiness()
+        found = access_of(self.request).as_(by or OPERATOR)[Overview].readiness()
         if not found.ready:
             self.response.status_code = 503
         return ReadinessView(ready=found.ready) if by is None else found
@@ -43,20 +41,4 @@ def _health(request: Request, response: Response) -> _Health:
     return _Health(request, response)
 
 
-drain = serve(
-    "drain",
-    DaemonService,
-    {
-        DrainCalls.drain_state: DaemonService.drain_state,
-        DrainCalls.drain: DaemonService.drain,
-        DrainCalls.undrain: DaemonService.undrain,
-    },
-)
-backups = serve("backups", DaemonService, {BackupCalls.backup: DaemonService.backup})
-cleanup = serve("cleanup", DaemonService, {CleanupCalls.clean_up: DaemonService.clean_up})
-reasons = serve("reasons", DaemonService, {ReasonCalls.reasons: DaemonService.reasons})
-health = serve(
-    "health",
-    Depends(_health),
-    {HealthCalls.liveness: _Health.liveness, HealthCalls.readiness: _Health.readiness},
-)
+health = serve("health", _health, HealthCalls)

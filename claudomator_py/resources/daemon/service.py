@@ -12,11 +12,20 @@ from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.units import format_instant
 from claudomator_py.ports import Clock
-from claudomator_py.resources.daemon.shape import BackupView, DrainRequest, ReasonView
+from claudomator_py.resources.daemon.shape import (
+    BackupCalls,
+    BackupView,
+    CleanupCalls,
+    DrainCalls,
+    DrainRequest,
+    ReasonCalls,
+    ReasonView,
+)
 from claudomator_py.resources.session import Service
 from claudomator_py.store import transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
+from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.holds import drain, drain_view, undrain
 from claudomator_py.workers.cleanup import Cleaner
 
@@ -32,18 +41,22 @@ class DaemonService(Service):
         self._cleaner = cleaner
         self._clock = clock
 
+    @answers(DrainCalls.drain_state)
     def drain_state(self) -> DrainView:
         """Return whether the daemon is drained, and how many runs are live."""
         return self._read(drain_view)
 
+    @answers(DrainCalls.drain)
     def drain(self, wanted: DrainRequest) -> DrainView:
         """Start nothing new from here on; this survives restarts of the daemon. Harmless when repeated."""
         return self._switched(lambda connection: drain(connection, wanted.reason, self._clock()))
 
+    @answers(DrainCalls.undrain)
     def undrain(self) -> DrainView:
         """Start tasks again. Harmless when repeated."""
         return self._switched(lambda connection: undrain(connection, self._clock()))
 
+    @answers(BackupCalls.backup)
     def backup(self) -> BackupView:
         """Copy the database, as it is at one moment, into a new file (0600). Raises Unavailable: no room, or
         PostgreSQL, which has its own way."""
@@ -56,6 +69,7 @@ class DaemonService(Service):
         self._note(lambda connection: record(connection, self._clock(), "backup_made", data=data))
         return BackupView(path=str(target), bytes=target.stat().st_size, created_at=made)
 
+    @answers(CleanupCalls.clean_up)
     def clean_up(self, wanted: CleanupRequest) -> CleanupView:
         """Remove what ended tasks no longer need. Raises Conflict if that is under way."""
         with transactions.or_unavailable():
@@ -65,6 +79,7 @@ class DaemonService(Service):
             self._note(lambda connection: record(connection, self._clock(), "cleaned_up", data={"removed": removed}))
         return found
 
+    @answers(ReasonCalls.reasons)
     def reasons(self) -> list[ReasonView]:
         """Return every reason code, and what follows from it."""
         return [ReasonView.of(REASON_POLICIES[reason], reason=reason) for reason in Reason]

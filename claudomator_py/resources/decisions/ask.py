@@ -24,6 +24,7 @@ from claudomator_py.resources.decisions.shape import (
     DecidedShadowView,
     DecidedTriageView,
     DecidedVerdictView,
+    DecisionCalls,
     DecisionView,
     PlacementView,
     SelectionView,
@@ -44,6 +45,7 @@ from claudomator_py.scheduler.decision import (
 from claudomator_py.store import channel_rows, decision_log
 from claudomator_py.store.decision_log import Recorded
 from claudomator_py.store.tables import Decision, Task
+from claudomator_py.surface.operation import answers
 
 _ID_CHARS = 36
 
@@ -63,6 +65,7 @@ class Explained(View):
 class Decisions(Service):
     """What was decided, of every kind."""
 
+    @answers(DecisionCalls.decisions)
     def page(
         self, wanted: DecisionFilter | None = None, cursor: str | None = None, limit: int = 50
     ) -> Page[DecisionView]:
@@ -84,6 +87,7 @@ class Decisions(Service):
 
         return self._read(read)
 
+    @answers(DecisionCalls.decision)
     def one(self, decision_id: str) -> DecisionView:
         """Return the decision of that id. Raises NotFound."""
         return self.explained(decision_id).decision

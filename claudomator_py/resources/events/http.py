@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Header, Request, Response
 
 from claudomator_py.api.guard.asking import Standing
 from claudomator_py.api.operation import Allowed
@@ -28,6 +28,7 @@ from claudomator_py.domain.views.base import Page
 from claudomator_py.queries import cursors
 from claudomator_py.resources.events.service import EventFilter, Events
 from claudomator_py.resources.events.shape import EventCalls, EventView
+from claudomator_py.surface.operation import answers
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class _Asked:
     response: Response
     last_event_id: str | None
 
+    @answers(EventCalls.list_events)
     def listed(
         self,
         *,
@@ -130,4 +132,4 @@ def _read_id(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < _MAX_ID_LENGTH else _LAST_ID
 
 
-events = serve("events", Depends(_asked), {EventCalls.list_events: _Asked.listed})
+events = serve("events", _asked, EventCalls)

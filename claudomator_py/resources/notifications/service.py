@@ -8,13 +8,14 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.views.base import Page
 from claudomator_py.ports import Clock
 from claudomator_py.queries import cursors
-from claudomator_py.resources.notifications.shape import DeliveryView
+from claudomator_py.resources.notifications.shape import DeliveryView, NotificationCalls
 from claudomator_py.resources.session import Service
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Outbox
+from claudomator_py.surface.operation import answers
 from claudomator_py.workers.notifications import NotificationDispatcher
 
 _NOT_READ = Notice(id="", kind=NoticeKind.TEST, at="", title="What was stored of this notice cannot be read")
@@ -28,6 +29,7 @@ class Notices(Service):
         self._dispatcher = dispatcher
         self._clock = clock
 
+    @answers(NotificationCalls.notifications)
     def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
         """Return them, the newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
         listed = {"list": "notifications", "state": state}
@@ -40,6 +42,7 @@ class Notices(Service):
 
         return self._read(read)
 
+    @answers(NotificationCalls.retry_notification)
     def again(self, delivery: int) -> DeliveryView:
         """Send one that was given up again. Raises NotFound, Conflict."""
 
@@ -56,6 +59,7 @@ class Notices(Service):
 
         return _view(self._write(transaction))
 
+    @answers(NotificationCalls.test_notification)
     def test(self, target: str) -> DeliveryView:
         """Send a test notice now and say how it went; it is not kept. Raises NotFound."""
         messengers = self._dispatcher.messengers

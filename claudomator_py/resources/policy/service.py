@@ -14,13 +14,14 @@ from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.queries.finding import find_task
 from claudomator_py.resources.policy import ask
-from claudomator_py.resources.policy.shape import ApprovalsView, PolicyView
+from claudomator_py.resources.policy.shape import ApprovalsView, PolicyCalls, PolicyView
 from claudomator_py.resources.routing.ask import verdict_view
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.specialists.shape import SpecialistView
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
+from claudomator_py.surface.operation import answers
 
 _AS_FILE = "task.yaml"
 """As what a text is read: YAML, which JSON is too. A task without a name is called after it."""
@@ -47,6 +48,7 @@ class PolicyService(Service):
         self._limits = limits
         self._registry = registry
 
+    @answers(PolicyCalls.policy)
     def view(self, *, days: int = 30) -> PolicyView:
         """Return the rules in force, and how often each applied in the last days."""
         rules, now_ms, reviews = self._in_force(), self._clock(), self._reviews()

@@ -16,7 +16,7 @@ from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.resources.routing.route_model import route_of
-from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import (
     CorrectionView,
     CreatorFeesView,
@@ -31,7 +31,6 @@ from claudomator_py.resources.routing.shape import (
 )
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of
-from claudomator_py.resources.specialists.service import Specialists
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Field = Annotated[str, Form(max_length=2_000)]
@@ -59,7 +58,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("")
     def show(by: Asking, days: Days = 30) -> Response:
-        learned = access.as_(by)[Learned]
+        learned = access.as_(by)[Routing]
         known = learned.all()
         values = {
             "figures": figures_of(learned.stats(days)),
@@ -74,7 +73,7 @@ def router(access: Access) -> APIRouter:
     def who(by: Asking, text: Text = "", name: Field = "", tags: Field = "") -> Response:
         given = Asked(text, name, tags)
         try:
-            return _page(by, given, {"route": route_of(access.as_(by)[Specialists].route(given.request()))})
+            return _page(by, given, {"route": route_of(access.as_(by)[Routing].route(given.request()))})
         except (Conflict, Invalid) as refusal:
             return _page(by, given, {"refusal": refusal}, status_of(refusal))
 
@@ -84,17 +83,17 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/forget")
     def forget(by: Asking) -> Response:
-        access.as_(by)[Learned].forget(ForgetRequest())
+        access.as_(by)[Routing].forget(ForgetRequest())
         return _back()
 
     @routes.post("/freeze")
     def freeze(by: Asking) -> Response:
-        access.as_(by)[Learned].freeze()
+        access.as_(by)[Routing].freeze()
         return _back()
 
     @routes.post("/unfreeze")
     def unfreeze(by: Asking) -> Response:
-        access.as_(by)[Learned].unfreeze()
+        access.as_(by)[Routing].unfreeze()
         return _back()
 
     return routes

@@ -39,18 +39,7 @@ from claudomator_py.surface.operation import READ_OWN
 
 log = logging.getLogger(__name__)
 
-runs = serve(
-    "runs",
-    Runs,
-    {
-        RunCalls.run: Runs.one,
-        RunCalls.hand_on: Runs.hand_on,
-        RunCalls.handoff: Runs.handoff,
-        RunCalls.ask: Runs.ask,
-        RunCalls.report_progress: Runs.report_progress,
-        RunCalls.create_subtask: Runs.create_subtask,
-    },
-)
+runs = serve("runs", Runs, RunCalls)
 
 LOG_TYPE = "application/octet-stream"
 POLL_S = 0.25

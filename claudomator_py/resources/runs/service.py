@@ -38,13 +38,22 @@ from claudomator_py.queries.concealment import SOMEBODY, concealed, handoff_told
 from claudomator_py.queries.finding import find_run
 from claudomator_py.queries.views import run_view
 from claudomator_py.resources.runs.logs import log_step
-from claudomator_py.resources.runs.shape import AskedView, HandoffView, LogChunk, ProgressView, RunView, SubtaskView
+from claudomator_py.resources.runs.shape import (
+    AskedView,
+    HandoffView,
+    LogChunk,
+    ProgressView,
+    RunCalls,
+    RunView,
+    SubtaskView,
+)
 from claudomator_py.resources.session import Service
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.decisions import record_handoff
 from claudomator_py.tasks.handing_on import decided, weigh
@@ -105,6 +114,7 @@ class Runs(Service):
         self._rules = rules
         self._secrets = secrets
 
+    @answers(RunCalls.run)
     def one(self, run_id: str) -> RunView:
         """Return one run, by its id or the beginning of it."""
 
@@ -122,6 +132,7 @@ class Runs(Service):
         end = offset + len(data)
         return LogChunk(data, offset, end, ended=not run.live and not data)
 
+    @answers(RunCalls.handoff)
     def handoff(self, run_id: str) -> Handoff:
         """What the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
@@ -132,6 +143,7 @@ class Runs(Service):
             raise NotFound(detail, remedy="It is in the run directory while that is kept.") from None
         return self._read(lambda connection: handoff_told(connection, document, self._by))
 
+    @answers(RunCalls.hand_on)
     def hand_on(self, run_id: str, asked: HandoffRequest) -> HandoffView:
         """Have that specialist continue with the task once the run has ended, however it ends. Harmless when repeated.
 
@@ -161,6 +173,7 @@ class Runs(Service):
 
         return self._write(transaction)
 
+    @answers(RunCalls.ask)
     def ask(self, run_id: str, request: QuestionRequest) -> AskedView:
         """Have a person asked once the run has ended well; what they say is told in the same conversation. Harmless
         when repeated.
@@ -192,6 +205,7 @@ class Runs(Service):
 
         return self._write(transaction)
 
+    @answers(RunCalls.report_progress)
     def report_progress(self, run_id: str, request: ProgressRequest) -> ProgressView:
         """Show people how far it is. What comes too soon after the report before is dropped, and that is said."""
 
@@ -212,6 +226,7 @@ class Runs(Service):
 
         return self._write(transaction)
 
+    @answers(RunCalls.create_subtask)
     def create_subtask(self, run_id: str, request: SubtaskRequest, *, key: RequestKey | None = None) -> SubtaskView:
         """Accept a task beside the run's own, of the same creator, in the same directory, with the same permissions.
 

@@ -13,13 +13,14 @@ from claudomator_py.environment.workdirs import Workdirs, directory_key, local_z
 from claudomator_py.ports import Clock
 from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.schedules.ask import schedule_views
-from claudomator_py.resources.schedules.shape import ScheduleView
+from claudomator_py.resources.schedules.shape import ScheduleCalls, ScheduleView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Schedule
+from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.feasibility import placement_problems, zone_problems
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.schedules import Plan, begin, end, fire, make_way
@@ -56,16 +57,19 @@ class Schedules(Service):
         bound._task_views = self._task_views.as_(by)
         return bound
 
+    @answers(ScheduleCalls.schedules)
     def all(self) -> list[ScheduleView]:
         """Every schedule, by name."""
         return self._read(
             lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
         )
 
+    @answers(ScheduleCalls.schedule)
     def one(self, name: str) -> ScheduleView:
         """The schedule of that name."""
         return self._read(lambda connection: schedule_views(connection, [_named(connection, name, self._by)])[0])
 
+    @answers(ScheduleCalls.add_schedule)
     def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
         """Begin a schedule; harmless when repeated. Raises Invalid, and Conflict where another has its name."""
         plan = Plan(spec, local_zone(), "api", creator=self._by.id, organisation=self._by.organisation)
@@ -84,14 +88,17 @@ class Schedules(Service):
 
         return self._once(key, ScheduleView, prepare)
 
+    @answers(ScheduleCalls.pause_schedule)
     def pause(self, name: str) -> ScheduleView:
         """Make no more tasks until it is resumed. Harmless when repeated."""
         return self._switch(name, paused=True)
 
+    @answers(ScheduleCalls.resume_schedule)
     def resume(self, name: str) -> ScheduleView:
         """Continue with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
         return self._switch(name, paused=False)
 
+    @answers(ScheduleCalls.run_schedule)
     def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
         """Run a schedule now, besides its times, paused or not. Raises Conflict where the last one has not ended
         and the schedule does not let them queue."""
@@ -118,6 +125,7 @@ class Schedules(Service):
 
         return change
 
+    @answers(ScheduleCalls.delete_schedule)
     def delete(self, name: str) -> None:
         """End it; its tasks stay. Raises Conflict for one that follows a file."""
 

@@ -20,7 +20,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.routing.page import corrections_of, standings_of
-from claudomator_py.resources.routing.service import Learned
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import ForgetRequest
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.page_model import found_row_of, page_of, row_of, url_of
@@ -100,7 +100,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.post("/{specialist_id}/forget")
     def forget(by: Asking, specialist_id: SpecialistId) -> Response:
-        access.as_(by)[Learned].forget(ForgetRequest(specialist=specialist_id))
+        access.as_(by)[Routing].forget(ForgetRequest(specialist=specialist_id))
         return RedirectResponse(url_of(specialist_id), 303)
 
     @routes.post("/{specialist_id}/grant")
@@ -159,7 +159,7 @@ def _card_of(specialist_id: str, text: str) -> Card:
 def _page(
     granted: Session, specialist_id: str, by: Principal, refusal: ServiceError | None = None, grantee: str = ""
 ) -> Response:
-    specialist, learned = granted[Specialists].one(specialist_id), granted[Learned].all()
+    specialist, learned = granted[Specialists].one(specialist_id), granted[Routing].all()
     values = {
         "page": page_of(specialist),
         "standings": standings_of(learned, specialist_id),

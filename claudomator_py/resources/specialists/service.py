@@ -6,24 +6,27 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.deciding import Decided
-from claudomator_py.domain.card import Card, Registration, Transport
+from claudomator_py.domain.card import Card, Registration, Transport, Visibility
 from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
 from claudomator_py.domain.encoder import EncoderFault
-from claudomator_py.domain.errors import Conflict, Invalid, Problem
-from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey
+from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.principal import OPERATOR, RequestKey
 from claudomator_py.domain.views.base import Page
 from claudomator_py.ports import Clock
-from claudomator_py.resources.routing.ask import tried_view
-from claudomator_py.resources.routing.shape import RouteRequest, TriedRouteView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.specialists import ask
 from claudomator_py.resources.specialists.ask import Similarity
-from claudomator_py.resources.specialists.shape import CardWarningView, GrantRequest, SearchView, SpecialistView
+from claudomator_py.resources.specialists.shape import (
+    CardWarningView,
+    GrantRequest,
+    SearchView,
+    SpecialistCalls,
+    SpecialistView,
+)
 from claudomator_py.routing.oddities import duplicates, oddities
-from claudomator_py.routing.profile import Request
 from claudomator_py.store import specialist_rows, transactions
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import specialists as changes
 from claudomator_py.tasks.idempotency import IdempotentRequests
 
@@ -31,10 +34,6 @@ if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin
 
 T = TypeVar("T")
-
-Router = Callable[[Request, Principal, tuple[str, ...]], Decided | None]
-"""What would become of a task of that content, if that principal made it; None: nothing is routed. Raises
-StoreUnavailable."""
 
 Twins = Callable[[str], "Sequence[Twin]"]
 """Skills of others, whoever sees them, that are nearly one of that specialist's. Raises StoreUnavailable,
@@ -65,19 +64,24 @@ class Specialists(Service):
         clock: Clock,
         repeats: IdempotentRequests,
         similarity: Similarity = lambda _: None,
-        router: Router = lambda *_: None,
         twins: Twins = lambda _: (),
     ) -> None:
         super().__init__(database, repeats)
         self._clock = clock
         self._similarity = similarity
-        self._router = router
         self._twins = twins
 
+    @answers(SpecialistCalls.specialists)
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
         """Return a part of the list, by id. Raises BadCursor."""
         return self._read(lambda connection: ask.page(connection, self._by, cursor, limit))
 
+    def public_cards(self) -> list[Card]:
+        """Return the cards that everybody may know of, by id."""
+        found = self._read(specialist_rows.seen)
+        return [one.card for one in found if one.card.visibility is Visibility.PUBLIC]
+
+    @answers(SpecialistCalls.specialist)
     def one(self, specialist_id: str) -> SpecialistView:
         """Return the specialist of that id."""
 
@@ -89,6 +93,7 @@ class Specialists(Service):
 
         return self._warned(self._read(find))
 
+    @answers(SpecialistCalls.search_specialists)
     def search(self, query: str, limit: int = 10) -> SearchView:
         """Return the specialists that match, of those that may be given work of whoever asks, the best first; by words
         alone where the encoder fails."""
@@ -100,21 +105,7 @@ class Specialists(Service):
             semantic = None
         return self._read(lambda connection: ask.search(connection, query, self._by, limit, semantic))
 
-    def route(self, request: RouteRequest) -> TriedRouteView:
-        """Return who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict
-        where nothing is routed."""
-        with transactions.or_unavailable():
-            decided = self._router(
-                Request(request.instructions, request.name or "", request.tags), self._by, request.requires
-            )
-        if decided is None or decided.record is None:
-            remedy = "Set another `routing.preset` than `none`."
-            raise Conflict("Nothing is routed: the configuration says so.", remedy=remedy)
-        seen = self._read(lambda connection: frozenset(specialist_rows.ids_seen(connection, self._by)))
-        name = request.name or "Such a task"
-        verdict = decided.judged.verdict.shown(name)
-        return tried_view(name, decided.record, verdict, seen)
-
+    @answers(SpecialistCalls.register_specialist)
     def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:
         """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden, Invalid."""
 
@@ -151,34 +142,40 @@ class Specialists(Service):
             )
         )
 
+    @answers(SpecialistCalls.replace_specialist)
     def replace(self, specialist_id: str, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
         """Do the same for the specialist of that id. Raises Invalid where that is not the card's."""
         if card.id != specialist_id:
             raise Invalid.of([Problem(field="id", message="is not that of the path", remedy=f"write {specialist_id}")])
         return self.change(card, versions=versions)
 
+    @answers(SpecialistCalls.remove_specialist)
     def remove(self, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
         """Remove it. Raises Forbidden, StaleVersion, Conflict."""
         self._write(
             lambda connection: changes.remove(connection, specialist_id, self._by, self._clock(), versions=versions)
         )
 
+    @answers(SpecialistCalls.grant_specialist)
     def grant(self, specialist_id: str, wanted: GrantRequest) -> SpecialistView:
         """Let a shared card exist for a principal, or ``org:NAME``. Harmless when repeated."""
         return self._changed(
             lambda connection, now_ms: changes.grant(connection, specialist_id, wanted.grantee, self._by, now_ms)
         )
 
+    @answers(SpecialistCalls.revoke_specialist)
     def revoke(self, specialist_id: str, grantee: str) -> SpecialistView:
         """Take a grant back. Harmless when repeated."""
         return self._changed(
             lambda connection, now_ms: changes.revoke(connection, specialist_id, grantee, self._by, now_ms)
         )
 
+    @answers(SpecialistCalls.admit_specialist)
     def admit(self, specialist_id: str) -> SpecialistView:
         """Admit its card, as it is, to the work of others. Harmless when repeated. Raises Forbidden, Conflict."""
         return self._changed(lambda connection, now_ms: changes.admit(connection, specialist_id, self._by, now_ms))
 
+    @answers(SpecialistCalls.dismiss_specialist)
     def dismiss(self, specialist_id: str) -> SpecialistView:
         """Take its admission back. Harmless when repeated. Raises Forbidden."""
         return self._changed(lambda connection, now_ms: changes.dismiss(connection, specialist_id, self._by, now_ms))

@@ -31,11 +31,19 @@ from claudomator_py.queries.task_views import TaskViews, with_tree
 from claudomator_py.queries.views import run_view
 from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.session import Service
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView, WhyView
+from claudomator_py.resources.tasks.shape import (
+    AnswerRequest,
+    ApproveRequest,
+    RejectRequest,
+    TaskCalls,
+    TaskView,
+    WhyView,
+)
 from claudomator_py.resources.tasks.why import why_view
 from claudomator_py.store import reads, run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task
+from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.accept import NewTask, accept, in_context
 from claudomator_py.tasks.decisions import record_policy
 from claudomator_py.tasks.feasibility import placement_problems
@@ -102,6 +110,7 @@ class Tasks(Service):
         bound._views = self._views.as_(by)
         return bound
 
+    @answers(TaskCalls.tasks)
     def page(self, wanted: TaskFilter, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
         """Return tasks, newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
         before = cursors.read(cursor, wanted) if cursor is not None else None
@@ -132,6 +141,7 @@ class Tasks(Service):
 
         return self._read(read)
 
+    @answers(TaskCalls.task)
     def one(self, ref: str) -> TaskView:
         """Return the task with its content."""
         view = self._read(
@@ -139,6 +149,7 @@ class Tasks(Service):
         )
         return with_tree(view, self._trees, self._read)
 
+    @answers(TaskCalls.runs)
     def runs(self, ref: str) -> list[RunView]:
         """Return all runs of the task, oldest first."""
 
@@ -148,6 +159,7 @@ class Tasks(Service):
 
         return self._read(read)
 
+    @answers(TaskCalls.why)
     def why(self, ref: str) -> WhyView:
         """Return why the task is where it is, in words, with the decisions and events behind them."""
 
@@ -158,6 +170,7 @@ class Tasks(Service):
 
         return self._read(read)
 
+    @answers(TaskCalls.submit)
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None, context: str | None = None) -> TaskView:
         """Accept a task; it is durable when this returns. context: what whoever asks calls the conversation that it
         continues, or begins. Raises Invalid, such as for a directory outside the roots."""
@@ -182,6 +195,7 @@ class Tasks(Service):
         refuse(cycle_problems(connection, [(task, order.spec)]))
         return self._views.changed(connection, task.id)
 
+    @answers(TaskCalls.cancel)
     def cancel(self, ref: str, *, versions: Versions = None, key: RequestKey | None = None) -> TaskView:
         """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
 
@@ -195,6 +209,7 @@ class Tasks(Service):
 
         return self._change(ref, change, versions, key, lambda: crashpoint("cancel-committed"))
 
+    @answers(TaskCalls.restart)
     def restart(
         self, ref: str, request: RestartRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
@@ -214,6 +229,7 @@ class Tasks(Service):
 
         return self._change(ref, change, versions, key, lambda: crashpoint("restart-committed"))
 
+    @answers(TaskCalls.answer)
     def answer(
         self, ref: str, request: AnswerRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
@@ -229,6 +245,7 @@ class Tasks(Service):
 
         return self._change(ref, take, versions, key, lambda: crashpoint("input-committed"))
 
+    @answers(TaskCalls.approve)
     def approve(
         self, ref: str, request: ApproveRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
@@ -244,6 +261,7 @@ class Tasks(Service):
         )
         return self._change(ref, take, versions, key, lambda: crashpoint("input-committed"))
 
+    @answers(TaskCalls.reject)
     def reject(
         self, ref: str, request: RejectRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:

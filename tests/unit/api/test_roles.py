@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Route
 
-from claudomator_py.api.app import create_app
+from claudomator_py.api.app import RESOURCES, create_app
 from claudomator_py.api.guard import roles
 from claudomator_py.api.guard.asking import permitted
 from claudomator_py.api.guard.roles import PAGES, declare, may, needed_by, not_permitted
@@ -21,7 +21,6 @@ from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.session import Access
-from claudomator_py.resources.tasks.http import tasks
 from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, OPERATE, OPERATE_OWN, READ, READ_WHOLE, Needed
 
 
@@ -42,13 +41,13 @@ def test_routes_are_not_served_if_one_has_no_role() -> None:
 def test_routes_are_not_served_if_one_does_not_ask_who_uses_it() -> None:
     unguarded = APIRoute("/v1/tasks", print, methods=["GET"], operation_id="listTasks")
     with pytest.raises(ValueError, match=r"nobody asks who does this: /v1/tasks\Z"):
-        assert Section(["/v1/"], lambda: [*tasks.routes, unguarded]).routes
+        assert Section(["/v1/"], lambda: [*RESOURCES[0].routes, unguarded]).routes
 
 
 def test_routes_are_not_served_if_one_is_of_a_kind_that_asks_nobody() -> None:
     open_to_all = Route("/v1/open", print)
     with pytest.raises(ValueError, match=r"who may do this: Route\(path='/v1/open'"):
-        assert Section(["/v1/"], lambda: [*tasks.routes, open_to_all]).routes
+        assert Section(["/v1/"], lambda: [*RESOURCES[0].routes, open_to_all]).routes
 
 
 def test_all_that_an_application_serves_asks_who_uses_it() -> None:

@@ -69,9 +69,9 @@ def test_every_view_comes_back_as_the_desk_gave_it(client: Client, prepared: Pre
     assert client.why("it") == prepared.service.why("it")
     assert client.agents() == prepared.agents()
     assert client.status() == prepared.status()
-    assert client.inbox_page() == prepared.queries.inbox_problems(None, 50)
-    assert client.inbox_problems() == list(prepared.queries.inbox_problems(None, 50).items)
-    assert client.readiness() == prepared.queries.readiness()
+    assert client.inbox_page() == prepared.overview.inbox_page(None, 50)
+    assert client.inbox_problems() == list(prepared.overview.inbox_page(None, 50).items)
+    assert client.readiness() == prepared.overview.readiness()
     assert client.release("claude") == prepared.agents()[0]
 
 

@@ -1,4 +1,4 @@
-"""What one principal may know about tasks, runs and agents. Reads only."""
+"""Everything at a glance: tasks, agents, files that are refused, and whether the daemon is well."""
 
 from collections.abc import Callable
 from typing import Self
@@ -6,13 +6,11 @@ from typing import Self
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
-from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.secrets import Secrets
-from claudomator_py.ports import Clock, RunHost
+from claudomator_py.ports import Clock
 from claudomator_py.queries import cursors
 from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.agents.ask import (
@@ -21,16 +19,16 @@ from claudomator_py.resources.agents.ask import (
     spending_view,
 )
 from claudomator_py.resources.daemon.shape import ReadinessView
-from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, StatusView
+from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, OverviewCalls, StatusView
 from claudomator_py.resources.schedules.ask import by_next_time
 from claudomator_py.resources.session import Service
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     queue,
     reads,
-    specialist_rows,
 )
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.holds import drain_check, drain_view
 
 SHOWN = 50
@@ -40,30 +38,22 @@ def _refused_file(refused: Refusal) -> FileProblemView:
     return FileProblemView(path=readable(refused.path), problems=refused.problems)
 
 
-class Queries(Service):
-    """What one principal may know.
-
-    Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``. ref: as for
-    ``resources.tasks.service.Tasks``.
-    """
+class Overview(Service):
+    """What can be asked about the whole."""
 
     def __init__(
         self,
         database: Database,
         registry: AgentRegistry,
-        host: RunHost,
         observer: Observer,
         clock: Clock,
         refusals: Refusals,
         health: Callable[[], list[CheckView]],
         task_views: TaskViews,
-        secrets: Secrets | None = None,
     ) -> None:
-        """refusals: the files that are refused at present. secrets: what agents may know and their output may not show;
-        None: nothing but what is known by its shape."""
+        """refusals: the files that are refused at present."""
         super().__init__(database)
         self._registry = registry
-        self._host = host
         self._observer = observer
         self._clock = clock
         self._refusals = refusals
@@ -76,6 +66,7 @@ class Queries(Service):
         bound.task_views = self.task_views.as_(by)
         return bound
 
+    @answers(OverviewCalls.status)
     def status(self) -> StatusView:
         """Everything at a glance."""
 
@@ -110,7 +101,8 @@ class Queries(Service):
             return found  # what troubles the daemon may name what others have
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
-    def inbox_problems(self, cursor: str | None, limit: int) -> FileProblemPage:
+    @answers(OverviewCalls.inbox_page)
+    def inbox_page(self, cursor: str | None, limit: int) -> FileProblemPage:
         """Files of the inbox that were refused, the last one first. Raises BadCursor."""
         if not self._by.sees_all:
             return FileProblemPage(items=(), total=0)  # whoever writes into the inbox belongs to none
@@ -127,11 +119,6 @@ class Queries(Service):
             ready=all(check.ok or not check.blocking for check in checks),
             checks=tuple(checks) if self._by.sees_all else (),
         )
-
-    def public_cards(self) -> list[Card]:
-        """The cards of specialists that everybody may know of, by id."""
-        found = self._read(specialist_rows.seen)
-        return [one.card for one in found if one.card.visibility is Visibility.PUBLIC]
 
     def _checks(self) -> list[CheckView]:
         return [*self._store_checks(), *self._health()]
