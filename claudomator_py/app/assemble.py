@@ -28,7 +28,6 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, RunHost, Trees
-from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
@@ -48,6 +47,7 @@ from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.routing.profile import Request
 from claudomator_py.sources.inbox.intake import StoreIntake
 from claudomator_py.sources.inbox.refusals import Refusals

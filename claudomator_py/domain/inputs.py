@@ -76,7 +76,7 @@ class InputRequest(BaseModel):
     @property
     def words(self) -> str:
         """What it asks. Who may not be told of a specialist is shown it from the same without that name, see
-        ``queries/concealment.py``."""
+        ``resources/concealment.py``."""
         if self.refused_handoff is not None:
             refused = self.refused_handoff
             said = (

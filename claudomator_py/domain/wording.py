@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from claudomator_py.domain.units import format_instant
+from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant
 
 _PART = re.compile(r"\[([^\[\]]*)\]|\{([a-z_]+)\}")
 
@@ -19,9 +19,9 @@ class Piece:
 
 
 Sentence = tuple[Piece, ...]
+
 Clock = Callable[[str], str]
 """How an instant (RFC 3339, UTC) is worded."""
-
 
 _UNKNOWN = (Piece("?"),)
 
@@ -87,3 +87,30 @@ def _filled(template: str, values: Mapping[str, Sentence]) -> Iterator[Piece]:
                 yield from _filled(alternative, values)
                 break
     yield Piece(template[end:])
+
+
+def due_clock(now_ms: int) -> Clock:
+    """How an instant that is waited for is worded: in UTC, with how long that is from now."""
+    return lambda instant: due_text(parse_instant(instant), now_ms)
+
+
+def utc_clock(near_ms: int) -> Clock:
+    """How an instant is worded beside another one: in UTC, with its date if that is another day."""
+    return lambda instant: clock_text(parse_instant(instant), near_ms)
+
+
+def clock_text(instant_ms: int, near_ms: int) -> str:
+    """The time of day in UTC, to the minute, with its date unless that is the day of ``near_ms``."""
+    date, _, clock = format_instant(instant_ms).partition("T")
+    same_day = instant_ms // DAY_MS == near_ms // DAY_MS
+    return f"{clock[:5]} UTC" if same_day else f"{date} {clock[:5]} UTC"
+
+
+def due_text(until_ms: int, now_ms: int) -> str:
+    """The time, with how long that is from now."""
+    return f"{clock_text(until_ms, now_ms)} (in {time_between(now_ms, until_ms)})"
+
+
+def time_between(start_ms: int, end_ms: int) -> str:
+    """Return how long that is, in whole seconds."""
+    return format_duration(max(0, end_ms - start_ms) // 1000 * 1000)

@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.queries.explain import clock_text
+from claudomator_py.domain.wording import clock_text
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.scheduler.decision import PolicyVerdict

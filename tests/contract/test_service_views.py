@@ -11,7 +11,7 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import HoldRequest, LatestFilter, Standing, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
 from claudomator_py.domain.views.base import Page
-from claudomator_py.queries import cursors
+from claudomator_py.resources import cursors
 from claudomator_py.resources.overview import service as overview
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import RejectRequest

@@ -109,7 +109,7 @@ MODULES = {
     "store/visibility.py": ["tests/unit/store/test_visibility.py"],
     "store/hold_rows.py": ["tests/unit/store/test_hold_rows.py"],
     "store/queue.py": ["tests/unit/store/test_queue.py"],
-    "queries/concealment.py": ["tests/unit/queries/test_concealment.py"],
+    "resources/concealment.py": ["tests/unit/resources/test_concealment.py"],
     "api/guard/roles.py": ["tests/unit/api/test_roles.py"],
     "resources/access/keyring.py": ["tests/unit/resources/access/test_keyring.py"],
     "resources/runs/service.py": [f"{_SERVICE}_run_requests.py"],
@@ -251,10 +251,10 @@ EQUIVALENT = {
     "store/queue.py: expanding=True -> False: return bindparam(name, expanding=True)": (
         "SQLAlchemy sets it by itself in IN, although it asks for it"
     ),
-    "queries/concealment.py: the condition is False: if by.sees_all:": (
+    "resources/concealment.py: the condition is False: if by.sees_all:": (
         "nobody is hidden from whoever sees all work; it saves a look"
     ),
-    "queries/concealment.py: the condition is False: if not hidden:": (
+    "resources/concealment.py: the condition is False: if not hidden:": (
         "without anybody who is hidden nothing is changed; it saves a look"
     ),
     "resources/runs/service.py: the condition is True: if spec.budget.units:": "without a budget any amount is left",

@@ -27,9 +27,8 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant, short_id
-from claudomator_py.domain.wording import instant_text, worded
+from claudomator_py.domain.wording import instant_text, utc_clock, worded
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.queries.explain import utc_clock
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, SpendingView
 from claudomator_py.store import hold_rows, run_rows, specialist_rows, spending_rows
 from claudomator_py.store.stored_json import readable

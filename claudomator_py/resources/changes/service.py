@@ -6,10 +6,9 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.redaction import replaced
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import RunHost
-from claudomator_py.queries.concealment import unnamed
-from claudomator_py.queries.finding import find_run, find_task
 from claudomator_py.resources.changes.shape import ChangeCalls, ChangesView, PatchView, TaskChangesView
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.concealment import unnamed
+from claudomator_py.resources.session import Service, find_run, find_task
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable

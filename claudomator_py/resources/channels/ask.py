@@ -10,7 +10,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.triage import TriageReason
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.views.base import Page
-from claudomator_py.queries import cursors
+from claudomator_py.resources import cursors
 from claudomator_py.resources.channels.shape import (
     AnswerView,
     AttachmentView,

@@ -11,12 +11,10 @@ from claudomator_py.domain.errors import Ambiguous, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.views.base import Page, View
-from claudomator_py.domain.wording import worded
-from claudomator_py.queries import cursors
-from claudomator_py.queries.concealment import concealed
-from claudomator_py.queries.explain import overridden_text, placement_text, utc_clock
-from claudomator_py.queries.finding import find_task
-from claudomator_py.resources.decisions.sentences import said_of, sentences_of
+from claudomator_py.domain.wording import utc_clock, worded
+from claudomator_py.resources import cursors
+from claudomator_py.resources.concealment import concealed
+from claudomator_py.resources.decisions.sentences import overridden_text, placement_text, said_of, sentences_of
 from claudomator_py.resources.decisions.shape import (
     CandidateView,
     ChosenView,
@@ -30,7 +28,7 @@ from claudomator_py.resources.decisions.shape import (
     SelectionView,
 )
 from claudomator_py.resources.routing.ask import LABELS, candidate_views, known_to, reason_of, routed_before
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, find_task
 from claudomator_py.scheduler.decision import (
     Candidate,
     DecisionRecord,

@@ -5,16 +5,21 @@ Nobody is named who does not exist for whoever asks.
 
 from collections.abc import Set
 
+from claudomator_py.domain.blocked_words import blocked_text
+from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.verdict_text import constraint_sentences
-from claudomator_py.queries.concealment import SOMEBODY
-from claudomator_py.queries.explain import placement_sentences, tier_text
+from claudomator_py.domain.wording import clock_text, utc_clock
+from claudomator_py.resources.concealment import SOMEBODY
 from claudomator_py.resources.routing.ask import LABELS, reason_for, reason_of, route_view
+from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import (
+    Candidate,
     Chosen,
     DecisionKind,
     DecisionRecord,
     HandoffRecord,
+    OverriddenHint,
     PolicyRecord,
     PolicyVerdict,
     Route,
@@ -31,6 +36,29 @@ _VERDICTS = {
     PolicyVerdict.DENIED: "The policy refuses the task",
     PolicyVerdict.HELD: "The policy holds the task until a person approves it",
     PolicyVerdict.APPROVED: "A person approved the task",
+}
+
+_TIER_SOURCES = {
+    "pinned": "as the task asks",
+    "kept": "as before",
+    "cache": "as classified before",
+    "classifier": "as the classifier says",
+    "default": "the agent's default",
+}
+
+_NO_TIER: dict[str, str] = {
+    Cause.OFF: "no classifier is configured",
+    Cause.NOTHING_TO_CHOOSE: "the agent has no tiers to choose from",
+    Cause.TIMEOUT: "the classifier did not answer in time",
+    Cause.UNREACHABLE: "the classifier could not be reached",
+    Cause.LIMITED: "the classifier is rate-limited",
+    Cause.REFUSED: "the classifier refused the request",
+    Cause.SERVER_ERROR: "the classifier failed",
+    Cause.NOT_CONFIGURED: "the classifier is not set up",
+    Cause.GARBAGE: "the classifier's answer could not be read",
+    Cause.DISALLOWED: "the classifier named what was not offered",
+    Cause.BREAKER_OPEN: "the classifier is left alone after several failures",
+    Cause.INTERRUPTED: "the question was interrupted",
 }
 
 
@@ -158,3 +186,83 @@ def _way(chosen: Chosen, seen: Set[str]) -> str:
         case Route.CLARIFY:
             return "a person is asked which specialist is meant"
     return "an agent does it without a specialist" if who is None else f"{who} does it"
+
+
+def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: int) -> list[str]:
+    """Why a run was started where it was. number: among all of the task's. at_ms: when that was decided."""
+    return placement_sentences(f"Run {number} ({clock_text(at_ms, now_ms)})", record, at_ms)
+
+
+def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[str]:
+    """The same. which: the run, as the subject of the first sentence."""
+    chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
+    slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
+    sentences = [f"{which} went to {record.agent}: {placement_text(record)}{slots}."]
+    sentences += _overridden(record, at_ms)
+    if record.fallback is not None:
+        sentences.append(sentence(record.fallback.words))
+    others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
+    sentences += [_rejected(candidate, at_ms) for candidate in others]
+    model = f" ({record.model})" if record.model else ""
+    without = "" if record.model else "; no model is named to the agent"
+    clamped = _clamped(record)
+    sentences.append(f"Tier {record.tier}{model}: {tier_text(record.classification, record.agent)}{clamped}{without}.")
+    if record.unfenced is not None:
+        sentences.append(f"Not fenced: {record.unfenced}.")
+    if record.overridden_model is not None:
+        sentences.append(f"The task pins {record.overridden_model}, which its constraints do not allow.")
+    return sentences
+
+
+def placement_text(record: DecisionRecord) -> str:
+    """Why it was placed there, and which model stands in for another, without a full stop."""
+    stands_in = record.stands_in
+    return record.reason.text if stands_in is None else f"{record.reason.text}; {stands_in.text}"
+
+
+def _overridden(record: DecisionRecord, at_ms: int) -> list[str]:
+    """That the task prefers another agent; what kept an agent of that name is told with the candidates."""
+    if (hint := record.overridden) is None:
+        return []
+    if hint.agent is None:
+        return [f"The task's preference was overridden: {overridden_text(hint, at_ms)}."]
+    if any(candidate.agent == hint.agent for candidate in record.candidates):
+        return [f"The task prefers {hint.agent}, which could not take it."]
+    return [f"The task prefers {hint.agent}, but {_because(hint, at_ms)}."]
+
+
+def overridden_text(hint: OverriddenHint, at_ms: int) -> str:
+    """The agent that a task prefers, and why it did not get that, on one line. at_ms: when that was decided."""
+    because = _because(hint, at_ms)
+    return because if hint.agent is None else f"{hint.agent}: {because}"
+
+
+def _because(hint: OverriddenHint, at_ms: int) -> str:
+    return "; ".join(blocked_text(one, utc_clock(at_ms), verb="was") for one in hint.because) or "not picked"
+
+
+def _rejected(candidate: Candidate, at_ms: int) -> str:
+    if candidate.rejected is None:
+        return f"{candidate.agent} was not picked."
+    return f"{blocked_text(candidate.rejected, utc_clock(at_ms), verb='was')}."
+
+
+def _clamped(record: DecisionRecord) -> str:
+    before = record.classification.clamped_from
+    if before is None:
+        return ""
+    bound = "floor" if record.tier == record.constraints.tier_floor else "ceiling"
+    return f"; without its {bound} it would be {before}"
+
+
+def tier_text(classification: Classification, agent: str) -> str:
+    """Where the tier comes from, in words. agent: the one that the task went to."""
+    source = _TIER_SOURCES[classification.source]
+    cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
+    parts = [part for part in (cause, classification.reason) if part]
+    said = classification.said_agent
+    told = [": ".join(parts)] if parts else []
+    about = classification.asked_about
+    told += [f"it was asked about {about}, where the task was to go then"] if about not in (None, agent) else []
+    told += [f"it named the agent {said}, which changes nothing"] if said is not None else []
+    return f"{source} ({'; '.join(told)})" if told else source

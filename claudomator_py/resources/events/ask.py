@@ -9,7 +9,7 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.inputs import asked_in
 from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import Principal
-from claudomator_py.queries.concealment import concealed, unnamed
+from claudomator_py.resources.concealment import concealed, unnamed
 from claudomator_py.resources.events.shape import EventView
 from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.stored_json import readable

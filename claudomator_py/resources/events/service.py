@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from claudomator_py.queries.finding import find_task
 from claudomator_py.resources.events.ask import event_views
 from claudomator_py.resources.events.shape import EventView
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, find_task
 from claudomator_py.store import events, pruning
 from claudomator_py.store.events import EventQuery
 

@@ -11,8 +11,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
-from claudomator_py.queries import cursors
-from claudomator_py.queries.task_views import TaskViews
+from claudomator_py.resources import cursors
 from claudomator_py.resources.agents.ask import (
     agent_views,
     day_budget,
@@ -22,6 +21,7 @@ from claudomator_py.resources.daemon.shape import ReadinessView
 from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, OverviewCalls, StatusView
 from claudomator_py.resources.schedules.ask import by_next_time
 from claudomator_py.resources.session import Service
+from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     queue,

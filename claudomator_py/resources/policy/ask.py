@@ -14,7 +14,7 @@ from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.policy.rule import BUILT_IN, Rule
 from claudomator_py.policy.verdict import Policy
-from claudomator_py.queries.concealment import SOMEBODY
+from claudomator_py.resources.concealment import SOMEBODY
 from claudomator_py.resources.policy.shape import (
     ApprovalsView,
     HeldTaskView,

@@ -11,7 +11,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import PolicyCheckView, VerdictView
 from claudomator_py.policy.rule import MODEL_RISK, NOT_READ
-from claudomator_py.queries.concealment import SOMEBODY
+from claudomator_py.resources.concealment import SOMEBODY
 from claudomator_py.resources.routing.shape import RouteCandidateView, RouteView, TriedRouteView
 from claudomator_py.scheduler.decision import (
     DecisionKind,

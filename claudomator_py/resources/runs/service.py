@@ -13,12 +13,12 @@ from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.domain.budget import Budget, Unit, left
 from claudomator_py.domain.errors import Conflict, NotFound, ended, refuse
 from claudomator_py.domain.handoff import Handoff
-from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.outcome import HandoffRequest, Outcome
 from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.redaction import clean
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.domain.run import Stream
+from claudomator_py.domain.run import CheckResult, Stream
 from claudomator_py.domain.run_requests import (
     MAX_PROGRESS_EVENTS,
     MAX_QUESTIONS,
@@ -34,24 +34,27 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
-from claudomator_py.queries.concealment import SOMEBODY, concealed, handoff_told, unnamed
-from claudomator_py.queries.finding import find_run
-from claudomator_py.queries.views import run_view
+from claudomator_py.prompts.conversations import scratch_of
+from claudomator_py.resources.concealment import SOMEBODY, concealed, handoff_told, unnamed
 from claudomator_py.resources.runs.logs import log_step
 from claudomator_py.resources.runs.shape import (
     AskedView,
     HandoffView,
     LogChunk,
+    OutcomeView,
     ProgressView,
     RunCalls,
+    RunCheckView,
+    RunProgressView,
     RunView,
     SubtaskView,
 )
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, find_run
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.accept import NewTask, accept
@@ -61,13 +64,13 @@ from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.specialists import task_problems
 
 MAX_LOG_BYTES = 1024 * 1024
-
 T = TypeVar("T")
-
 ASKED = "question_asked"
 """The event: ``question`` is what a run asks, which a person is asked once the run has ended."""
+
 PROGRESS = "progress"
 """The event: ``text``, and ``percent`` where the run has said so."""
+
 SUBTASK = "subtask_created"
 """The event: ``name`` and ``to``, the id, of the task that a run has made."""
 
@@ -83,6 +86,7 @@ _ITS_OWN = frozenset(SubtaskRequest.model_fields) | {
     "check",
 }
 """What is of a task alone, and not of those that its runs make: what it is, when it begins and when it is done."""
+
 _GO_ON = "Continue the task yourself, or ask the operator."
 
 
@@ -334,3 +338,26 @@ def _rest_of_budget(connection: Connection, asking: _Asking) -> Budget:
     except ValidationError:
         detail = f"The budget of {asking.task.name} has nothing left for another task."
         raise Conflict(detail, remedy="End your turn, and name in your last message what is left to do.") from None
+
+
+def run_view(run: Run, host: RunHost) -> RunView:
+    """Return the shape of a run. host: where it took place."""
+    checked, outcome = readable(CheckResult, run.check_result), readable(Outcome, run.outcome)
+    check = None if checked is None else RunCheckView.of(checked)
+    shown = OutcomeView.of(outcome, detail=outcome.error) if outcome is not None else None
+    return RunView.of(
+        run,
+        check=check,
+        outcome=shown,
+        changes=None if outcome is None else outcome.changes,
+        progress=progress_view(run),
+        asked=tuple(run.asked or ()),
+        scratch_dir=host.scratch(scratch_of(run)),
+        output_kept=run.live or host.has_directory(run.id),
+    )
+
+
+def progress_view(run: Run) -> RunProgressView | None:
+    """Return what the run said last of its progress."""
+    progress = readable(Progress, run.progress)
+    return None if progress is None else RunProgressView.of(progress)

@@ -11,11 +11,11 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
 from claudomator_py.ports import Clock
-from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.schedules.ask import schedule_views
 from claudomator_py.resources.schedules.shape import ScheduleCalls, ScheduleView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import record

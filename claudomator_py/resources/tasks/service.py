@@ -24,13 +24,27 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.prompts.conversations import ResumePolicy
-from claudomator_py.queries import cursors
-from claudomator_py.queries.concealment import concealed, unnamed
-from claudomator_py.queries.finding import find_task
-from claudomator_py.queries.task_views import TaskViews, with_tree
-from claudomator_py.queries.views import run_view
+from claudomator_py.resources import cursors
+from claudomator_py.resources.agents.ask import budget_sentences, hold_sentences
+from claudomator_py.resources.concealment import concealed, unnamed
+from claudomator_py.resources.decisions.ask import placements_of
+from claudomator_py.resources.events.ask import event_views
+from claudomator_py.resources.routing.ask import known_to, routing_of
+from claudomator_py.resources.runs.sentences import history_sentences
+from claudomator_py.resources.runs.service import run_view
 from claudomator_py.resources.runs.shape import RunView
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, find_task
+from claudomator_py.resources.tasks.sentences import (
+    backlog_sentences,
+    cancelled_sentences,
+    check_waits_sentence,
+    conversation_sentences,
+    discarded_sentences,
+    input_sentences,
+    schedule_sentences,
+    thread_sentences,
+    tree_sentences,
+)
 from claudomator_py.resources.tasks.shape import (
     AnswerRequest,
     ApproveRequest,
@@ -39,10 +53,11 @@ from claudomator_py.resources.tasks.shape import (
     TaskView,
     WhyView,
 )
-from claudomator_py.resources.tasks.why import why_view
-from claudomator_py.store import reads, run_rows, task_rows
+from claudomator_py.resources.tasks.views import TaskViews, spec_shown, with_tree
+from claudomator_py.scheduler.decision import DecisionKind
+from claudomator_py.store import decision_rows, events, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import Task
+from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.accept import NewTask, accept, in_context
 from claudomator_py.tasks.decisions import record_policy
@@ -55,7 +70,6 @@ from claudomator_py.tasks.restart import restart
 from claudomator_py.tasks.specialists import task_problems
 
 T = TypeVar("T")
-
 Versions = int | Collection[int] | None
 """The version of a task that a caller has seen, or several; None: any."""
 
@@ -305,3 +319,65 @@ def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
         return []
     message = "makes this a schedule, not a task"
     return [Problem(field="schedule", message=message, remedy="send it to /v1/schedules, or leave it out")]
+
+
+def why_view(
+    connection: Connection, task: Task, view: TaskView, by: Principal, now_ms: int, observer: Observer, host: RunHost
+) -> WhyView:
+    """Return why the task is where it is. view: of the task."""
+    decided = decision_rows.of_task(connection, task.id)
+    routing = routing_of(task, decided, known_to(connection, decided, by))
+    runs = unnamed(connection, run_rows.of_task(connection, task.id), by)
+    told = unnamed(connection, events.of_task(connection, task.id), by)
+    specialists = observer.routes and bool(specialist_rows.ids_seen(connection, by))
+    by_run = {str(one.run_id): one for one in decided if one.kind == DecisionKind.PLACEMENT}
+    sentences = [
+        _headline(view),
+        *(f"Warning: {warning}" for warning in view.warnings),
+        *_live_sentences(runs, observer, host),
+        *hold_sentences(view.holds),
+        *input_sentences(task, told, now_ms, specialists=specialists),
+        *_event_sentences(connection, task, view, told),
+        *(() if routing is None else routing.sentences),
+        *history_sentences(runs, by_run, told, now_ms),
+    ]
+    shape = WhyView(
+        task=view,
+        sentences=tuple(sentences),
+        routing=routing,
+        decisions=placements_of(connection, task, decided, by),
+        events=event_views(connection, told, by),
+    )
+    return concealed(connection, [shape], by)[0]
+
+
+def _live_sentences(runs: list[Run], observer: Observer, host: RunHost) -> list[str]:
+    """Of the run that lives, if one does: what its check waits for, or what of its output is still to be read."""
+    live = next((run.id for run in runs if run.live), None)
+    waits = None if live is None else observer.check_waits(live)
+    return (
+        backlog_sentences(None if live is None else host.backlog(live))
+        if waits is None
+        else [check_waits_sentence(waits)]
+    )
+
+
+def _event_sentences(connection: Connection, task: Task, view: TaskView, told: list[Event]) -> list[str]:
+    spec = spec_shown(connection, task)
+    return [
+        *thread_sentences(view),
+        *conversation_sentences(task, told),
+        *tree_sentences(told),
+        *cancelled_sentences(task, told),
+        *discarded_sentences(told),
+        *schedule_sentences(connection, task),
+        *budget_sentences(connection, task, spec),
+        *(() if view.reach_origin is None else (view.reach_origin.sentence,)),
+    ]
+
+
+def _headline(view: TaskView) -> str:
+    tail = f": {view.reason_text}" if view.reason_text else ""
+    where = f" on {view.agent}" if view.state == "RUNNING" and view.agent else ""
+    said = f"{view.name} is {view.state}{where}{tail}"
+    return said if said.endswith(("?", "!")) else f"{said.rstrip('.')}."

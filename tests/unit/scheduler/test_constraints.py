@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.queries.explain import decision_sentences
+from claudomator_py.resources.decisions.sentences import decision_sentences
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.plan import Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import AskedTier

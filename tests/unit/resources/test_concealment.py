@@ -12,7 +12,7 @@ from claudomator_py.domain.handoff import EarlierFailure, HandedOn, Handoff
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.queries.concealment import concealed, handoff_told, unnamed
+from claudomator_py.resources.concealment import concealed, handoff_told, unnamed
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import RUN, TASK, Event, Run, Task
 from tests.databases import open_migrated

@@ -10,34 +10,52 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
 from claudomator_py.domain.blocked_words import blocked_text, in_brief
 from claudomator_py.domain.coded import TaskRef
-from claudomator_py.domain.lifecycle import WaitReason
+from claudomator_py.domain.lifecycle import WaitReason, available_actions
 from claudomator_py.domain.limits import done_text
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.routing import Constraints, ReachOrigin
-from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.units import parse_instant
-from claudomator_py.domain.wording import worded
+from claudomator_py.domain.wording import due_clock, worded
 from claudomator_py.domain.worktree import TreeStanding, TreeState
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Clock, Trees
-from claudomator_py.queries.concealment import concealed, unnamed
-from claudomator_py.queries.explain import due_clock, failure_clause, failure_text, not_ready
-from claudomator_py.queries.inputs import expiry, input_view, rejection
-from claudomator_py.queries.views import Wait, task_view
 from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
-from claudomator_py.resources.agents.shape import HoldView
+from claudomator_py.resources.agents.shape import BudgetView, HoldView
+from claudomator_py.resources.concealment import concealed, unnamed
+from claudomator_py.resources.runs.service import progress_view
+from claudomator_py.resources.runs.shape import InputView
 from claudomator_py.resources.session import Service
-from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
+from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
+from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WorktreeView
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
+from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store import dependency_rows, queue, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import state_of
 from claudomator_py.tasks.feasibility import acceptance_warnings
+from claudomator_py.tasks.inputs import asked_before, asked_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a task is where it is."""
+
+    reason: str | None = None
+    text: str | None = None
+    short: str | None = None
+    """In a clause, for lists; None: the reason says enough there."""
+    until_ms: int | None = None
+    """When that may change by itself."""
+    holds: tuple[HoldView, ...] = ()
+    """Those that keep it queued."""
+    blocked: Blocked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,3 +285,93 @@ def _visible(connection: Connection, refs: Sequence[TaskRef], by: Principal) -> 
 
 def _ref(task: Task) -> TaskRef:
     return TaskRef(name=task.name, id=task.id, state=task.state)
+
+
+def task_view(
+    task: Task,
+    spec: TaskSpec,
+    runs: Sequence[Run],
+    why: Wait,
+    *,
+    asks: InputView | None = None,
+    dependencies: Sequence[tuple[str, str | None, str | None]] = (),
+    branch: str | None = None,
+    budget: BudgetView | None = None,
+    origin: ReachOrigin | None = None,
+    warnings: Sequence[str] = (),
+    with_spec: bool = False,
+    conceals: bool = False,
+) -> TaskView:
+    """Return the shape of a task. runs: all of them, oldest first. conceals: whether its specialist does not exist for
+    whoever asks."""
+    needs = tuple(
+        DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
+        for name, bound, state in dependencies
+    )
+    return TaskView.of(
+        task,
+        reason=why.reason,
+        reason_text=why.text,
+        reason_short=why.short,
+        blocked=why.blocked,
+        waiting_until=why.until_ms,
+        asks=asks,
+        holds=why.holds,
+        budget=budget,
+        priority=Priority(task.priority).label,
+        working_dir=spec.working_dir,
+        reach=None if origin is None else origin.reach,
+        reach_source=None if origin is None else origin.source,
+        reach_rule=None if origin is None else origin.rule,
+        branch=branch,
+        agent_hint=spec.agent.type,
+        attempts=task.attempt,
+        available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
+        depends_on=needs,
+        continues=next((one for one in needs if one.name == spec.continues), None),
+        spec=shown_document(spec) if with_spec else None,
+        warnings=tuple(warnings),
+        **_of_runs(runs, spec),
+        **({"specialist": None} if conceals else {}),
+    )
+
+
+def _of_runs(runs: Sequence[Run], spec: TaskSpec) -> dict[str, object]:
+    """What a task's runs say of it; where there are none, what is asked for."""
+    outcomes = [outcome for run in runs if (outcome := readable(Outcome, run.outcome)) is not None]
+    told: dict[str, object] = {
+        "runs": len(runs),
+        "tokens": _sum_tokens(outcomes),
+        "cost_usd": _sum_usd([outcome.cost_usd for outcome in outcomes]),
+        "fees_usd": _sum_usd([outcome.fee.usd for outcome in outcomes if outcome.fee is not None]),
+    }
+    if not runs:
+        return told | {"agent": spec.agent.type, "tier": spec.agent.tier, "model": spec.agent.model}
+    last = runs[-1]
+    told |= {"agent": last.agent, "tier": last.tier, "model": last.model, "started_at": last.started_ms}
+    if last.live:
+        told["progress"] = progress_view(last)
+    if (ended := readable(Outcome, last.outcome)) is not None:
+        changes = None if ended.changes is None else ended.changes.summary
+        told |= {"result_text": ended.text, "denials": ended.denials, "changes": changes}
+    return told
+
+
+def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:
+    inputs = [outcome.tokens.input for outcome in outcomes if outcome.tokens.input is not None]
+    outputs = [outcome.tokens.output for outcome in outcomes if outcome.tokens.output is not None]
+    return Tokens(input=sum(inputs) if inputs else None, output=sum(outputs) if outputs else None)
+
+
+def _sum_usd(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return round(sum(known), 6) if known else None
+
+
+def input_view(task: Task, now_ms: int) -> InputView | None:
+    """What a person is asked; None unless the task needs input."""
+    if task.state != "NEEDS_INPUT":
+        return None
+    asked = asked_of(task) or asked_before(task)
+    kept = task.kept_until_ms if task.kept_until_ms is not None and task.kept_until_ms > now_ms else None
+    return InputView.of(asked, text=asked.words, since=asked.since_ms, kept_until=kept, until=asked.until_ms)

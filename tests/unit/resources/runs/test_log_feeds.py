@@ -13,7 +13,7 @@ from claudomator_py.domain.redaction import MARK, Redactor
 from claudomator_py.resources.runs.logs import EntryFeed, LogFeed, LogItem, LogPosition, Source, TextFeed
 from claudomator_py.resources.runs.shape import LogEntryView, LogTextView
 
-RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
+RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings"
 ALL = sorted(RECORDINGS.glob("*/*/*.stdout"))
 SECRET = "hunter22-and-more"
 START = LogPosition()

@@ -4,28 +4,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import Connection
-
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.errors import sentence
+from claudomator_py.domain.inputs import named
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.run import CheckResult, CheckStatus
 from claudomator_py.domain.text import clause
-from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.wording import instant_text
-from claudomator_py.queries.explain import (
-    ENDED_HOW,
-    check_sentences,
-    clock_text,
-    decision_sentences,
-    run_sentence,
-)
+from claudomator_py.domain.units import format_instant, short_id
+from claudomator_py.domain.wording import clock_text, instant_text, time_between
+from claudomator_py.resources.decisions.sentences import decision_sentences
+from claudomator_py.resources.runs.shape import RunCheckView
 from claudomator_py.scheduler.decision import DecisionRecord
-from claudomator_py.store import dependency_rows, schedule_rows
 from claudomator_py.store.stored_json import readable
-from claudomator_py.store.tables import Decision, Event, Run, Task
+from claudomator_py.store.tables import Decision, Event, Run
 from claudomator_py.tasks.runs import NOTE_OF
 
 LEAST_FOLDED = 3
 """So many runs in a row with the same end are summed up in one sentence."""
+
+_DETAIL = 1_000
+ENDED_HOW = {
+    OutcomeStatus.SUCCEEDED: "succeeded",
+    OutcomeStatus.FAILED: "failed",
+    OutcomeStatus.LIMITED: "met a limit",
+    OutcomeStatus.NEEDS_INPUT: "ended with a question",
+    OutcomeStatus.CANCELLED: "was cancelled",
+    OutcomeStatus.LOST: "was lost",
+}
+
+_CHECKED: dict[CheckStatus, str] = {
+    "running": "is running",
+    "passed": "passed",
+    "failed": "failed",
+    "cancelled": "was cancelled",
+    "lost": "was lost",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +152,67 @@ def _cause(event: Event) -> str:
     return f"{who} restarted it{with_these}{resumed}{why}"
 
 
-def schedule_sentences(connection: Connection, task: Task) -> list[str]:
-    """What schedules have to do with the task."""
-    sentences = []
-    found = schedule_rows.fire_of(connection, task.id)
-    if found is not None:
-        fire, schedule = found
-        when = (
-            "at an operator's request" if fire.by == "operator" else f"due {instant_text(format_instant(fire.due_ms))}"
-        )
-        sentences.append(f"It was made by the schedule {schedule.name}, {when} ({schedule.cron}, {schedule.timezone}).")
-    if task.state == "WAITING":
-        for name, bound_id, _ in dependency_rows.bound(connection, task.id):
-            if bound_id is None and schedule_rows.named(connection, name, task.organisation) is not None:
-                sentences.append(
-                    f"{name} is a schedule: its tasks are named {name}.TIME, and none of them ends the wait."
-                )
-    return sentences
+def error_text(reason: str | None, error: str) -> str:
+    """The error, told after a sentence: what was spent of a budget in our words, all else as the agent said it."""
+    return sentence(_short(error)) if reason == Reason.BUDGET else _short(error)
+
+
+def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
+    """How one run went. number: among all of the task's. note_of: the run from which it got a note, if it got one."""
+    where = f"Run {number} on {run.agent}"
+    if run.resumes is not None:
+        where += f", in the conversation of run {short_id(run.resumes)},"
+    elif note_of is not None:
+        where += f", in a fresh conversation with a note from run {short_id(note_of)},"
+    if run.state == "revoked":
+        return f"{where} was given up before it started; it cost nothing."
+    if run.live or run.ended_ms is None:
+        return f"{where} is {run.state}, {time_between(run.started_ms, now_ms)} so far."
+    took = time_between(run.started_ms, run.ended_ms)
+    outcome = readable(Outcome, run.outcome)
+    if outcome is None:
+        return f"{where} ended after {took}."
+    evident = (None, Reason.CANCELLED, Reason.LOST, Reason.RATE_LIMITED)
+    reason = "" if outcome.reason in evident else f" ({outcome.reason})"
+    reset = ""
+    if outcome.reset_at is not None:
+        window = window_text(outcome.limit) if outcome.limit else None
+        named = ", ".join(part for part in (window, outcome.provenance) if part)
+        reset = f" It resets at {instant_text(format_instant(outcome.reset_at))}{f' ({named})' if named else ''}."
+        if outcome.provenance is Provenance.ESTIMATED:
+            reset = " The reset it named is more than 35 days away and is ignored."
+    detail = ""
+    if outcome.error:
+        detail = f" {error_text(outcome.reason, outcome.error)}"
+    if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
+        detail = ""  # the check's own sentence says it
+    denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
+    how = "ended needing permission" if denied else ENDED_HOW[outcome.status]
+    return f"{where} {how}{reason} after {took}.{reset}{detail}{_fenced(outcome)}"
+
+
+def _fenced(outcome: Outcome) -> str:
+    """What it was denied as that went beyond its reach, to follow a sentence."""
+    beyond = [one for one in outcome.denied if one.beyond is not None]
+    return f" Beyond its reach, and denied: {named(beyond)}." if beyond else ""
+
+
+def check_sentences(run: Run, now_ms: int) -> list[str]:
+    """How the run's check went, if it had one, with the end of what it wrote if it failed."""
+    result = readable(CheckResult, run.check_result)
+    if result is None:
+        return []
+    took = time_between(result.started_ms, now_ms if result.ended_ms is None else result.ended_ms)
+    time = f"({took} so far)" if result.ended_ms is None else f"after {took}"
+    sentence = f"Its check {_CHECKED[result.status]} {time}: {RunCheckView.of(result).text}."
+    return [sentence, f"It wrote last: {_short_end(result.output)}"] if result.output else [sentence]
+
+
+def _short_end(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _DETAIL else f"...{line[3 - _DETAIL :]}"
+
+
+def _short(text: str | None) -> str:
+    line = " ".join((text or "").split())
+    return line if len(line) <= _DETAIL else f"{line[: _DETAIL - 3]}..."

@@ -1,0 +1,257 @@
+"""What there is to know of a task, in sentences: what it waits for, why it failed, what it is asked, what was said."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked
+from claudomator_py.domain.blocked_words import blocked_text, refs_text
+from claudomator_py.domain.coded import TaskRef
+from claudomator_py.domain.inputs import InputRequest, grant_text
+from claudomator_py.domain.lifecycle import UNSUCCESSFUL, InputKind
+from claudomator_py.domain.outcome import REASON_POLICIES, Denied, Outcome, Reason
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.readiness import DependencyState
+from claudomator_py.domain.report import Backlog
+from claudomator_py.domain.text import clause, subject_line
+from claudomator_py.domain.units import format_instant, short_id, size_text
+from claudomator_py.domain.wording import clock_text, due_text, instant_text
+from claudomator_py.environment.worktrees import TREE_USED
+from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
+from claudomator_py.resources.runs.sentences import error_text
+from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.store import dependency_rows, schedule_rows
+from claudomator_py.store.tables import Event, Task
+from claudomator_py.tasks.inputs import asked_before, asked_of
+
+_COMMIT = 10
+_FORGETTING = ("restart_requested", "content_changed")
+
+
+def not_ready(task: Task, dependencies: Sequence[DependencyState]) -> Blocked:
+    """Why the task is not ready."""
+    code = WAITS.get(task.reason or "", BlockCode.TIME)
+    if code is BlockCode.DEPENDENCY:
+        return blocked(code, tasks=_refs(state for state in dependencies if state.state != "COMPLETED"))
+    resumption = resumption_of(task)
+    if code is BlockCode.BACKOFF and resumption is not None and resumption.confirms:
+        code = BlockCode.CONFIRMATION
+    return blocked(code, until=task.until_ms)
+
+
+def backlog_sentences(backlog: Backlog | None) -> list[str]:
+    """What a running task's agent has printed that has not been read yet, where that matters."""
+    if backlog is None:
+        return []
+    if backlog.ended:
+        return ["Its agent has ended. Its outcome is known once what it printed has been read, which takes seconds."]
+    behind = f"Its agent prints faster than Claudomator reads, which is {size_text(backlog.unread)} behind."
+    return [
+        f"{behind} What it uses, and a limit that it waits out, are noticed late; a cancel and its timeouts are not."
+    ]
+
+
+def check_waits_sentence(why: Blocked) -> str:
+    """Why the check of a run that has ended has not begun."""
+    return f"Its agent has ended, and its check waits for a slot: {blocked_text(why)}."
+
+
+def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
+    """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
+    meaning = REASON_POLICIES[Reason(reason)].meaning
+    if reason == Reason.DEPENDENCY_FAILED:
+        ended = _refs(state for state in dependencies if state.state in UNSUCCESSFUL)
+        return f"{meaning[:-1]}: {refs_text(ended)}." if ended else meaning
+    detail = outcome.error if outcome is not None and outcome.reason == reason else None
+    if detail and reason == Reason.CHECK_FAILED:
+        detail = detail.splitlines()[0]  # what the check wrote is told with the check
+    return f"{meaning} {error_text(reason, detail)}" if detail else meaning
+
+
+def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
+    """The same in a clause, for lists: the beginning of what was said, else what the code means."""
+    detail = outcome.error if outcome is not None and outcome.reason == reason else None
+    said = subject_line(detail or "") if reason == Reason.CHECK_FAILED else clause(detail or "")
+    return said or failure_text(reason, None, dependencies)
+
+
+def thread_sentences(view: TaskView) -> list[str]:
+    """Which task it continues, and who began the thread if that was another one."""
+    if view.continues is None:
+        return []
+    began = ""
+    if view.thread is not None and view.thread != view.continues.task_id:
+        began = f", in the thread that task {short_id(view.thread)} began"
+    return [f"It continues {view.continues.name} ({view.continues.state or 'not seen yet'}){began}."]
+
+
+def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
+    """What became of the conversation that it was to continue, since the last restart. events: the task's, in order."""
+    sentences: list[str] = []
+    for event in events:
+        if event.kind == "restart_requested":
+            sentences.clear()
+        elif event.kind == GIVEN_UP:
+            run, why = short_id(str(event.data["resumes"])), event.data["why"]
+            sentences.append(f"The conversation of run {run} was given up: {why}. A fresh one takes its place.")
+    resumption = resumption_of(task)
+    if task.state == "WAITING" and resumption is not None and resumption.holder is not None:
+        run = short_id(resumption.run_id)
+        sentences.append(f"Its next run resumes the conversation of run {run} on {resumption.agent}.")
+    return sentences
+
+
+def who(event: Event) -> str:
+    """Whose request caused the event, to begin a sentence with."""
+    return "The operator" if event.by in (None, OPERATOR.id) else str(event.by)
+
+
+def cancelled_sentences(task: Task, events: Sequence[Event]) -> list[str]:
+    """Who cancelled it. events: the task's, in order."""
+    if task.state != "CANCELLED":
+        return []
+    of_it = [
+        event
+        for event in events
+        if event.by is not None and (event.kind == "cancel_requested" or event.data.get("state") == "CANCELLED")
+    ]
+    if not of_it:
+        return []
+    name = "the operator" if of_it[-1].by == OPERATOR.id else of_it[-1].by
+    return [f"It was cancelled by {name}."]
+
+
+def discarded_sentences(events: Sequence[Event]) -> list[str]:
+    """Which content never runs, as it came while a run was under way that was then cancelled. events: the task's, in
+    order."""
+    discarded = None
+    for event in events:
+        if event.kind == "cancel_requested":
+            discarded = event.data.get("discarded_revision", discarded)
+        elif event.kind in ("content_changed", "restart_requested"):
+            discarded = None
+    if discarded is None:
+        return []
+    queued = "Save the file again, or restart the task, to queue it."
+    return [f"Its changed content (revision {discarded}) was cancelled with it. {queued}"]
+
+
+def tree_sentences(events: Sequence[Event]) -> list[str]:
+    """Which work tree the task has, and what is not in it. events: the task's, in order."""
+    told = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)
+    if told is None:
+        return []
+    sentences = [f"It works on branch {told['branch']}, from commit {told['base'][:_COMMIT]}, in {told['path']}."]
+    if told.get("uncommitted_left_out"):
+        sentences.append("The repository had uncommitted changes then: they are not in that tree.")
+    if told.get("submodules_left_out"):
+        sentences.append("Its submodules are not checked out there.")
+    if filters := told.get("filters_left_out"):
+        names, them = ", ".join(filters), "filter" if len(filters) == 1 else "filters"
+        sentences.append(f"Not run: the content {them} {names} of its repository's configuration. Your own are run.")
+    return sentences
+
+
+def _refs(states: Iterable[DependencyState]) -> tuple[TaskRef, ...]:
+    return tuple(TaskRef(name=state.name, state=state.state) for state in states)
+
+
+def schedule_sentences(connection: Connection, task: Task) -> list[str]:
+    """What schedules have to do with the task."""
+    sentences = []
+    found = schedule_rows.fire_of(connection, task.id)
+    if found is not None:
+        fire, schedule = found
+        when = (
+            "at an operator's request" if fire.by == "operator" else f"due {instant_text(format_instant(fire.due_ms))}"
+        )
+        sentences.append(f"It was made by the schedule {schedule.name}, {when} ({schedule.cron}, {schedule.timezone}).")
+    if task.state == "WAITING":
+        for name, bound_id, _ in dependency_rows.bound(connection, task.id):
+            if bound_id is None and schedule_rows.named(connection, name, task.organisation) is not None:
+                sentences.append(
+                    f"{name} is a schedule: its tasks are named {name}.TIME, and none of them ends the wait."
+                )
+    return sentences
+
+
+def rejection(task: Task) -> str | None:
+    """What the person said who rejected the task."""
+    asked = asked_of(task)
+    return None if asked is None else asked.rejected
+
+
+def expiry(task: Task, now_ms: int) -> str | None:
+    """What nobody did in time, of a task that failed for that."""
+    asked = asked_of(task)
+    if asked is None or asked.until_ms is None:
+        return None
+    due = clock_text(asked.until_ms, now_ms)
+    if asked.kind is InputKind.APPROVAL:
+        return f"Nobody approved it by {due}; it {asked.words}."
+    return f"Nobody answered by {due}: {asked.words}"
+
+
+def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, specialists: bool) -> list[str]:
+    """What was said to it in this generation, and what to do if it asks. events: the task's, in order. specialists:
+    whether there are any for whoever asks."""
+    sentences: list[str] = []
+    for event in events:
+        if event.kind in _FORGETTING:
+            sentences.clear()
+        elif event.kind == "answered":
+            sentences.append(f"{who(event)} answered: {event.data.get('answer') or event.data['meant']}")
+        elif event.kind == "approved":
+            what = ", ".join(map(grant_text, event.data.get("tools", ()))) or "its first run"
+            what += "".join(f", and `{command}`" for command in event.data.get("commands", ()))
+            why = f": {event.data['why']}" if event.data.get("why") else ""
+            sentences.append(f"{who(event)} approved {what}{why}.")
+    if task.state == "NEEDS_INPUT":
+        asked = asked_of(task) or asked_before(task)
+        sentences += _remedies(task, asked, specialists=specialists)
+        if asked.until_ms is not None:
+            sentences.append(f"If nobody does by {due_text(asked.until_ms, now_ms)}, it fails: expired.")
+        if task.kept_until_ms is not None and task.kept_until_ms > now_ms:
+            until = clock_text(task.kept_until_ms, now_ms)
+            sentences.append(f"No other task works in {task.dir_key} until {until}, or until it continues.")
+    return sentences
+
+
+def _allowing(call: Denied) -> str:
+    """What approving it allows, in words."""
+    words = grant_text(call.rule or "")
+    return words if call.beyond is None else f"exactly {words}, as {call.beyond}"
+
+
+def _remedies(task: Task, asked: InputRequest, *, specialists: bool) -> list[str]:
+    name = task.name
+    reject = f"`claudomator reject {name}` ends it."
+    match asked.kind:
+        case InputKind.APPROVAL if asked.run_id is None:
+            lets = "lets it start"
+            if asked.commands:
+                lets += f" and run {', '.join(f'`{one}`' for one in asked.commands)} in its directory"
+            if specialists and task.specialist is None:
+                lets += ", `--specialist ID` also says who does it"
+            return [f"`claudomator approve {name}` {lets}; {reject}"]
+        case InputKind.APPROVAL if asked.asks_to_continue:
+            instead = f'`claudomator answer {name} "..."` also says how'
+            return [f"`claudomator approve {name}` has {asked.agent} continue it; {instead}; {reject}"]
+        case InputKind.APPROVAL:
+            rules = list(dict.fromkeys(_allowing(one) for one in asked.tools if one.rule is not None))
+            without = next((one.tool for one in asked.tools if one.rule is None), None)
+            allows = f"`claudomator approve {name}` allows {', '.join(rules)}"
+            if without is not None:
+                allows = (
+                    f"Nothing allows that call alone; `claudomator approve {name} --tool {without}` allows {without}"
+                )
+            instead = f'`claudomator answer {name} "..."` tells {asked.agent} to do without'
+            return [f"{allows}; {instead}; {reject}"]
+        case InputKind.CLARIFICATION if asked.run_id is None:
+            gives = f"`claudomator answer {name} SPECIALIST` gives it to that one, and a sentence adds to the task"
+            return [f"{gives}; {reject}"]
+        case InputKind.LOGIN:
+            return [f"Log in, then: claudomator release {asked.agent or 'AGENT'}"]
+        case _:
+            agent = asked.agent or "its agent"
+            return [f'`claudomator answer {name} "..."` continues the conversation of {agent} with it; {reject}']
