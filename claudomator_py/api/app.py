@@ -50,6 +50,8 @@ from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.overview.shape import OverviewCalls
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.policy.shape import PolicyCalls
+from claudomator_py.resources.report.service import Reports
+from claudomator_py.resources.report.shape import ReportCalls
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import RoutingCalls
 from claudomator_py.resources.runs.http import runs
@@ -79,6 +81,7 @@ RESOURCES = (
     serve("policy", PolicyService, PolicyCalls),
     serve("agents", Agents, AgentCalls),
     serve("status", Overview, OverviewCalls),
+    serve("report", Reports, ReportCalls),
     serve("drain", DaemonService, DrainCalls),
     serve("notifications", Notices, NotificationCalls),
     serve("backups", DaemonService, BackupCalls),

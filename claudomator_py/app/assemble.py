@@ -19,7 +19,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.triage import Incoming
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -40,6 +40,8 @@ from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.policy.service import PolicyService
+from claudomator_py.resources.report.daily import DailyReporter
+from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.runs.logs import Logs
 from claudomator_py.resources.runs.service import Runs
@@ -235,6 +237,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
             Schedules(database, registry, workdirs, clock, task_views, repeats, cron.wake),
             Decisions(database),
             Changes(database, host, secrets),
+            Reports(database, task_views, clock, around.health),
             Notices(database, around.notifications, clock),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),
@@ -280,4 +283,5 @@ def _background(around: Surroundings, desk: Desk) -> Background:
         retention_faults,
     )
     learner = Learner(database, lambda: current().settings.learning, clock)
-    return Background(answers, shadow, retention_faults, (retainer, learner, answers, shadow))
+    reporter = DailyReporter(database, desk.access.as_(OPERATOR)[Reports], lambda: current().settings, clock)
+    return Background(answers, shadow, retention_faults, (retainer, learner, answers, shadow, reporter))

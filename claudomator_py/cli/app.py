@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, Command] = {
     "result": Command("Print the result of a task. Exits with 1 unless it completed.", _function("show:result")),
     "logs": Command("Print what a run wrote.", _function("logs:logs")),
     "log": Command("Show what happened, newest last, and who did it.", _command("events", "log")),
+    "report": Command("Show what happened overnight, and what is left.", _command("report", "report")),
     "diff": Command(
         "Show what a task's runs changed.",
         _command("changes", "diff"),

@@ -2,14 +2,17 @@
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from datetime import time as time_of_day
 
 from claudomator_py.domain.blocked_words import brief_of, wait_of
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_duration, parse_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.tasks.shape import TaskView
 
 _UTC_TIME = re.compile(r"(?:(?P<date>\d{4}-\d\d-\d\d) )?\b(?P<time>\d\d:\d\d) UTC\b")
+_TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+_DURATION_LIKE = re.compile(r"[0-9]+[a-z][0-9a-z]*")
 _JUST_NOW_MS = 2 * SECOND_MS
 _DATE_AFTER_MS = 30 * DAY_MS
 
@@ -51,6 +54,27 @@ def clock(instant: str | None, now: int) -> str:
 def moment(instant: str | None) -> str:
     """Return date and time on the clock here, to the second, ``2026-11-27 15:10:56 CET``; empty without an instant."""
     return "" if instant is None else f"{_here(instant):%Y-%m-%d %H:%M:%S %Z}"
+
+
+def past_instant(text: str, now: int) -> int:
+    """Return the time that somebody means who writes ``22:00``, ``12h``, ``2026-11-27`` or ``2026-11-27T22:00``.
+
+    Epoch milliseconds. A time of day is the last one of these, on the clock here; so is a date without a zone. Raises
+    ValueError with a remedy.
+    """
+    stripped = text.strip()
+    here = datetime.fromtimestamp(now / 1_000).astimezone()
+    if (clock_time := _TIME_OF_DAY.fullmatch(stripped)) is not None:
+        today = datetime.combine(here.date(), time_of_day(int(clock_time[1]), int(clock_time[2])))
+        at = today if today.astimezone() <= here else today - timedelta(days=1)
+        return round(at.astimezone().timestamp() * SECOND_MS)
+    try:
+        at_ms = now - parse_duration(stripped) if _DURATION_LIKE.fullmatch(stripped) else parse_instant(stripped)
+    except (ValueError, OverflowError):
+        at_ms = -1
+    if at_ms < 0:
+        raise ValueError(f"{stripped!r} is no time; write 22:00, 12h, 2026-11-27 or 2026-11-27T22:00")
+    return at_ms
 
 
 def localized(text: str, now: int) -> str:

@@ -19,6 +19,7 @@ from claudomator_py.resources.events.shape import EventCalls, EventView
 from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.shape import OverviewCalls
 from claudomator_py.resources.policy.shape import PolicyCalls
+from claudomator_py.resources.report.shape import ReportCalls
 from claudomator_py.resources.routing.shape import RoutingCalls
 from claudomator_py.resources.runs.shape import RunCalls
 from claudomator_py.resources.schedules.shape import ScheduleCalls
@@ -43,6 +44,7 @@ class Client(
     DaemonCalls,
     NotificationCalls,
     OverviewCalls,
+    ReportCalls,
     EventCalls,
 ):
     """A connection to the daemon; use it in a ``with`` block.

@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from claudomator_py.domain.units import counted
+
 MAX_FILES = 100
 """Named in the outcome of a run; the record in its directory names more."""
 MAX_RECORDED = 1_000
@@ -102,17 +104,17 @@ class RunChanges(Record):
     def _parts(self) -> list[str]:
         parts = []
         if self.commit_count:
-            parts.append(_counted(self.commit_count, "commit"))
+            parts.append(counted(self.commit_count, "commit"))
         if self.file_count:
             lines = f" (+{self.added} -{self.removed})" if self.is_repository else ""
-            parts.append(_counted(self.file_count, "file") + lines)
+            parts.append(counted(self.file_count, "file") + lines)
         for word, found in (
             ("made", [ref for ref in self.refs if ref.before is None]),
             ("deleted", [ref for ref in self.refs if ref.after is None]),
         ):
             for kind, prefix in (("branch", "refs/heads/"), ("tag", "refs/tags/")):
                 if some := [ref for ref in found if ref.name.startswith(prefix)]:
-                    parts.append(f"{_counted(len(some), kind)} {word}")
+                    parts.append(f"{counted(len(some), kind)} {word}")
         if self.head != self.head_before and not self.commit_count:
             parts.append("another commit is checked out")
         if self.uncommitted_count or self.untracked_count:
@@ -124,8 +126,3 @@ class RunChanges(Record):
         return self.model_copy(
             update={name: getattr(self, name)[:MAX_FILES] for name in ("files", "uncommitted", "untracked")}
         )
-
-
-def _counted(number: int, noun: str) -> str:
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"

@@ -59,13 +59,16 @@ TITLES: Final[Mapping[str, str]] = {
     "token_revoked": "Token revoked",
     "session_started": "Browser logged in",
     "session_ended": "Browser logged out",
+    "report_made": "Daily report made",
     "notification_retried": "Notification retried",
     "config_reloaded": "Configuration reloaded",
 }
 """By the kind of the event."""
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # What says nothing to a person, or is said by the title or by words beside it.
-_SILENT = frozenset({"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision"})
+_SILENT = frozenset(
+    {"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision", "text", "due"}
+)
 _PLAIN = frozenset({"reason", "detail", "why", "asks", "answer"})
 
 

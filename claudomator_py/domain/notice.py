@@ -14,6 +14,8 @@ from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 
 MAX_TEXT = 1_000
+MAX_REPORT = 10_000
+"""Characters of a report, which may be longer than other notices."""
 
 
 class NoticeKind(StrEnum):
@@ -26,6 +28,7 @@ class NoticeKind(StrEnum):
     AGENT_HELD = "agent_held"
     LIMITED = "limited"
     BUDGET_SPENT = "budget_spent"
+    REPORT = "report"
     TEST = "test"
 
 
@@ -94,7 +97,8 @@ class NotifyTarget(Strict):
         (), description="The program and its arguments. It receives the notification as JSON on stdin."
     )
     events: Annotated[tuple[NoticeKind, ...], OneOrMore, Distinct] = Field(
-        (NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD), description="Events to send to this target."
+        (NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD, NoticeKind.REPORT),
+        description="Events to send to this target.",
     )
     timeout: Duration = Field(10 * SECOND_MS, ge=100, le=5 * MINUTE_MS, description="Maximum duration of a delivery.")
 
@@ -162,6 +166,8 @@ def notice_of(event: EventContext) -> Notice | None:
         return None if told else _of_hold(event)
     if event.kind == "schedule_held_up":
         return _of_schedule(event)
+    if event.kind == "report_made":
+        return _notice(event, NoticeKind.REPORT, event.data["headline"], event.data["text"], None, MAX_REPORT)
     if event.kind != "state" or event.data.get("state") not in _STATES or event.data.get("event") == "PhaseReached":
         return None
     kind = _STATES[event.data["state"]]
@@ -216,13 +222,15 @@ def _text(event: EventContext, reason: Reason | None) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _notice(event: EventContext, kind: NoticeKind, title: str, text: str, reason: Reason | None) -> Notice:
+def _notice(
+    event: EventContext, kind: NoticeKind, title: str, text: str, reason: Reason | None, longest: int = MAX_TEXT
+) -> Notice:
     return Notice(
         id=f"event-{event.id}",
         kind=kind,
         at=event.at,
         title=title,
-        text=text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}...",
+        text=text if len(text) <= longest else f"{text[:longest]}...",
         task_id=event.task_id,
         task_name=event.task_name,
         run_id=event.run_id,

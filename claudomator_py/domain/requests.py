@@ -74,7 +74,7 @@ def _written_out(value: object) -> object:
     return value
 
 
-_Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
+Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
 
 
 class DecisionFilter(Strict):
@@ -90,8 +90,8 @@ class DecisionFilter(Strict):
     reason: RationaleCode | None = Field(None, description="Only those with this reason code.")
     risk: Risk | None = Field(None, description="Only those about tasks of this risk.")
     overridden: bool | None = Field(None, description="Only those that an operator has overridden, or has not.")
-    since: _Time | None = Field(None, description="Only those from this time on.")
-    until: _Time | None = Field(None, description="Only those from before this time.")
+    since: Time | None = Field(None, description="Only those from this time on.")
+    until: Time | None = Field(None, description="Only those from before this time.")
 
 
 Family = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]

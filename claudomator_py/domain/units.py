@@ -116,3 +116,12 @@ def zone_remedy(name: str, known: Iterable[str]) -> str:
 def short_id(whole: str) -> str:
     """The beginning of an id of a task, run or decision, which is enough for people."""
     return whole[:_SHORT_ID]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun: ``1 commit``, ``2,000 repositories``, ``3 branches``."""
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}{'es' if noun.endswith('ch') else 's'}"

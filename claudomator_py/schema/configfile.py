@@ -85,8 +85,9 @@ def _read(data: bytes) -> Settings | list[Problem]:
     parsed = beside(_misread(first), parse_settings(first.value, first.lines))
     if not isinstance(parsed, Settings):
         return parsed
-    problem = zone_problem(parsed.budget.timezone, first.lines, ("budget", "timezone"))
-    return parsed if problem is None else [problem]
+    zones = ((parsed.budget.timezone, "budget"), (parsed.report.timezone, "report"))
+    problems = [zone_problem(zone, first.lines, (key, "timezone")) for zone, key in zones]
+    return [problem for problem in problems if problem is not None] or parsed
 
 
 def _misread(document: Document) -> list[Problem]:

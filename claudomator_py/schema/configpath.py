@@ -34,6 +34,7 @@ KEYS: Final = frozenset(
         "notify",
         "on_stop",
         "policy",
+        "report",
         "retention",
         "reach",
         "routing",

@@ -312,6 +312,23 @@ class TelemetrySettings(Strict):
         return None if self.endpoint is None else f"{self.endpoint.rstrip('/').removesuffix(_TRACES)}{_TRACES}"
 
 
+def _time_of_day(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch("([01]?[0-9]|2[0-3]):[0-5][0-9]", value):
+        return value.zfill(5)
+    raise refusal(f"`{shown(str(value))}` is not a time of day", 'write it with quotation marks, such as "07:00"')
+
+
+class DailyReport(Strict):
+    """A report once a day, to the notification targets whose `events` have `report`."""
+
+    at: Annotated[Line, BeforeValidator(_time_of_day)] | None = Field(
+        None, description='Time of day, such as "07:00". Default: no report is sent.'
+    )
+    timezone: Annotated[Line, Field(max_length=100)] | None = Field(
+        None, description="Time zone of `at`, such as Europe/Berlin. Default: that of `budget`, or of this machine."
+    )
+
+
 class Log(Strict):
     """The daemon's log, on its standard error."""
 
@@ -361,6 +378,7 @@ class _Keys(Strict):
         OnStop.LEAVE,
         description="On SIGTERM: `leave` runs to their supervisors and exit, or `drain`: wait for them to finish.",
     )
+    report: DailyReport = DailyReport()
     notify: dict[Name, NotifyTarget] = Field({}, max_length=100, description="Notification targets, by name.")
 
 

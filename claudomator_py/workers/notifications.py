@@ -28,7 +28,7 @@ ATTEMPTS = 12
 FIRST_PAUSE_MS = 5 * SECOND_MS
 PAGE = 200
 SETTLE_S = 0.1
-_KINDS = ("budget_spent", "hold", "schedule_held_up", "state")
+_KINDS = ("budget_spent", "hold", "report_made", "schedule_held_up", "state")
 
 
 class NotificationDispatcher:

@@ -86,6 +86,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
     return {
         "front": "/",
         "found": "/?state=COMPLETED",
+        "report": "/report",
         "running": f"/tasks/{running}",
         "failed": f"/tasks/{broken}",
         "check": f"/tasks/{unsound}?check=true",

@@ -47,6 +47,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "releaseAgent": lambda client: client.release("claude"),
     "listReasons": lambda client: client.reasons(),
     "getStatus": lambda client: client.status(),
+    "getReport": lambda client: client.report(),
     "listFileProblems": lambda client: client.inbox_problems(),
     "getDrain": lambda client: client.drain_state(),
     "drain": lambda client: client.drain("for a test"),

@@ -76,6 +76,7 @@ OPERATIONS = {
     ("get", "/v1/events"): "listEvents",
     ("get", "/v1/reasons"): "listReasons",
     ("get", "/v1/status"): "getStatus",
+    ("get", "/v1/report"): "getReport",
     ("get", "/v1/inbox"): "listFileProblems",
     ("get", "/v1/drain"): "getDrain",
     ("post", "/v1/drain"): "drain",

@@ -17,6 +17,7 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import ReleaseRequest, TaskFilter
+from claudomator_py.domain.units import counted
 from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents.service import Agents
@@ -320,7 +321,7 @@ def _spent_today(status: StatusView) -> Sentence:
     if (limited := _spent(status.budget)) is not None:
         return limited
     spent = status.spent_today
-    runs = "1 run" if spent.runs == 1 else f"{spent.runs} runs"
+    runs = counted(spent.runs, "run")
     return (Piece(f"today {runs}, {cost_text(round(spent.usd, 4))}, {spent.tokens:,} tokens"),)
 
 

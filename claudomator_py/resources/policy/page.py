@@ -16,6 +16,7 @@ from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import counted
 from claudomator_py.domain.verdict_text import consequences, verdict_sentence
 from claudomator_py.domain.views.policy import PolicyCheckView, VerdictView
 from claudomator_py.resources.policy.service import PolicyService
@@ -141,8 +142,8 @@ class PolicyPage:
 def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
     """Return the page."""
     days = _days(policy.days)
-    counted = "1 decision" if policy.decisions == 1 else f"{policy.decisions:,} decisions"
-    summary = f"{counted} in {days}: {policy.denied:,} tasks denied, {policy.held:,} held for approval."
+    decided = counted(policy.decisions, "decision")
+    summary = f"{decided} in {days}: {policy.denied:,} tasks denied, {policy.held:,} held for approval."
     return PolicyPage(
         spans=tuple((_days(one), f"/policy?days={one}", one == policy.days) for one in DAYS),
         summary=summary if policy.decisions else f"No task was judged in {days}.",

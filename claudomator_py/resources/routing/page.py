@@ -15,6 +15,7 @@ from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
+from claudomator_py.domain.units import counted
 from claudomator_py.resources.routing.route_model import route_of
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import (
@@ -273,7 +274,7 @@ def _who(specialist_id: str | None) -> Who:
 
 
 def _decisions(number: int) -> str:
-    return "1 decision" if number == 1 else f"{number:,} decisions"
+    return counted(number, "decision")
 
 
 def _days(days: int) -> str:

@@ -1,0 +1,93 @@
+"""The report of each day: an event at the configured time, of which those are notified who want reports.
+
+That one was made stands in the event itself, so a crash neither loses a report nor makes two.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.schedule import Recurrence
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, parse_instant
+from claudomator_py.environment.workdirs import local_zone
+from claudomator_py.ports import Clock
+from claudomator_py.resources.report.service import Reports
+from claudomator_py.resources.report.shape import ReportSpan
+from claudomator_py.resources.report.text import markdown
+from claudomator_py.schema.settings import Settings
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import EventQuery, newest, record
+from claudomator_py.workers.worker import IDLE_S, Worker
+
+MADE = "report_made"
+"""The event: a report of the day, with its text."""
+MAX_LATE_MS = 3 * HOUR_MS
+"""A report that could not be made in time, as no daemon ran, is made this much later at most."""
+_SPAN_MS = DAY_MS
+_LONGEST_DAY_MS = DAY_MS + 2 * HOUR_MS
+"""With the hours by which clocks are set back."""
+
+
+class DailyReporter(Worker):
+    """Makes a report at the time that is configured at present."""
+
+    def __init__(self, database: Database, reports: Reports, settings: Callable[[], Settings], clock: Clock) -> None:
+        """reports: of whoever sees all."""
+        super().__init__("report", clock)
+        self._database = database
+        self._reports = reports
+        self._settings = settings
+
+    def run_once(self) -> bool:
+        """Make the report that is due; whether one was. Raises StoreUnavailable."""
+        now_ms = self._clock()
+        times = self._times()
+        due_ms = None if times is None else _latest(times, now_ms)
+        if due_ms is None or now_ms - due_ms > MAX_LATE_MS:
+            return False
+        last = self._database.read(lambda connection: newest(connection, 1, EventQuery(kinds=(MADE,))))
+        if last and last[0].data.get("due", 0) >= due_ms:
+            return False
+        begin = datetime.fromtimestamp((due_ms - _SPAN_MS) / SECOND_MS, UTC)
+        report = self._reports.report(ReportSpan(since=begin))
+        data = {"due": due_ms, "headline": report.headline, "text": markdown(report, self._shown)}
+
+        def note(connection: Connection) -> None:
+            record(connection, self._clock(), MADE, data=data)
+
+        self._database.write(note)
+        return True
+
+    def pause_s(self) -> float:
+        """Return the seconds until a report is due, at most a minute, after which the configuration is asked again."""
+        times = self._times()
+        next_ms = None if times is None else times.next_after(self._clock())
+        return IDLE_S if next_ms is None else min(IDLE_S, max(0.0, (next_ms - self._clock()) / SECOND_MS))
+
+    @property
+    def _zone(self) -> ZoneInfo:
+        settings = self._settings()
+        return ZoneInfo(settings.report.timezone or settings.budget.timezone or local_zone())
+
+    def _times(self) -> Recurrence | None:
+        at = self._settings().report.at
+        if at is None:
+            return None
+        hour, _, minute = at.partition(":")
+        return Recurrence(f"{int(minute)} {int(hour)} * * *", self._zone)
+
+    def _shown(self, instant: str | None) -> str:
+        if instant is None:
+            return ""
+        at = datetime.fromtimestamp(parse_instant(instant) / SECOND_MS, self._zone)
+        return f"{at:%Y-%m-%d %H:%M %Z}"
+
+
+def _latest(times: Recurrence, now_ms: int) -> int | None:
+    """Return the last of the times that has come; None: none has for a day."""
+    due_ms, next_ms = None, times.next_after(now_ms - _LONGEST_DAY_MS)
+    while next_ms is not None and next_ms <= now_ms:
+        due_ms, next_ms = next_ms, times.next_after(next_ms)
+    return due_ms

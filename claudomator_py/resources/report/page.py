@@ -1,0 +1,54 @@
+"""/report: what happened in a span of time, and what is left."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rows import row_of
+from claudomator_py.api.page.words import cost_text
+from claudomator_py.api.section import guarded
+from claudomator_py.domain.errors import Invalid
+from claudomator_py.resources.report.service import Reports
+from claudomator_py.resources.report.shape import ReportSpan, RepositoryReport
+from claudomator_py.resources.session import Access
+from claudomator_py.schema.validation import validate
+from claudomator_py.surface.table import Column, Table
+
+REPOSITORIES = Table[RepositoryReport](
+    Column("REPOSITORY", lambda one: one.path),
+    Column("TASKS", lambda one: one.tasks, right=True),
+    Column("COMMITS", lambda one: one.commits, right=True),
+    Column("FILES", lambda one: one.files, right=True),
+    Column("+", lambda one: one.added, right=True),
+    Column("-", lambda one: one.removed, right=True),
+    Column("NOT COMMITTED", lambda one: one.uncommitted or None, right=True),
+    Column("BRANCHES", lambda one: ", ".join(f"{branch.name} ({branch.change})" for branch in one.branches)),
+)
+
+
+def router(access: Access) -> APIRouter:
+    """Return the routes."""
+    routes = guarded("/report")
+
+    @routes.get("")
+    def show(by: Asking, since: str = "", until: str = "") -> Response:
+        given = {"since": since, "until": until}
+        values: dict[str, Any] = {"given": given, "report": None, "refusal": None, "repositories": REPOSITORIES}
+        try:
+            span = validate(ReportSpan, {name: text for name, text in given.items() if text}, {})
+            if isinstance(span, list):
+                raise Invalid.of(span)
+            found = access.as_(by)[Reports].report(span)
+        except Invalid as refusal:
+            return render("report.html", values | {"refusal": refusal}, 422, by=by)
+        values |= {
+            "report": found,
+            "needs_you": [row_of(view) for view in found.needs_you],
+            "cost": cost_text(found.cost_usd),
+        }
+        return render("report.html", values, by=by)
+
+    return routes

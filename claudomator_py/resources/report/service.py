@@ -1,0 +1,201 @@
+"""Making a report from rows: what ended in a span of time, and what stands open at present."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from sqlalchemy import Connection
+
+from claudomator_py.domain.changes import RefChange, RunChanges
+from claudomator_py.domain.coded import TaskRef
+from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.health import CheckView
+from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.text import one_line
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.ports import Clock
+from claudomator_py.queries.task_views import TaskViews
+from claudomator_py.resources.report.shape import (
+    MAX_NAMES,
+    BranchChange,
+    MissedTime,
+    ReportCalls,
+    ReportSpan,
+    ReportView,
+    RepositoryReport,
+    TaskGroup,
+)
+from claudomator_py.resources.report.text import headline_of
+from claudomator_py.resources.session import Service
+from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.sources.schedules import recurrence
+from claudomator_py.store import queue, reads, report_rows, schedule_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import EventQuery, newest
+from claudomator_py.store.report_rows import EndedRun
+from claudomator_py.store.stored_json import readable
+from claudomator_py.surface.operation import answers
+
+DEFAULT_MS = 12 * HOUR_MS
+MAX_FAILURES = 500
+"""Failed tasks that are grouped; all of them are counted."""
+SHOWN = 50
+LATE_MS = 2 * MINUTE_MS
+"""After which a time of a schedule that nobody has dealt with is missed."""
+_BRANCH = "refs/heads/"
+
+
+class Reports(Service):
+    """What can be asked about a span of time. Every method may raise ``domain.errors.ServiceError``."""
+
+    def __init__(
+        self, database: Database, task_views: TaskViews, clock: Clock, health: Callable[[], list[CheckView]]
+    ) -> None:
+        """health: what readiness says."""
+        super().__init__(database)
+        self._task_views = task_views
+        self._clock = clock
+        self._health = health
+
+    @answers(ReportCalls.report)
+    def report(self, span: ReportSpan | None = None) -> ReportView:
+        """Return the report on that span. Raises Invalid for one that is empty."""
+        now_ms = self._clock()
+        wanted = span or ReportSpan()
+        # What ends in this millisecond has happened.
+        until_ms = now_ms + 1 if wanted.until is None else round(wanted.until.timestamp() * SECOND_MS)
+        since_ms = (
+            min(until_ms, now_ms) - DEFAULT_MS if wanted.since is None else round(wanted.since.timestamp() * SECOND_MS)
+        )
+        if since_ms >= until_ms:
+            message = f"is not before {format_instant(until_ms)}, where the report ends"
+            raise Invalid.of([Problem(field="since", message=message, remedy="choose an earlier one")])
+        found = self._read(lambda connection: self._made(connection, since_ms, until_ms, now_ms))
+        trouble = tuple(check.detail for check in self._health() if not check.ok) if self._by.sees_all else ()
+        found = found.model_copy(update={"trouble": trouble})
+        return found.model_copy(update={"headline": headline_of(found)})
+
+    def _made(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> ReportView:
+        by, views = self._by, self._task_views.as_(self._by)
+        runs = report_rows.ended_runs(connection, since_ms, until_ms, by)
+        changes = [(run, readable(RunChanges, run.changes)) for run in runs]
+        completed = report_rows.completed_ids(connection, since_ms, until_ms, by)
+        counts = queue.counts(connection, by)
+        lists = reads.status_lists(connection, SHOWN, failed_since_ms=until_ms, counts=counts, by=by)
+        failed = report_rows.failed_tasks(connection, since_ms, until_ms, MAX_FAILURES, by)
+        limited = [run for run in runs if run.ended_as == OutcomeStatus.LIMITED]
+        priced = [run.cost_usd for run in runs if run.cost_usd is not None]
+        return ReportView(
+            since=format_instant(since_ms),
+            until=format_instant(min(until_ms, now_ms)),
+            headline="",
+            completed=len(completed),
+            failed=report_rows.ended_tasks(connection, "FAILED", since_ms, until_ms, by),
+            cancelled=report_rows.ended_tasks(connection, "CANCELLED", since_ms, until_ms, by),
+            unchanged=_unchanged(completed, changes),
+            runs=len(runs),
+            cost_usd=sum(priced) if priced else None,
+            unpriced=sum(1 for run in runs if run.cost_usd is None and not run.in_vain),
+            tokens=sum((run.input_tokens or 0) + (run.output_tokens or 0) for run in runs),
+            limits=len(limited),
+            limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, runs)),
+            repositories=_repositories(changes),
+            failures=_groups(views.of(connection, failed)),
+            missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
+            needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
+            needs_you_total=lists["needs_you"].total,
+            running=lists["running"].total,
+            waiting=lists["queued"].total,
+            waits=_groups(views.of(connection, lists["queued"].tasks)),
+            trouble=(),
+        )
+
+    def _missed(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> Iterator[MissedTime]:
+        """The latest first: what nobody has dealt with yet, what was skipped, and what was passed over as too old."""
+        for schedule in schedule_rows.all_there(connection, self._by):
+            if schedule.paused_ms is None:
+                due_ms = recurrence(schedule.cron, schedule.timezone).next_after(schedule.last_ms)
+                if due_ms is not None and since_ms <= due_ms < min(until_ms, now_ms - LATE_MS):
+                    yield MissedTime(schedule=schedule.name, due_at=format_instant(due_ms), why="it is overdue")
+        for name, due_ms, why in report_rows.skipped_times(connection, since_ms, until_ms, SHOWN, self._by):
+            yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=one_line(why))
+        passed = EventQuery(kinds=("schedule_missed",), seen_by=self._by)
+        for event in reversed(newest(connection, SHOWN, passed)):
+            due_ms = event.data.get("until")
+            if isinstance(due_ms, int) and since_ms <= due_ms < until_ms:
+                name = str(event.data.get("schedule"))
+                why = "the daemon was not running, and its times before are not made up for"
+                yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=why)
+
+
+def _unchanged(completed: frozenset[str], changes: Iterable[tuple[EndedRun, RunChanges | None]]) -> int:
+    last = {run.task_id: made for run, made in changes if run.task_id in completed}
+    return sum(1 for made in last.values() if made is not None and made.is_repository and made.is_empty)
+
+
+def _went_elsewhere(limited: EndedRun, runs: Iterable[EndedRun]) -> bool:
+    return any(
+        run.task_id == limited.task_id and run.agent != limited.agent and run.started_ms >= limited.ended_ms
+        for run in runs
+    )
+
+
+def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
+    """Return those of equal reasons together, the largest group first."""
+    groups: dict[tuple[str | None, str], list[TaskView]] = defaultdict(list)
+    for view in views:
+        groups[view.reason, one_line(view.reason_short or view.reason_text or "")].append(view)
+    return tuple(
+        TaskGroup(
+            reason=reason,
+            text=text,
+            until=min((view.waiting_until for view in members if view.waiting_until is not None), default=None),
+            count=len(members),
+            tasks=tuple(TaskRef(name=view.name, id=view.id, state=view.state) for view in members[:MAX_NAMES]),
+        )
+        for (reason, text), members in sorted(groups.items(), key=lambda group: -len(group[1]))
+    )
+
+
+def _repositories(changes: Iterable[tuple[EndedRun, RunChanges | None]]) -> tuple[RepositoryReport, ...]:
+    by_place: dict[str, list[tuple[EndedRun, RunChanges]]] = defaultdict(list)
+    for run, made in changes:
+        if made is not None:
+            by_place[made.repository or made.place].append((run, made))
+    found = [_repository(place, runs) for place, runs in by_place.items()]
+    return tuple(sorted(found, key=lambda one: (-one.commits, -one.files, one.path)))
+
+
+def _repository(path: str, runs: Sequence[tuple[EndedRun, RunChanges]]) -> RepositoryReport:
+    commits = {commit.id for _, made in runs for commit in made.commits}
+    unnamed = sum(made.commit_count - len(made.commits) for _, made in runs)
+    files = {(made.place, file.path) for _, made in runs for file in made.files}
+    more_files = sum(made.file_count - len(made.files) for _, made in runs)
+    last = {run.task_id: made for run, made in runs}
+    branches = [
+        BranchChange(name=ref.name.removeprefix(_BRANCH), change=_change(ref))
+        for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(_BRANCH))
+    ]
+    return RepositoryReport(
+        path=path,
+        runs=len(runs),
+        tasks=len(last),
+        commits=len(commits) + unnamed,
+        files=len(files) + more_files,
+        added=sum(made.added for _, made in runs),
+        removed=sum(made.removed for _, made in runs),
+        branches=tuple(branches[:MAX_NAMES]),
+        uncommitted=sum(made.uncommitted_count + made.untracked_count for made in last.values()),
+    )
+
+
+def _overall(refs: Iterable[RefChange]) -> Iterator[RefChange]:
+    """Yield each reference from before its first change to after its last one, unless it is as it was."""
+    overall: dict[str, RefChange] = {}
+    for ref in refs:
+        before = overall[ref.name].before if ref.name in overall else ref.before
+        overall[ref.name] = ref.model_copy(update={"before": before})
+    yield from (ref for ref in overall.values() if ref.before != ref.after)
+
+
+def _change(ref: RefChange) -> str:
+    return "made" if ref.before is None else "deleted" if ref.after is None else "moved"

@@ -1,0 +1,97 @@
+"""The report in words: the headline, and all of it as Markdown, which reads well as plain text, too."""
+
+from collections.abc import Callable, Iterator
+
+from claudomator_py.domain.units import counted
+from claudomator_py.resources.report.shape import ReportView, RepositoryReport, TaskGroup
+
+Instants = Callable[[str | None], str]
+"""How an instant is worded; empty for None."""
+
+
+def headline_of(report: ReportView) -> str:
+    """Return all of it in one line: ``12 done, 2 failed, 2 ask you; 31 commits in 4 repositories; $1.19``."""
+    ended = report.completed + report.failed + report.cancelled
+    tasks = [f"{report.completed} done" if report.completed else "nothing done"]
+    tasks += [f"{report.failed} failed"] if report.failed else []
+    tasks += [f"{report.cancelled} cancelled"] if report.cancelled else []
+    asking = report.needs_you_total
+    tasks += [f"{asking} {'asks' if asking == 1 else 'ask'} you"] if asking else []
+    if not (ended or asking or report.runs):
+        tasks = ["nothing happened"]
+    tasks += [f"{report.running} running"] if report.running else []
+    tasks += [f"{report.waiting} waiting"] if report.waiting else []
+    parts = [", ".join(tasks), *_figures(report)]
+    if report.missed:
+        parts.append(f"{counted(len(report.missed), 'scheduled time')} missed")
+    if report.trouble:
+        parts.append("the daemon is in trouble")
+    return "; ".join(parts)
+
+
+def _figures(report: ReportView) -> Iterator[str]:
+    commits = sum(one.commits for one in report.repositories)
+    with_commits = [one for one in report.repositories if one.commits]
+    if commits:
+        yield f"{counted(commits, 'commit')} in {counted(len(with_commits), 'repository')}"
+    elif report.repositories:
+        yield "no commits"
+    if report.cost_usd is not None:
+        yield f"{'at least ' if report.unpriced else ''}${report.cost_usd:.2f}"
+    elif report.runs:
+        yield "cost not known"
+    if report.limits:
+        around = report.limits_flowed_around
+        yield f"{counted(report.limits, 'limit')}{f', {around} flowed around' if around else ''}"
+
+
+def markdown(report: ReportView, at: Instants) -> str:
+    """Return the whole report."""
+    parts = [f"# {report.headline}", f"From {at(report.since)} to {at(report.until)}: {_runs(report)}."]
+    sections = (
+        ("What is wrong with the daemon", [f"- {one}" for one in report.trouble]),
+        ("What needs you", list(_needs_you(report))),
+        ("What failed", [_group(one, at) for one in report.failures]),
+        ("What changed", [line for one in report.repositories for line in _repository(one)]),
+        ("What waits", [_group(one, at) for one in report.waits]),
+        (
+            "Scheduled times without a task",
+            [f"- {one.schedule}, due {at(one.due_at)}: {one.why}" for one in report.missed],
+        ),
+    )
+    parts += [f"## {title}\n\n" + "\n".join(lines) for title, lines in sections if lines]
+    return "\n\n".join(parts) + "\n"
+
+
+def _runs(report: ReportView) -> str:
+    words = [counted(report.runs, "run")]
+    words += [f"{report.tokens:,} tokens"] if report.tokens else []
+    if report.cost_usd is not None and report.unpriced:
+        words.append(f"{counted(report.unpriced, 'run')} of unknown cost")
+    if report.unchanged:
+        words.append(f"{counted(report.unchanged, 'completed task')} changed nothing")
+    return ", ".join(words)
+
+
+def _needs_you(report: ReportView) -> Iterator[str]:
+    for view in report.needs_you:
+        asked = view.asks.text if view.asks is not None else view.reason_text or view.reason or ""
+        yield f"- {view.name}: {' '.join(asked.split())}"
+    if report.needs_you_total > len(report.needs_you):
+        yield f"- and {report.needs_you_total - len(report.needs_you)} more"
+
+
+def _group(group: TaskGroup, at: Instants) -> str:
+    names = ", ".join(ref.name for ref in group.tasks)
+    more = f" and {group.count - len(group.tasks)} more" if group.count > len(group.tasks) else ""
+    until = f", until {at(group.until)}" if group.until is not None else ""
+    words = ": ".join(part for part in (group.reason, group.text) if part)
+    return f"- {group.count} x {words or 'no reason given'}{until}: {names}{more}"
+
+
+def _repository(one: RepositoryReport) -> Iterator[str]:
+    files = f"{counted(one.files, 'file')} (+{one.added} -{one.removed})"
+    left = f", {one.uncommitted} not committed" if one.uncommitted else ""
+    yield f"- {one.path}: {counted(one.commits, 'commit')}, {files}{left}, by {counted(one.tasks, 'task')}"
+    for branch in one.branches:
+        yield f"  - {branch.name} ({branch.change})"

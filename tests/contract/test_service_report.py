@@ -1,0 +1,244 @@
+"""What a report says of a span of time: what ended in it, what it changed and cost, and what is left."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.health import CheckView
+from claudomator_py.domain.notice import EventContext, NoticeKind, NotifyTarget, notice_of
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.resources.report.daily import MADE, DailyReporter
+from claudomator_py.resources.report.service import Reports
+from claudomator_py.resources.report.shape import ReportSpan, ReportView
+from claudomator_py.resources.report.text import markdown
+from claudomator_py.schema.settings import Settings
+from claudomator_py.store.database import Database
+from claudomator_py.store.events import EventQuery, newest
+from claudomator_py.store.tables import Event
+from tests.fakes.world import START_MS, World, spec
+
+COMMITS = [{"id": letter * 40, "subject": f"{letter}", "author": "n"} for letter in "abcdef"]
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database, total=20)
+
+
+def report(world: World, by: Principal = OPERATOR, **span: int) -> ReportView:
+    wanted = {name: datetime.fromtimestamp(at_ms / 1_000, UTC) for name, at_ms in span.items()}
+    return world.access.as_(by)[Reports].report(ReportSpan(**wanted))
+
+
+def changed(place: str = "/srv/shop", *, commits: Any = (), files: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    listed = [{"path": path, "change": "modified", "added": 2, "removed": 1} for path in files]
+    figures = {"file_count": len(files), "added": 2 * len(files), "removed": len(files)}
+    return {"place": place, "commits": commits, "commit_count": len(commits), "files": listed, **figures, **more}
+
+
+def run(world: World, name: str, **outcome: Any) -> None:
+    world.submit(name)
+    world.tick()
+    world.end(name, **outcome)
+    world.tick(MINUTE_MS)
+
+
+def test_a_night_in_which_nothing_happened_says_so(world: World) -> None:
+    found = report(world)
+    assert found.headline == "nothing happened"
+    assert (found.since, found.until) == (format_instant(START_MS - 12 * HOUR_MS), format_instant(START_MS))
+
+
+def test_the_headline_has_what_ended_what_asks_what_changed_and_what_it_cost(world: World) -> None:
+    for name, commit in (("one", COMMITS[:2]), ("two", COMMITS[2:3])):
+        run(world, name, cost_usd=0.25, changes=changed(commits=commit, files=("a", f"{name}.py")))
+    run(world, "blog", cost_usd=0.5, changes=changed("/srv/blog", commits=COMMITS[3:4], files=("x",)))
+    run(world, "bad", exit_code=1, status="failed", reason="refused", cost_usd=0.01)
+    run(world, "asks", status="needs_input", question="Blue or green?", cost_usd=0.0)
+    found = report(world)
+    assert found.headline == "3 done, 1 failed, 1 asks you; 4 commits in 2 repositories; $1.01"
+    assert [view.name for view in found.needs_you] == ["asks"]
+    shop, blog = found.repositories
+    assert (shop.path, shop.commits, shop.files, shop.tasks) == ("/srv/shop", 3, 3, 2)
+    assert (blog.path, blog.commits) == ("/srv/blog", 1)
+
+
+def test_a_commit_that_two_runs_saw_counts_once(world: World) -> None:
+    run(world, "one", changes=changed("/trees/one", commits=COMMITS[:3], repository="/srv/shop"))
+    run(world, "two", changes=changed("/trees/two", commits=COMMITS[2:4], repository="/srv/shop"))
+    (shop,) = report(world).repositories
+    assert (shop.path, shop.commits, shop.runs) == ("/srv/shop", 4, 2)
+
+
+def test_commits_beyond_those_that_are_named_count(world: World) -> None:
+    run(world, "one", changes=changed(commits=COMMITS[:1]) | {"commit_count": 70})
+    assert report(world).repositories[0].commits == 70
+
+
+def test_a_branch_is_named_with_what_became_of_it_in_all(world: World) -> None:
+    def moved(name: str, before: str | None, after: str | None) -> dict[str, Any]:
+        hashes = {"before": before and before * 40, "after": after and after * 40}
+        return {"name": f"refs/heads/{name}", **hashes}
+
+    first = [moved("main", "a", "b"), moved("new", None, "b"), moved("old", "a", None), moved("brief", None, "c")]
+    second = [moved("main", "b", "a"), moved("new", "b", "c"), moved("brief", "c", None)]
+    run(world, "one", changes=changed(refs=[*first, {"name": "refs/tags/v1", "after": "a" * 40}]))
+    run(world, "two", changes=changed(refs=second))
+    (shop,) = report(world).repositories
+    assert {branch.name: branch.change for branch in shop.branches} == {"new": "made", "old": "deleted"}
+
+
+def test_a_failed_night_says_first_that_nothing_is_done_and_groups_the_reasons(world: World) -> None:
+    for number in range(3):
+        run(world, f"login-{number}", exit_code=1, status="failed", reason="refused", text="I will not do that.")
+    run(world, "late", exit_code=1, status="failed", reason="turn_limit")
+    found = report(world)
+    assert found.headline == "nothing done, 4 failed; cost not known"
+    assert [(group.reason, group.count) for group in found.failures] == [("refused", 3), ("turn_limit", 1)]
+    assert [ref.name for ref in found.failures[0].tasks] == ["login-2", "login-1", "login-0"]
+
+
+def test_a_success_that_changed_nothing_is_counted(world: World) -> None:
+    run(world, "real", changes=changed(commits=COMMITS[:1]))
+    run(world, "said-fixed", text="Fixed the bug.", changes=changed())
+    run(world, "elsewhere", changes=changed("/tmp/x", is_repository=False))
+    assert report(world).unchanged == 1
+
+
+def test_a_sum_of_dollars_that_lacks_some_says_so(world: World) -> None:
+    run(world, "priced", cost_usd=0.4)
+    run(world, "unpriced")
+    assert report(world).headline == "2 done; at least $0.40"
+
+
+def test_a_limit_that_another_agent_took_over_is_told_from_one_that_was_waited_for(world: World) -> None:
+    world.submit("around")
+    world.tick()
+    first = world.live("around").agent
+    world.limit("around", reset_at=world.now_ms + 2 * HOUR_MS)
+    assert world.live("around").agent != first
+    world.end("around")
+    world.tick(MINUTE_MS)
+    other = next(name for name in ("claude", "codex") if name != first)
+    world.submit("waits", agent={"type": first, "strict": True})
+    world.submit("limited", agent={"type": other, "strict": True})
+    world.tick()
+    world.limit("limited", reset_at=world.now_ms + HOUR_MS)
+    found = report(world)
+    assert (found.limits, found.limits_flowed_around, found.waiting) == (2, 1, 2)
+    assert "2 limits, 1 flowed around" in found.headline
+    assert {group.reason for group in found.waits} == {"limited"}
+    assert all(group.until is not None for group in found.waits)
+
+
+def test_only_what_ended_in_the_span_counts(world: World) -> None:
+    run(world, "early", cost_usd=1.0)
+    middle = world.now_ms + 1
+    world.tick(3 * DAY_MS)
+    run(world, "late", cost_usd=2.0)
+    assert (report(world).completed, report(world).cost_usd) == (1, 2.0)
+    assert (report(world, since=START_MS, until=middle).completed, report(world, since=START_MS).completed) == (1, 2)
+
+
+def test_an_empty_span_is_refused_with_what_to_do(world: World) -> None:
+    with pytest.raises(Invalid) as refused:
+        report(world, since=START_MS, until=START_MS)
+    assert refused.value.problems[0].field == "since"
+
+
+def test_times_of_schedules_without_a_task_are_listed_whatever_the_cause(world: World) -> None:
+    first = START_MS // HOUR_MS * HOUR_MS + HOUR_MS
+    for name, overlap in (("skips", "skip"), ("asleep", "queue")):
+        world.take(f"/in/{name}.yaml", spec(name, schedule="0 * * * *", timezone="UTC", overlap=overlap))
+    world.now_ms = first
+    world.schedule_runner.run_due()
+    world.schedules.pause("asleep")
+    world.now_ms = first + HOUR_MS
+    world.schedule_runner.run_due()
+    world.schedules.resume("asleep")
+    world.now_ms += HOUR_MS + 30 * MINUTE_MS
+    found = report(world).missed
+    assert ("skips", format_instant(first + HOUR_MS)) in [(one.schedule, one.due_at) for one in found]
+    overdue = [(one.schedule, one.due_at) for one in found if one.why == "it is overdue"]
+    assert overdue == [(name, format_instant(first + 2 * HOUR_MS)) for name in ("asleep", "skips")]
+    assert "scheduled times missed" in report(world).headline
+
+
+def test_a_guest_reads_of_its_own_tasks_alone(world: World) -> None:
+    run(world, "ours", cost_usd=1.0, changes=changed(commits=COMMITS))
+    world.checks = lambda: [CheckView(name="disk", ok=False, detail="the disk is full", remedy="")]
+    guest = report(world, Principal("eve", Role.READ, "shop"))
+    assert guest.headline == "nothing happened"
+    assert (guest.repositories, guest.trouble, guest.runs) == ((), (), 0)
+    assert report(world).trouble == ("the disk is full",)
+
+
+def test_as_markdown_it_has_a_section_for_each_thing_there_is_something_to_say_of(world: World) -> None:
+    run(world, "one", cost_usd=0.4, changes=changed(commits=COMMITS[:1], files=("a",)))
+    run(world, "bad", exit_code=1, status="failed", reason="refused", text="No.")
+    run(world, "asks", status="needs_input", question="Blue\nor green?")
+    text = markdown(report(world), lambda instant: "then" if instant else "")
+    assert text.startswith("# 1 done, 1 failed, 1 asks you; 1 commit in 1 repository; at least $0.40\n\nFrom then to ")
+    assert "## What needs you\n\n- asks: Blue or green?\n" in text
+    assert "- /srv/shop: 1 commit, 1 file (+2 -1), by 1 task\n" in text
+    assert "What waits" not in text
+
+
+class Daily:
+    """The worker of a daemon that is configured so, at a time that a test sets."""
+
+    def __init__(self, world: World, **settings: Any) -> None:
+        self._world = world
+        self.settings = Settings.model_validate({"report": settings})
+
+    def at(self, text: str) -> bool:
+        """Whether a worker that has just begun makes a report at that time, as UTC has it."""
+        self._world.now_ms = round(datetime.fromisoformat(f"2026-{text}+00:00").timestamp() * 1_000)
+        reports = self._world.access.as_(OPERATOR)[Reports]
+        return DailyReporter(self._world.database, reports, lambda: self.settings, self._world.clock).run_once()
+
+
+def made(world: World) -> list[Event]:
+    found = world.database.read(lambda connection: newest(connection, 9, EventQuery(kinds=(MADE,))))
+    return list(found)
+
+
+def test_a_report_is_made_once_a_day_whatever_becomes_of_the_daemon(world: World) -> None:
+    daily = Daily(world, at="07:00", timezone="Europe/Berlin")
+    told = [daily.at(f"11-28T{time}") for time in ("05:59", "06:00", "06:01", "08:59")]
+    assert told == [False, True, False, False]
+    assert [daily.at(f"11-29T{time}") for time in ("05:00", "09:00", "09:01")] == [False, True, False]
+    assert len(made(world)) == 2
+
+
+def test_a_report_that_is_hours_late_is_left_out(world: World) -> None:
+    daily = Daily(world, at="07:00", timezone="UTC")
+    assert not daily.at("11-28T10:01")
+    assert daily.at("11-28T10:00")
+
+
+def test_without_a_time_there_is_no_report(world: World) -> None:
+    assert not Daily(world).at("11-28T07:00")
+
+
+@pytest.mark.parametrize(("day", "due"), [("03-29", "05:00"), ("10-25", "06:00")], ids=["set forward", "set back"])
+def test_a_change_of_clocks_moves_no_report(world: World, day: str, due: str) -> None:
+    """In Berlin they are set at 01:00 UTC of that day."""
+    daily = Daily(world, at="07:00", timezone="Europe/Berlin")
+    hour = int(due[:2])
+    assert [daily.at(f"{day}T{time}") for time in (f"{hour - 1:02}:59", due)] == [False, True]
+
+
+def test_the_daily_report_is_told_to_those_who_want_it_in_the_zone_of_its_time(world: World) -> None:
+    run(world, "one", cost_usd=0.4)
+    daily = Daily(world, at="07:00", timezone="Asia/Tokyo")
+    assert daily.at("09-21T22:00")
+    (event,) = made(world)
+    notice = notice_of(EventContext(1, "then", event.kind, dict(event.data), None, None, None, None, None))
+    assert notice is not None
+    assert (notice.kind, notice.title) == (NoticeKind.REPORT, "1 done; $0.40")
+    assert "From 2026-09-21 07:00 JST to 2026-09-22 07:00 JST: 1 run." in notice.text
+    assert NoticeKind.REPORT in NotifyTarget(url="https://phone/").events
