@@ -74,6 +74,7 @@ PAGES: Final[dict[str, Needed | str]] = {
     "GET /decisions/{decision_id}/json": "getDecision",
     "GET /policy": "getPolicy",
     "POST /policy": "getPolicy",
+    "GET /report": "getReport",
     "GET /routing": "getRoutingStats",
     "POST /routing": "route",
     "GET /routing/forget": "resetLearned",

@@ -13,7 +13,6 @@ from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.ports import Clock
-from claudomator_py.queries.task_views import TaskViews
 from claudomator_py.resources.report.shape import (
     MAX_NAMES,
     BranchChange,
@@ -27,6 +26,7 @@ from claudomator_py.resources.report.shape import (
 from claudomator_py.resources.report.text import headline_of
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.schedules import recurrence
 from claudomator_py.store import queue, reads, report_rows, schedule_rows
 from claudomator_py.store.database import Database
