@@ -40,9 +40,9 @@ def _resource(name: str, group: str = "group") -> Callable[[], typer.Typer]:
     return lambda: _imported(f"{name}.cli:{group}", "resources")()
 
 
-def _command(resource: str, name: str) -> Callable[[], Callable[..., None]]:
+def _command(resource: str, name: str, module: str = "cli") -> Callable[[], Callable[..., None]]:
     """That of the commands of a resource."""
-    return lambda: _imported(f"{resource}.cli:{name}", "resources")
+    return lambda: _imported(f"{resource}.{module}:{name}", "resources")
 
 
 def _imported(path: str, package: str = "cli") -> Any:
@@ -52,24 +52,27 @@ def _imported(path: str, package: str = "cli") -> Any:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "submit": Command("Submit the tasks in files.", _function("submit:submit")),
-    "status": Command("Show everything at a glance.", _function("status:status")),
-    "show": Command("Show one task and its runs.", _function("show:show")),
-    "result": Command("Print the result of a task. Exits with 1 unless it completed.", _function("show:result")),
-    "logs": Command("Print what a run wrote.", _function("logs:logs")),
+    "submit": Command("Submit the tasks in files.", _command("tasks", "submit", "cli_submit")),
+    "status": Command("Show everything at a glance.", _command("overview", "status")),
+    "show": Command("Show one task and its runs.", _command("tasks", "show")),
+    "result": Command("Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result")),
+    "logs": Command("Print what a run wrote.", _command("runs", "logs")),
     "log": Command("Show what happened, newest last, and who did it.", _command("events", "log")),
     "report": Command("Show what happened overnight, and what is left.", _command("report", "report")),
     "diff": Command(
         "Show what a task's runs changed.",
         _command("changes", "diff"),
     ),
-    "why": Command("Explain why a task is where it is.", _function("show:why")),
-    "cancel": Command("Cancel tasks. A running one ends a little later.", _function("changing:cancel")),
-    "restart": Command("Run tasks again.", _function("changing:restart")),
-    "answer": Command("Answer what a task's agent asks.", _function("changing:answer")),
-    "approve": Command("Allow what a task asks for: its first run, or a tool.", _function("changing:approve")),
+    "why": Command("Explain why a task is where it is.", _command("tasks", "why")),
+    "cancel": Command("Cancel tasks. A running one ends a little later.", _command("tasks", "cancel", "cli_change")),
+    "restart": Command("Run tasks again.", _command("tasks", "restart", "cli_change")),
+    "answer": Command("Answer what a task's agent asks.", _command("tasks", "answer", "cli_change")),
+    "approve": Command(
+        "Allow what a task asks for: its first run, or a tool.", _command("tasks", "approve", "cli_change")
+    ),
     "reject": Command(
-        "Reject a task that needs input. It fails, and so do the tasks that depend on it.", _function("changing:reject")
+        "Reject a task that needs input. It fails, and so do the tasks that depend on it.",
+        _command("tasks", "reject", "cli_change"),
     ),
     "agents": Command("List the agents.", _command("agents", "agents")),
     "hold": Command("Start no tasks on an agent. Running ones continue.", _command("agents", "hold")),

@@ -71,7 +71,11 @@ def test_what_only_tells_of_itself_imports_no_library_but_typer(tmp_path: Path, 
 def test_the_help_of_a_command_imports_no_other_command(tmp_path: Path) -> None:
     _, modules = after(tmp_path, "backup", "--help")
     assert "claudomator_py.resources.daemon.cli" in modules
-    assert modules & {"claudomator_py.cli.submit", "claudomator_py.cli.status", "httpx", "yaml"} == set()
+    assert (
+        modules
+        & {"claudomator_py.resources.tasks.cli_submit", "claudomator_py.resources.overview.cli", "httpx", "yaml"}
+        == set()
+    )
 
 
 def test_the_summaries_are_what_the_commands_say_of_themselves() -> None:

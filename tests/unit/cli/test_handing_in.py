@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.guard.limits import Limits, Rate
-from claudomator_py.cli import submit as submitting
+from claudomator_py.resources.tasks import cli_submit as submitting
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService

@@ -6,12 +6,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from claudomator_py.cli import logs
 from claudomator_py.client import Client
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.text import plain
+from claudomator_py.resources.runs import cli as logs
 from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import TaskView
 from tests.fakes.command import Command

@@ -9,7 +9,6 @@ import pytest
 from freezegun import freeze_time
 
 from claudomator_py.cli.output import Column, fields, render, short_ids
-from claudomator_py.cli.status import overview, tasks_table
 from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
@@ -21,7 +20,9 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
 from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
+from claudomator_py.resources.overview.cli import overview
 from claudomator_py.resources.schedules.cli import schedules_table
+from claudomator_py.resources.tasks.cli import tasks_table
 from claudomator_py.resources.tasks.shape import TaskView
 from tests.fakes.prepared import START_MS, PreparedService
 

@@ -1,4 +1,4 @@
-"""``logs``: what a run wrote."""
+"""What runs did and wrote: ``logs``, and the tables of runs and of checks."""
 
 import io
 import time
@@ -20,20 +20,33 @@ from claudomator_py.cli.output import (
     out_bytes,
     out_json_line,
     out_part,
+    table_text,
     wants_colour,
 )
-from claudomator_py.cli.show import check_section
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import short_id
 from claudomator_py.resources.runs.shape import LogEntryView, RunView
+from claudomator_py.surface import table
+from claudomator_py.surface.table import Column, Table
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+from typing import TYPE_CHECKING
+
+from claudomator_py.cli.output import heading
+from claudomator_py.cli.times import now_ms, short_duration
+from claudomator_py.domain.budget import Unit, amount_text
+from claudomator_py.domain.units import parse_instant
+from claudomator_py.resources.runs.shape import RunCheckView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 _INDENT = "  "
 _MARKS: dict[LogKind, str] = {"tool_call": "> ", "usage": "- ", "notice": "- ", "error": "! "}
+
 _STYLES: dict[LogKind, str] = {
     "thinking": "dim italic",
     "tool_call": "cyan",
@@ -42,6 +55,11 @@ _STYLES: dict[LogKind, str] = {
     "notice": "dim",
     "error": "bold red",
 }
+
+_CHECKS = Table[tuple[str, str]](
+    Column("COMMAND", lambda verdict: verdict[0], flexible=True),
+    Column("RESULT", lambda verdict: verdict[1], flexible=True),
+)
 
 
 class EntryLines:
@@ -221,3 +239,63 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
     if found is None:
         fail(f"{named} has not been checked.", "A check runs after the agent's success, if the task has a `check`.")
     return found
+
+
+def check_took(check: RunCheckView) -> str:
+    """How long it took, or has taken so far."""
+    ended = now_ms() if check.ended_at is None else parse_instant(check.ended_at)
+    return short_duration(max(0, ended - parse_instant(check.started_at)))
+
+
+def check_section(check: RunCheckView) -> str:
+    """Its heading, and its commands with what came of each."""
+    time = f"{'for' if check.ended_at is None else 'after'} {check_took(check)}"
+    title = heading(f"CHECK {check.status.upper()} {time}", "FAILED" if check.status == "failed" else "")
+    return f"{title}\n{table_text(_CHECKS, check.verdicts, indent=2)}"
+
+
+def _took(run: RunView) -> str:
+    """How long it took, or has taken so far."""
+    ended = now_ms() if run.ended_at is None else parse_instant(run.ended_at)
+    return short_duration(max(0, ended - parse_instant(run.started_at)))
+
+
+def _cost(run: RunView) -> str | None:
+    cost = None if run.outcome is None else run.outcome.cost_usd
+    return None if cost is None else amount_text(Unit.USD, cost)
+
+
+_Numbered = tuple[int, RunView]
+"""A run, with its number among all of the task's."""
+_RUNS = Table[_Numbered](
+    Column("RUN", lambda one: one[1].id, wide=True),
+    Column("ATTEMPT", lambda one: one[0], right=True),
+    Column("RESTARTS", lambda one: one[1].generation - 1, wide=True, right=True),
+    Column("AGENT", lambda one: one[1].agent),
+    Column("MODEL", lambda one: one[1].model),
+    Column("TIER", lambda one: one[1].tier, wide=True),
+    Column("STATE", lambda one: one[1].state if one[1].outcome is None else one[1].outcome.status),
+    Column("REASON", lambda one: None if one[1].outcome is None else one[1].outcome.reason, flexible=True),
+    Column("EXIT", lambda one: one[1].exit_code, right=True),
+    Column("CHECK", lambda one: None if one[1].check is None else one[1].check.status),
+    Column("STARTED", lambda one: table.ago(one[1].started_at)),
+    Column("TOOK", lambda one: _took(one[1]), right=True),
+    Column(
+        "TOKENS",
+        lambda one: None if one[1].outcome is None else one[1].outcome.tokens.output,
+        wide=True,
+        right=True,
+    ),
+    Column("USD", lambda one: _cost(one[1]), wide=True, right=True),
+)
+_RESUMED = Table[_Numbered](
+    Column("ID", lambda one: short_id(one[1].id)),
+    Column("RESUMES", lambda one: short_id(one[1].resumes or "")),
+)
+
+
+def runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
+    """The runs of a task below each other, the first one first."""
+    # A run's id is shown where another one continues in its conversation.
+    resumed = _RESUMED.columns if any(run.resumes is not None for run in runs) else ()
+    return table_text(Table(*_RUNS.columns, *resumed), list(enumerate(runs, 1)), wide=wide)

@@ -10,8 +10,8 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
-from claudomator_py.cli.following import wait_for_end
-from claudomator_py.cli.output import Column, Format, FormatOption, error, fail, note, out, out_json, render
+from claudomator_py.cli.following import Changes
+from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json, table_text
 from claudomator_py.cli.task_files import ReadFile, read
 from claudomator_py.client.errors import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.lifecycle import ENDED
@@ -20,18 +20,33 @@ from claudomator_py.domain.units import format_duration, parse_duration
 from claudomator_py.resources.schedules.cli import write_schedules
 from claudomator_py.resources.schedules.shape import ScheduleView
 from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
     from claudomator_py.client.http import Client
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
 
 V = TypeVar("V")
-
 _TRIES = 8
 _FIRST_PAUSE_S = 0.1
 _MAX_PAUSE_S = 2.0
 _MAX_ASKED_S = 30
+
+WAIT_PATIENCE_S = 600.0
+"""How long a daemon that has gone is waited for: an upgrade takes less."""
+
+SAFETY_S = 15.0
+"""After so long without an event tasks are fetched anyway."""
+
+_UNAVAILABLE = 503
+
+Told = Callable[[TaskView, TaskView], None]
+"""Is given a task as it was last seen, and as it is now."""
 
 
 class Submitter:
@@ -118,12 +133,12 @@ def _pause(state: "RetryCallState") -> float:
     return float(min(_FIRST_PAUSE_S * 2 ** (state.attempt_number - 1), _MAX_PAUSE_S))
 
 
-_COLUMNS = (
-    Column("NAME", flexible=True),
-    Column("ID"),
-    Column("STATE"),
-    Column("AGENT"),
-    Column("REASON", flexible=True),
+_TASKS = Table[TaskView](
+    Column("NAME", lambda task: task.name, flexible=True),
+    Column("ID", lambda task: task.id),
+    Column("STATE", lambda task: task.state),
+    Column("AGENT", lambda task: task.agent),
+    Column("REASON", lambda task: task.reason, flexible=True),
 )
 
 
@@ -244,5 +259,34 @@ def _write(tasks: Sequence[TaskView], output: Format, schedules: Sequence[Schedu
     if schedules:
         write_schedules(schedules, output)
     if tasks or not schedules:
-        rows = [(task.name, task.id, task.state, task.agent or "", task.reason or "") for task in tasks]
-        out(render(_COLUMNS, rows, wide=output is Format.WIDE))
+        out(table_text(_TASKS, tasks, wide=output is Format.WIDE))
+
+
+def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float | None, told: Told) -> None:
+    """Return once all these tasks, by id, have ended, or at the deadline of the monotonic clock.
+
+    tasks is kept as they were last seen. Raises ClientError when the daemon is gone permanently.
+    """
+    there = True
+    with Changes(client, patience_s=WAIT_PATIENCE_S) as changes:
+        while pending := [task for task in tasks.values() if task.state not in ENDED]:
+            left = SAFETY_S if deadline is None else min(SAFETY_S, deadline - time.monotonic())
+            if left <= 0:
+                return
+            changed = changes.tasks() if changes.wait(left) else None
+            try:
+                for task in pending:
+                    if changed is None or task.id in changed:
+                        now = client.task_unless(task.id, task.version)
+                        if now is not None:
+                            tasks[task.id] = now
+                            told(task, now)
+            except (DaemonNotRunning, ServiceProblem) as error:
+                if isinstance(error, ServiceProblem) and error.details.status != _UNAVAILABLE:
+                    raise
+                # Once it is back, the stream begins again, and everything is looked at.
+                if there:
+                    note("The daemon does not answer; waiting for it. Running tasks continue.")
+                there = False
+            else:
+                there = True

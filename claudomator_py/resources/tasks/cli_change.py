@@ -14,9 +14,7 @@ import typer
 from claudomator_py.cli import completion, exits
 from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, fail, json_text, note, out, out_json, render
-from claudomator_py.cli.show import TaskArgument
-from claudomator_py.cli.status import tasks_table
+from claudomator_py.cli.output import Format, FormatOption, fail, json_text, note, out, out_json, table_text
 from claudomator_py.client.errors import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
@@ -24,7 +22,9 @@ from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.text import plain
+from claudomator_py.resources.tasks.cli import TaskArgument, tasks_table
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -49,13 +49,6 @@ Act = Callable[[TaskView, str], TaskView]
 
 _TRIES = 5
 _MAX_PAUSE_S = 10
-_DONE_COLUMNS = (
-    Column("NAME", flexible=True),
-    Column("ID"),
-    Column("STATE"),
-    Column("DONE"),
-    Column("WHY", flexible=True),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +93,7 @@ def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Fo
     """One request for each task, bound to what was seen of it; then a line for each. Raises Exit if one was refused."""
     done = [_do(client, task, act) for task in tasks]
     if not _write_json(output, done, done=True):
-        rows = [
-            (one.task.name, one.task.id, one.task.state, "yes" if one.refusal is None else "no", _why(one))
-            for one in done
-        ]
-        out(render(_DONE_COLUMNS, rows, wide=output is Format.WIDE))
+        out(table_text(_DONE, done, wide=output is Format.WIDE))
     if any(one.refusal is not None for one in done):
         raise typer.Exit(exits.FAILURE)
 
@@ -149,6 +138,15 @@ def _write_json(output: Format, outcomes: Sequence[Outcome], *, done: bool) -> b
     ]
     out(json_text(told))
     return True
+
+
+_DONE = Table[Outcome](
+    Column("NAME", lambda one: one.task.name, flexible=True),
+    Column("ID", lambda one: one.task.id),
+    Column("STATE", lambda one: one.task.state),
+    Column("DONE", lambda one: "yes" if one.refusal is None else "no"),
+    Column("WHY", _why, flexible=True),
+)
 
 
 @connected

@@ -1,4 +1,4 @@
-"""``show``, ``result`` and ``why``: one task, what it handed back, and why it is where it is."""
+"""``show``, ``result`` and ``why``: one task, what it handed back, and why it is where it is; and tables of tasks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,60 +8,45 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, heading, note, out, out_json, render
-from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, short_duration, until, why_words
+from claudomator_py.cli.output import (
+    Format,
+    FormatOption,
+    fail,
+    fields,
+    heading,
+    note,
+    out,
+    out_json,
+    table_text,
+)
+from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, until, why_words
 from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import parse_instant, short_id
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
 from claudomator_py.resources.events.cli import events_of_task
-from claudomator_py.resources.runs.shape import InputView, RunCheckView, RunView
+from claudomator_py.resources.runs.cli import check_section, runs_table
+from claudomator_py.resources.runs.shape import InputView, RunView
 from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
+from claudomator_py.surface import table
+from claudomator_py.surface.table import Column, Table
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-_COLUMNS = (Column("COMMAND", flexible=True), Column("RESULT", flexible=True))
-
-
-def check_took(check: RunCheckView) -> str:
-    """How long it took, or has taken so far."""
-    ended = now_ms() if check.ended_at is None else parse_instant(check.ended_at)
-    return short_duration(max(0, ended - parse_instant(check.started_at)))
-
-
-def check_section(check: RunCheckView) -> str:
-    """Its heading, and its commands with what came of each."""
-    time = f"{'for' if check.ended_at is None else 'after'} {check_took(check)}"
-    title = heading(f"CHECK {check.status.upper()} {time}", "FAILED" if check.status == "failed" else "")
-    return f"{title}\n{render(_COLUMNS, check.verdicts, indent=2)}"
-
-
+_INDENT = 2
 TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
 ]
-_RUN_COLUMNS = (
-    Column("RUN", wide=True),
-    Column("ATTEMPT", right=True),
-    Column("RESTARTS", wide=True, right=True),
-    Column("AGENT"),
-    Column("MODEL"),
-    Column("TIER", wide=True),
-    Column("STATE"),
-    Column("REASON", flexible=True),
-    Column("EXIT", right=True),
-    Column("CHECK"),
-    Column("STARTED"),
-    Column("TOOK", right=True),
-    Column("TOKENS", wide=True, right=True),
-    Column("USD", wide=True, right=True),
-)
-_RESUMED_COLUMNS = (Column("ID"), Column("RESUMES"))
 
 
 @connected
@@ -76,7 +61,7 @@ def show(client: "Client", task: TaskArgument, output: FormatOption = Format.TAB
     if found.asks is not None:
         parts.append(f"{heading('ASKS', found.state)}\n{_asks(found, found.asks)}")
     if runs:
-        parts.append(f"{heading('RUNS')}\n{_runs_table(runs, wide=output is Format.WIDE)}")
+        parts.append(f"{heading('RUNS')}\n{runs_table(runs, wide=output is Format.WIDE)}")
     if (check := next((run.check for run in reversed(runs) if run.check is not None), None)) is not None:
         parts.append(check_section(check) + (f"\n\n{plain(check.output).rstrip()}" if check.output else ""))
     instructions = (found.spec or {}).get("instructions")
@@ -222,46 +207,6 @@ def _runs(number: int) -> str:
     return "1 run" if number == 1 else f"{number} runs"
 
 
-def _runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
-    now = now_ms()
-    rows = []
-    # A run's id is shown where another one continues in its conversation.
-    resumed = any(run.resumes is not None for run in runs)
-    for number, run in enumerate(runs, 1):
-        outcome = run.outcome
-        ended = now if run.ended_at is None else parse_instant(run.ended_at)
-        tokens = None if outcome is None else outcome.tokens.output
-        cost = None if outcome is None else outcome.cost_usd
-        rows.append(
-            (
-                run.id,
-                str(number),
-                str(run.generation - 1),
-                run.agent,
-                run.model or "",
-                run.tier or "",
-                run.state if outcome is None else outcome.status,
-                "" if outcome is None or outcome.reason is None else outcome.reason,
-                "" if run.exit_code is None else str(run.exit_code),
-                "" if run.check is None else run.check.status,
-                ago(run.started_at, now),
-                short_duration(max(0, ended - parse_instant(run.started_at))),
-                "" if tokens is None else str(tokens),
-                "" if cost is None else amount_text(Unit.USD, cost),
-                *([short_id(run.id), short_id(run.resumes or "")] if resumed else []),
-            )
-        )
-    return render((*_RUN_COLUMNS, *(_RESUMED_COLUMNS if resumed else ())), rows, wide=wide)
-
-
-_CANDIDATES = (
-    Column("AGENT"),
-    Column("SLOTS", right=True),
-    Column("LIMITED"),
-    Column("VERDICT", flexible=True),
-)
-
-
 @connected
 def why(client: "Client", task: TaskArgument, output: FormatOption = Format.TABLE) -> None:
     """Explain why a task is where it is."""
@@ -275,23 +220,10 @@ def why(client: "Client", task: TaskArgument, output: FormatOption = Format.TABL
     for decision in found.decisions if wide else found.decisions[:1]:
         if decision.agents:
             title = f"AGENTS AT THE DECISION, {ago(decision.at, now)}"
-            parts.append(f"{heading(title)}\n{_candidates_table(decision, wide=wide)}")
+            parts.append(f"{heading(title)}\n{table_text(_candidates(decision), decision.agents, wide=wide)}")
     if wide and found.events:
         parts.append(f"{heading('EVENTS')}\n{events_of_task(found.events)}")
     out("\n\n".join(parts))
-
-
-def _candidates_table(decision: DecisionView, *, wide: bool) -> str:
-    rows = [
-        (
-            candidate.agent,
-            f"{candidate.active}/{candidate.max_concurrent}",
-            _limited(candidate),
-            _verdict(candidate, decision),
-        )
-        for candidate in decision.agents
-    ]
-    return render(_CANDIDATES, rows, wide=wide)
 
 
 def _limited(candidate: CandidateView) -> str:
@@ -309,3 +241,54 @@ def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
     if candidate.rejected_because:
         return localized(candidate.rejected_because, now_ms())
     return "eligible" if candidate.eligible else "not eligible"
+
+
+def tasks_table(
+    tasks: Sequence[TaskView], *, wide: bool = False, ids: Mapping[str, str] | None = None, known_state: bool = False
+) -> str:
+    """Tasks below each other, with times relative to now.
+
+    ids: how to show them; whole if not given. known_state: it is said elsewhere, and shown only when wide.
+    """
+    now, short = now_ms(), ids or {}
+    columns = Table[TaskView](
+        Column("NAME", lambda task: task.name, flexible=True),
+        Column("ID", lambda task: task.id if wide else short.get(task.id, task.id)),
+        Column("STATE", lambda task: None if known_state and not wide else task.state),
+        Column("AGENT", lambda task: task.agent_hint if _undecided(task) else task.agent),
+        Column("MODEL", lambda task: None if _undecided(task) else task.model, wide=True),
+        Column("PRIORITY", lambda task: task.priority, wide=True),
+        Column("TAGS", lambda task: ",".join(task.tags), wide=True),
+        Column("WHY", lambda task: _why(task, now, whole=wide), flexible=True),
+        Column("UNTIL", lambda task: table.until(task.waiting_until)),
+        Column("CHANGED", lambda task: table.ago(task.updated_at)),
+        Column("DIRECTORY", lambda task: task.working_dir, wide=True),
+    )
+    return table_text(columns, tasks, wide=wide, indent=_INDENT)
+
+
+def _undecided(task: TaskView) -> bool:
+    """Whether where it runs is yet to be decided, wherever it ran before."""
+    return task.state in ("QUEUED", "WAITING") and task.runs > 0
+
+
+def _why(task: TaskView, now: int, *, whole: bool) -> str:
+    """Why it is in its state: in a clause, or all that is said of it."""
+    if task.state == "RUNNING":
+        return task.phase or "" if task.progress is None else task.progress.line
+    if task.state == "NEEDS_INPUT":
+        # What is asked says its kind by itself, and comes first.
+        return task.reason_text or task.reason or ""
+    if task.state == "COMPLETED":
+        return task.reason_text or ""
+    wordy = task.state in ("WAITING", "QUEUED", "FAILED") and task.reason != "ready"
+    return why_words(task, now, whole=whole) if wordy else task.reason or ""
+
+
+def _candidates(decision: DecisionView) -> Table[CandidateView]:
+    return Table(
+        Column("AGENT", lambda candidate: candidate.agent),
+        Column("SLOTS", lambda candidate: f"{candidate.active}/{candidate.max_concurrent}", right=True),
+        Column("LIMITED", _limited),
+        Column("VERDICT", lambda candidate: _verdict(candidate, decision), flexible=True),
+    )

@@ -1,7 +1,7 @@
 """``status``: everything at a glance, what needs a person first."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,9 +9,9 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.following import draw, json_lines, lines
-from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render, short_ids
-from claudomator_py.cli.times import ago, clock, now_ms, until, why_words
+from claudomator_py.cli.following import Changes
+from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, short_ids
+from claudomator_py.cli.times import clock, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import StateName
@@ -20,7 +20,18 @@ from claudomator_py.domain.text import one_line
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
 from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
+from claudomator_py.resources.tasks.cli import tasks_table
 from claudomator_py.resources.tasks.shape import TaskView
+
+if TYPE_CHECKING:
+    from claudomator_py.client.http import Client
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from claudomator_py.cli.output import out_json_line
+from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.domain.lifecycle import ENDED
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -28,19 +39,12 @@ if TYPE_CHECKING:
 _INDENT = 2
 _NARROWEST = 80
 _NO_MATCH = "No task matches."
-_COLUMNS = (
-    Column("NAME", flexible=True),
-    Column("ID"),
-    Column("STATE"),
-    Column("AGENT"),
-    Column("MODEL", wide=True),
-    Column("PRIORITY", wide=True),
-    Column("TAGS", wide=True),
-    Column("WHY", flexible=True),
-    Column("UNTIL"),
-    Column("CHANGED"),
-    Column("DIRECTORY", wide=True),
-)
+
+_LEAST_S = 0.5
+"""Between two drawings."""
+
+_MAX_S = 10.0
+"""After that long it is drawn anyway: it says how long ago things were."""
 
 
 @connected
@@ -160,52 +164,6 @@ def _more(number: int) -> list[str]:
     return [f"{' ' * _INDENT}... and {number} more"] if number > 0 else []
 
 
-def tasks_table(
-    tasks: Sequence[TaskView], *, wide: bool = False, ids: Mapping[str, str] | None = None, known_state: bool = False
-) -> str:
-    """Tasks below each other, with times relative to now.
-
-    ids: how to show them; whole if not given. known_state: it is said elsewhere, and shown only when wide.
-    """
-    now = now_ms()
-    short = ids or {}
-    rows = [
-        (
-            task.name,
-            task.id if wide else short.get(task.id, task.id),
-            "" if known_state and not wide else task.state,
-            (task.agent_hint if _undecided(task) else task.agent) or "",
-            "" if _undecided(task) else task.model or "",
-            task.priority,
-            ",".join(task.tags),
-            _why(task, now, whole=wide),
-            until(task.waiting_until, now),
-            ago(task.updated_at, now),
-            task.working_dir or "",
-        )
-        for task in tasks
-    ]
-    return render(_COLUMNS, rows, wide=wide, indent=_INDENT)
-
-
-def _undecided(task: TaskView) -> bool:
-    """Whether where it runs is yet to be decided, wherever it ran before."""
-    return task.state in ("QUEUED", "WAITING") and task.runs > 0
-
-
-def _why(task: TaskView, now: int, *, whole: bool) -> str:
-    """Why it is in its state: in a clause, or all that is said of it."""
-    if task.state == "RUNNING":
-        return task.phase or "" if task.progress is None else task.progress.line
-    if task.state == "NEEDS_INPUT":
-        # What is asked says its kind by itself, and comes first.
-        return task.reason_text or task.reason or ""
-    if task.state == "COMPLETED":
-        return task.reason_text or ""
-    wordy = task.state in ("WAITING", "QUEUED", "FAILED") and task.reason != "ready"
-    return why_words(task, now, whole=whole) if wordy else task.reason or ""
-
-
 def _inbox(files: Sequence[FileProblemView]) -> str:
     """The first problem of each file; ``validate`` has all."""
     lines = []
@@ -237,3 +195,64 @@ def _list(tasks: Sequence[TaskView], output: Format) -> str:
     if not tasks:
         return ""
     return tasks_table(tasks, wide=output is Format.WIDE, ids=short_ids([task.id for task in tasks]))
+
+
+def draw(client: "Client", text: Callable[[], str]) -> None:
+    """Show the text on the whole terminal, again when something has changed, until interrupted."""
+    from rich.live import Live
+    from rich.text import Text
+
+    with Changes(client) as changes, Live(screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(Text.from_ansi(text()), refresh=True)
+            time.sleep(_LEAST_S)
+            changes.wait(_MAX_S - _LEAST_S)
+
+
+def lines(client: "Client", wanted: TaskFilter) -> None:
+    """Write a line for each task that matches and has not ended, then one for each change of one that matches."""
+    names: dict[str, str] = {}
+    by_task = wanted != TaskFilter(state=wanted.state)
+
+    def present() -> None:
+        if not names:
+            for task in reversed(list(client.all_tasks(wanted))):
+                names[task.id] = task.name
+                if task.state == wanted.state or task.state not in ENDED:
+                    out(_words(task.updated_at, task.name, task.state, task.phase, task.reason))
+
+    # Told once the stream has begun, so that no change comes in between.
+    for event in client.events(kinds=("state",), on_connect=present):
+        if event.task_id is None or wanted.state not in (None, event.data.get("state")):
+            continue
+        task = None
+        if by_task or event.task_id not in names:
+            task = _task(client, event.task_id)
+            names[event.task_id] = task.name if task is not None else event.task_id
+        if by_task and (task is None or not _matches(task, wanted)):
+            continue
+        out(_words(event.at, names[event.task_id], *(event.data.get(key) for key in ("state", "phase", "reason"))))
+
+
+def json_lines(client: "Client") -> None:
+    """Write each event as a line of JSON, from now on."""
+    for event in client.events():
+        out_json_line(event)
+
+
+def _words(*said: object) -> str:
+    return " ".join(one_line(str(part)) for part in said if part)
+
+
+def _task(client: "Client", task_id: str) -> TaskView | None:
+    try:
+        return client.task(task_id)
+    except ServiceProblem as problem:
+        if problem.code == "not_found":
+            return None
+        raise
+
+
+def _matches(task: TaskView, wanted: TaskFilter) -> bool:
+    said = ((wanted.agent, task.agent), (wanted.specialist, task.specialist), (wanted.creator, task.creator))
+    return (wanted.tag is None or wanted.tag in task.tags) and all(one in (None, is_so) for one, is_so in said)
