@@ -1,6 +1,7 @@
 """An agent that is reached over HTTP: where, in which protocol, and how a request proves who sends it."""
 
 import ipaddress
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -79,13 +80,17 @@ def is_elsewhere(address: str) -> bool:
     return known.is_global and not known.is_multicast
 
 
-def _url(value: str) -> str:
-    remedy = "write https://HOST/PATH"
+_HTTP = re.compile(r"https?://[^/?#\\\s][^\\\s]*", re.IGNORECASE)
+"""What every client reads alike: AnyUrl would also mend `https:x.example` and blanks."""
+
+
+def http_url(value: str, remedy: str = "write https://HOST/PATH") -> str:
+    """Return the address of an agent that is reached over HTTP. Raises ValueError for what is none."""
     try:
         url = AnyUrl(value)
     except ValidationError:
         raise refusal(f"`{shown(value)}` is not an address", remedy) from None
-    if url.scheme not in ("https", "http") or not url.host:
+    if not _HTTP.fullmatch(value) or not url.host:
         raise refusal(f"`{shown(value)}` is not an address", remedy)
     if url.username or url.password:
         raise refusal("contains credentials", "name the variable that holds them under `authentication`")
@@ -96,7 +101,7 @@ def _url(value: str) -> str:
     return value
 
 
-RemoteUrl = Annotated[Line, AfterValidator(_url)]
+RemoteUrl = Annotated[Line, AfterValidator(http_url)]
 
 
 class Remote(Strict):

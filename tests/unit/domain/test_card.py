@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.remote import Protocol
+from claudomator_py.routing.role import agent_of
 
 
 def card(**fields: Any) -> Card:
@@ -32,6 +33,14 @@ def test_the_scheme_of_its_url_says_how_it_is_reached(url: str | None, transport
         ({"url": "ftp://example.org"}, "is not an address"),
         ({"url": "https://user:secret@example.org"}, "contains credentials"),
         ({"url": "http://example.org/a2a"}, "would be sent unencrypted"),
+        ({"url": "WS-AGENT://writer"}, "is not an address"),
+        ({"url": "ws-agent:writer"}, "is not an address"),
+        ({"url": "ws-agent://writer?tier=fast"}, "is not an address"),
+        ({"url": "https://example.org/a2a#writer"}, "has a fragment"),
+        ({"url": "https:example.org"}, "is not an address"),
+        ({"url": "https:///example.org"}, "is not an address"),
+        ({"url": " https://example.org"}, "is not an address"),
+        ({"url": "https://example.org/a writer"}, "is not an address"),
         ({"wake_url": "http://example.org/wake"}, "would be sent unencrypted"),
         ({"wake_url": "ws-agent://writer"}, "cannot wake anybody"),
         ({"authentication": {"scheme": "bearer", "secret": "sk-live 1234"}}, "not the name of a variable"),
@@ -59,6 +68,19 @@ def test_a_card_that_cannot_be_meant_is_refused(fields: dict[str, Any], said: st
 )
 def test_an_address_at_the_hub_is_that_of_its_own_id(url: str | None, wrong: bool) -> None:
     assert bool(card(url=url).address_problems()) is wrong
+
+
+@pytest.mark.parametrize("scheme", ["https", "HTTPS", "http", "ws-agent", "WS-Agent", "wss", ""])
+@pytest.mark.parametrize(
+    "rest", ["://writer", "://127.0.0.1:80/a?b=c", "://[::1]/a", "://a/b#c", "://a#c", ":a", ":///a", "://a b"]
+)
+def test_what_is_taken_as_an_address_can_be_reached(scheme: str, rest: str) -> None:
+    """One card that cannot would keep every task from being routed."""
+    try:
+        taken = card(url=f"{scheme}{rest}")
+    except ValidationError:
+        return
+    assert agent_of(taken).kind == ("hub" if scheme == "ws-agent" else "a2a")
 
 
 def test_a_card_is_the_same_when_it_is_written_and_read() -> None:
