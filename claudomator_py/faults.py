@@ -132,6 +132,10 @@ class HostFault(Exception):
     """The machine or the state folder is at fault, and not the item: it is tried for as long as that takes."""
 
 
+class UnreadableCard(Exception):
+    """What is stored as the card of whoever does a task cannot be read."""
+
+
 _NOBODYS = (HostFault, RunConflict, TreeBusy)
 """What is no fault of the item itself, and is waited for as long as that takes."""
 
@@ -312,6 +316,8 @@ def remedy_of(error: BaseException) -> str:
         return "wait for the end of that run, or end it"
     if isinstance(error, TreeBusy):
         return "wait for the end of the git that works on it, or end it"
+    if isinstance(error, UnreadableCard):
+        return "register that card again, or have another specialist do it"
     if isinstance(error, OSError):
         return _REMEDIES.get(error.errno or 0, "check that path; it is tried again by itself")
     if isinstance(error, RuntimeError) and "symlink loop" in str(error).lower():
@@ -322,7 +328,7 @@ def remedy_of(error: BaseException) -> str:
 def _is_known(error: BaseException) -> bool:
     """Whether the message alone says what is wrong; else the log needs the traceback."""
     loop = isinstance(error, RuntimeError) and "symlink loop" in str(error).lower()
-    return isinstance(error, OSError | HostFault | RunConflict | TreeBusy) or loop
+    return isinstance(error, OSError | HostFault | RunConflict | TreeBusy | UnreadableCard) or loop
 
 
 def _place(error: BaseException) -> str:

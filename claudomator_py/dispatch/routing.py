@@ -21,7 +21,7 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.routing import Constraints, Risk, Routing
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.faults import Doing, Faults, item_of
+from claudomator_py.faults import Doing, Faults, UnreadableCard, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
@@ -303,8 +303,10 @@ class SpecialistRouter:
         by_ms = None if self._answer_within_ms is None else now_ms + self._answer_within_ms
         said = self.decider.policing.record(judged, self.decider.versions)
         card = None if record is None else _card_of(connection, record)
-        gone = record is not None and record.specialist is not None and card is None
-        if gone or not self._is_in_force(connection):
+        chosen = None if record is None or card is not None else record.specialist
+        if chosen is not None and chosen in specialist_rows.content_hashes(connection):
+            raise UnreadableCard(f"the card of `{chosen}` cannot be read")
+        if chosen is not None or not self._is_in_force(connection):
             return False
         try:
             if said is not None and judged.stopped:

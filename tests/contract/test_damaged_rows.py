@@ -176,3 +176,22 @@ def test_cards(world: World, database: Database) -> None:
         world.end(name)
         world.tick()
         assert access[Overview].status().counts
+
+
+@pytest.mark.parametrize("way", ["{}", "[]", wrapped])
+def test_a_task_whose_card_cannot_be_read_says_so_and_waits(
+    world: World, database: Database, way: str | Change
+) -> None:
+    world.submit("roses", specialist="florist")
+    row = Row(database, "specialist", "card", "id = 'florist'")
+    row.damage(way)
+    world.router.route()
+    blocked = world.service.one("roses").blocked
+    assert "the card of `florist` cannot be read" in str(blocked)
+    assert "register that card again" in str(blocked)
+    world.router.route()
+    row.restore()
+    world.now_ms += 60_000
+    world.router.route()
+    world.tick(1_000)
+    assert world.state("roses") == "RUNNING"
