@@ -68,6 +68,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # What says nothing to a person, or is said by the title or by words beside it.
 _SILENT = frozenset(
     {"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision", "text", "due"}
+    | {"constraints"}
 )
 _PLAIN = frozenset({"reason", "detail", "why", "asks", "answer"})
 
