@@ -6,6 +6,7 @@ from typing import Protocol
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.merging import Discarded, Merged, MergeOrder
 from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.output import OutputPiece
@@ -270,6 +271,25 @@ class Trees(Protocol):
 
     def close(self) -> None:
         """End what is under way, and do nothing more."""
+
+
+class Branches(Protocol):
+    """The branches of work trees on this machine. Safe to use from many threads."""
+
+    def tree_in(self, path: str) -> str | None:
+        """Return the name of the tree in that folder; None: there is none."""
+
+    def merge(self, order: MergeOrder, is_busy: Callable[[str], str | None]) -> Merged:
+        """Merge a tree's branch, or say what would become of it. is_busy: says who works in a folder, in a clause.
+
+        Raises NotMerged: nothing was changed.
+        """
+
+    def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
+        """Remove a tree and its branch; all that is in it is kept under a reference. Raises NotMerged."""
+
+    def recover(self) -> None:
+        """Finish what a crash has left half done."""
 
 
 class CheapModel(Protocol):

@@ -32,6 +32,8 @@ from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentCalls
+from claudomator_py.resources.branches.service import BranchService
+from claudomator_py.resources.branches.shape import BranchCalls
 from claudomator_py.resources.changes.service import Changes
 from claudomator_py.resources.changes.shape import ChangeCalls
 from claudomator_py.resources.channels.incoming import incoming
@@ -73,6 +75,7 @@ RESOURCES = (
     runs,
     serve("tasks", Tasks, TaskCalls),
     serve("changes", Changes, ChangeCalls),
+    serve("branches", BranchService, BranchCalls),
     serve("schedules", Schedules, ScheduleCalls),
     serve("specialists", Specialists, SpecialistCalls),
     serve("channels", Channels, ChannelCalls),

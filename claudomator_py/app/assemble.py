@@ -27,10 +27,11 @@ from claudomator_py.environment.variables import RunTokens
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
-from claudomator_py.ports import Clock, RunHost, Trees
+from claudomator_py.ports import Branches, Clock, RunHost, Trees
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
+from claudomator_py.resources.branches.service import BranchService
 from claudomator_py.resources.changes.service import Changes
 from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.channels.webhook import IncomingWebhooks
@@ -74,6 +75,7 @@ class Surroundings:
     registry: AgentRegistry
     host: RunHost
     trees: Trees
+    branches: Branches
     clock: Clock
     faults: Faults
     """Of what the ticks do."""
@@ -238,6 +240,7 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
             Decisions(database),
             Changes(database, host, secrets),
             Reports(database, task_views, clock, around.health),
+            BranchService(database, around.branches, clock),
             Notices(database, around.notifications, clock),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),

@@ -28,6 +28,7 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens, agent_environment, with_credentials
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.changes import ChangeRecorder
+from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
@@ -129,11 +130,13 @@ def surroundings(
     stack.callback(notifications.close)
     judge = PrimaryJudge(database, lambda: current().cheap_model, now_ms)
     stack.callback(judge.close)
+    trees = LocalTrees(state / "worktrees", environ, umask=ground.launcher.umask, clean=secrets.redact)
     around = Surroundings(
         database=database,
         registry=registry,
         host=host,
-        trees=LocalTrees(state / "worktrees", environ, umask=ground.launcher.umask, clean=secrets.redact),
+        trees=trees,
+        branches=LocalBranches(trees),
         clock=now_ms,
         faults=faults,
         secrets=secrets,

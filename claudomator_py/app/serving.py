@@ -177,6 +177,7 @@ def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:
 def _wake_on_news(daemon: Components, loop: Daemon) -> None:
     """Have a tick follow whatever one may have something to do about."""
     daemon.engine.isolating.made = loop.wake
+    daemon.surroundings.branches.recover()
     daemon.engine.isolating.begin()
     daemon.surroundings.host.news = loop.wake
     daemon.surroundings.database.on_commit(loop.wake, planned=False)

@@ -63,6 +63,8 @@ COMMANDS: Mapping[str, Command] = {
         "Show what a task's runs changed.",
         _command("changes", "diff"),
     ),
+    "merge": Command("Merge the branch of a task.", _command("branches", "merge")),
+    "discard": Command("Remove the work tree and the branch of a task.", _command("branches", "discard")),
     "why": Command("Explain why a task is where it is.", _command("tasks", "why")),
     "cancel": Command("Cancel tasks. A running one ends a little later.", _command("tasks", "cancel", "cli_change")),
     "restart": Command("Run tasks again.", _command("tasks", "restart", "cli_change")),

@@ -12,6 +12,7 @@ from claudomator_py.client.transport import VERSIONS, Transport, path_segment
 from claudomator_py.domain.run import Stream
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentCalls
+from claudomator_py.resources.branches.shape import BranchCalls
 from claudomator_py.resources.changes.shape import ChangeCalls
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.daemon.shape import DaemonCalls
@@ -38,6 +39,7 @@ class Client(
     SpecialistCalls,
     AgentCalls,
     ChangeCalls,
+    BranchCalls,
     ChannelCalls,
     ScheduleCalls,
     DecisionCalls,

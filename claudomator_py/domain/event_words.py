@@ -31,6 +31,8 @@ TITLES: Final[Mapping[str, str]] = {
     "undrained": "Drain ended",
     "conversation_given_up": "Conversation given up",
     "worktree": "Work tree created",
+    "merged": "Branch merged",
+    "discarded": "Branch discarded",
     "schedule_added": "Schedule added",
     "schedule_changed": "Schedule changed",
     "schedule_ended": "Schedule ended",

@@ -34,6 +34,8 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "explainTask": lambda client: client.why("done"),
     "listRuns": lambda client: client.runs("done"),
     "listChanges": lambda client: client.changes("done"),
+    "mergeTask": lambda client: client.merge("done"),
+    "discardTask": lambda client: client.discard("done"),
     "getPatch": lambda client: client.patch("any"),
     "getRun": lambda client: client.run("any"),
     "getHandoff": lambda client: client.handoff("any"),

@@ -52,7 +52,9 @@ WITH_QUESTION = ("input-committed",)
 WITH_CHANNEL = ("answer-due", "answer-given")
 # Nobody collects spans: `test_telemetry` goes through this one.
 WITH_COLLECTOR = ("spans-sent",)
-ELSEWHERE = WITH_COLLECTOR + WITH_SCHEDULE + WITH_BUDGET + WITH_TIME + WITH_QUESTION + WITH_CHANNEL
+# Nobody merges: tests/integration/hosts/test_merging.py goes through these.
+BY_MERGING = tuple(point for point in CRASH_POINTS if point.startswith(("merge-", "discard-")))
+ELSEWHERE = BY_MERGING + WITH_COLLECTOR + WITH_SCHEDULE + WITH_BUDGET + WITH_TIME + WITH_QUESTION + WITH_CHANNEL
 AGAIN = tuple(
     f"{point}:{count}"
     for counts, points in {

@@ -39,10 +39,11 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.variables import RunTokens
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.faults import Faults
+from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
-from claudomator_py.ports import Clock, Messenger, Trees
+from claudomator_py.ports import Branches, Clock, Messenger, Trees
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels
@@ -149,6 +150,7 @@ class World:
         agents: Sequence[AgentSpec] = (CLAUDE, CODEX, LINT),
         workdirs: Workdirs | None = None,
         trees: Trees | None = None,
+        branches: Branches | None = None,
         routes: bool = False,
         answer_within_ms: int | None = None,
         on_ambiguity: OnAmbiguity = OnAmbiguity.SIGNALS,
@@ -176,6 +178,7 @@ class World:
         self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"}, max_subtasks=5)
         self.workdirs = workdirs or Workdirs((), ())
         self.trees = trees or LocalTrees(Path("/nonexistent"), {})
+        self.branches = branches or LocalBranches(LocalTrees(Path("/nonexistent"), {}))
         self.policy_rules: tuple[Rule, ...] = ()
         self.checks: Callable[[], list[CheckView]] = list
         self.messengers: dict[str, Messenger] = {}
@@ -197,6 +200,7 @@ class World:
                 registry=self.registry,
                 host=self.host,
                 trees=self.trees,
+                branches=self.branches,
                 clock=self.clock,
                 faults=self.faults,
                 secrets=self.secrets,

@@ -45,12 +45,14 @@ _TERM_S = 5.0
 
 
 class GitRefused(Exception):
-    """It exited with another code than 0, or could not be started, or took too long; words: what it said."""
+    """It exited with another code than 0, or could not be started, or took too long; words: what it said; printed: what
+    it answered, all the same."""
 
-    def __init__(self, words: str, code: int | None = None) -> None:
+    def __init__(self, words: str, code: int | None = None, printed: str = "") -> None:
         super().__init__(words)
         self.words = words
         self.code = code
+        self.printed = printed
 
 
 class Git:
@@ -90,7 +92,9 @@ class Git:
                 self._running.discard(process)
         if process.returncode != 0:
             words = (said.strip() or printed.strip()).decode(errors="replace")[-_MAX_WORDS:]
-            raise GitRefused(words or f"git {arguments[0]} exited with {process.returncode}", process.returncode)
+            answer = printed.decode(errors="surrogateescape")
+            words = words or f"git {arguments[0]} exited with {process.returncode}"
+            raise GitRefused(words, process.returncode, answer)
         return printed.decode(errors="surrogateescape").removesuffix("\n")
 
     @property

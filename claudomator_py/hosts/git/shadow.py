@@ -42,6 +42,7 @@ _COPIED = re.compile(
     r"|protecthfs|protectntfs|sparsecheckout|sparsecheckoutcone|bigfilethreshold|logallrefupdates|sharedrepository)"
     r"|extensions\.(objectformat|compatobjectformat|refstorage)"
     r"|index\.sparse"
+    r"|user\.(name|email)"
     r"|branch\..+\.(remote|merge)"
     r"|remote\..+\.fetch",
     re.DOTALL,
@@ -169,6 +170,11 @@ class Shadow:
         with suppress(OSError):
             (log := self._common / "logs" / ref).unlink()
             log.parent.rmdir()
+
+    @property
+    def path(self) -> Path:
+        """Where it is: what is put there goes with it."""
+        return self._path
 
     def remove(self) -> None:
         """Remove it; the repository stays as it is."""

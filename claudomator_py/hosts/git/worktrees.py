@@ -48,7 +48,7 @@ class LocalTrees:
         words that are kept."""
         self._root = root.resolve()
         self._records = TreeRecords(self._root)
-        self._git = Git(environ, umask)
+        self.git = Git(environ, umask)
         self._clock = clock
         self._clean = clean
         self._locks: dict[str, threading.Lock] = {}
@@ -72,8 +72,7 @@ class LocalTrees:
                 if not made or not Path(tree.path).exists():
                     return self._again(tree, made, order, lock)
                 tree = self._located(tree)
-                if (wrong := finding(tree)) is not None:
-                    raise TreeFault(f"{tree.path} is no work tree of git any more: {_suspicious(tree, wrong)}")
+                _require_sound(tree)
                 self._records.forget_state(order.name)
                 return tree
         except GitRefused as refused:
@@ -105,7 +104,7 @@ class LocalTrees:
             # An agent may have written them, such as the reason of a lock.
             words = self._clean(state.words.encode(errors="replace").decode()[:_MAX_WORDS])
             state = replace(state, words=words, seen_ms=self._clock())
-            if not self._git.closed and self._records.read(tree.name) is not None:
+            if not self.git.closed and self._records.read(tree.name) is not None:
                 with suppress(OSError):
                     self._records.keep_state(tree.name, state)
         return state
@@ -118,9 +117,23 @@ class LocalTrees:
         """The bytes that its folder takes on the disk."""
         return leftovers.size_of(Path(tree.path))
 
-    def remove(self, tree: Tree) -> None:
+    @contextmanager
+    def opened(self, name: str) -> Iterator[tuple[Tree, Shadow]]:
+        """Give the tree of that name, and git under our configuration there; nobody else is at either. Raises TreeBusy;
+        TreeFault for one that is not as git made it; GitRefused; OSError."""
+        with self._records.held(name):
+            record = self._records.read(name)
+            if record is None or not record[1]:
+                raise TreeFault(f"{self.path(name)} is not there any more")
+            tree = self._located(record[0])
+            _require_sound(tree)
+            with self._at(tree) as at, self._alone(tree.common_dir):
+                yield tree, at.shadow
+
+    def remove(self, tree: Tree, keep: Callable[[Tree, Shadow], None] | None = None) -> None:
         """Remove the tree and its branch, which must be spent: it is looked at again, directly before.
 
+        keep: sees to it that all of the tree is in the repository, so it need not be spent; what it raises is raised.
         Raises TreeBusy; TreeFault, and then nothing that is not in the repository is lost.
         """
         try:
@@ -131,8 +144,10 @@ class LocalTrees:
                 tree = self._located(record[0])
                 with self._at(tree) as at, self._alone(tree.common_dir):
                     tip = at.tip()
-                    state = at.state(made=record[1])
-                    if not state.standing.is_spent:
+                    if keep is not None:
+                        _require_sound(tree)
+                        keep(tree, at.shadow)
+                    elif not (state := at.state(made=record[1])).standing.is_spent:
                         raise TreeFault(f"{tree.path} is {state.standing.value}")
                     if record[1] and Path(tree.path).exists():
                         # Forced only for this: unforced, git would look for changes itself, in a directory that the
@@ -150,13 +165,13 @@ class LocalTrees:
 
     def close(self) -> None:
         """End what git is doing, and do nothing more."""
-        self._git.close()
+        self.git.close()
 
     # --- making -----------------------------------------------------------------------------------------------------
 
     def _make_of(self, order: WorktreeRequest, lock: int) -> Tree:
         """Raises GitRefused; OSError."""
-        source = discover(self._git, order.folder)
+        source = discover(self.git, order.folder)
         tree = Tree(
             name=order.name,
             path=str(self.path(order.name)),
@@ -231,7 +246,7 @@ class LocalTrees:
             return tree
         if not Path(tree.repository).is_dir():
             raise GitRefused(f"its repository {tree.repository} is not there any more")
-        source = discover(self._git, tree.repository)
+        source = discover(self.git, tree.repository)
         known = Path(source.common_dir).glob("worktrees/*")
         git_dir = next((str(path) for path in known if back_pointer(path) == f"{tree.path}/{POINTER}"), "")
         return replace(tree, git_dir=git_dir, common_dir=source.common_dir, source_dir=source.git_dir)
@@ -239,7 +254,7 @@ class LocalTrees:
     @contextmanager
     def _at(self, tree: Tree) -> Iterator["_At"]:
         """The tree's lock is held. Raises GitRefused; OSError."""
-        shadow = Shadow(self._git, self._root / f".{tree.name}{POINTER}", tree.common_dir)
+        shadow = Shadow(self.git, self._root / f".{tree.name}{POINTER}", tree.common_dir)
         try:
             yield _At(shadow, tree)
         finally:
@@ -372,6 +387,12 @@ class _At:
             elif here and key == "locked":
                 return value
         return None
+
+
+def _require_sound(tree: Tree) -> None:
+    """Raise TreeFault for a tree that is there, and not as git made it."""
+    if os.path.lexists(tree.path) and (wrong := finding(tree)) is not None:
+        raise TreeFault(f"{tree.path} is no work tree of git any more: {_suspicious(tree, wrong)}")
 
 
 def _suspicious(tree: Tree, wrong: str) -> str:

@@ -1,0 +1,383 @@
+"""Merging the branch of a work tree into another, and leaving it: all that is new is made in the object database first.
+
+Conflicts are found there, too (``git merge-tree``), so no work tree ever has one. git runs under our configuration: no
+hook and no merge driver that the repository names takes part (see ``shadow``).
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.merging import Discarded, Merged, MergeMethod, MergeOrder, NotMerged
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
+from claudomator_py.hosts.git.git import GitRefused
+from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of
+from claudomator_py.hosts.git.shadow import Shadow
+from claudomator_py.hosts.git.worktrees import LocalTrees
+
+DISCARDED = "refs/claudomator/discarded/"
+"""Where what was left is kept."""
+MAX_REBASED = 500
+_MERGE_S = 120.0
+_SELF = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "claudomator"), ("EMAIL", "claudomator@localhost"))
+}
+"""Who commits where nobody has told git who they are."""
+_UNCOMMITTED = "Work that was not committed"
+
+
+class LocalBranches:
+    """The branches of the work trees on this machine. Safe to use from many threads."""
+
+    def __init__(self, trees: LocalTrees) -> None:
+        self._trees = trees
+        self._mover = BranchMover(trees.git, trees.path("moves"))
+
+    def tree_in(self, path: str) -> str | None:
+        """Return the name of the tree in that folder; None: there is none."""
+        tree = self._trees.find(Path(path).name)
+        return None if tree is None or tree.path != path else tree.name
+
+    def recover(self) -> None:
+        """Finish what a crash has left half done."""
+        self._mover.recover()
+
+    def merge(self, order: MergeOrder, is_busy: IsBusy) -> Merged:
+        """Merge a tree's branch, or say what would become of it. Raises NotMerged: nothing was changed."""
+        with self._at(order.tree, dry_run=order.dry_run) as at:
+            if not order.dry_run:
+                self._mover.recover()
+            return at.merge(order, self._mover, is_busy)
+
+    def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
+        """Remove a tree and its branch; all that is in it is kept under a reference. Raises NotMerged."""
+        if dry_run:
+            with self._at(name, dry_run=True) as at:
+                return at.keep()
+        told: list[Discarded] = []
+        with _explained(name):
+            tree = self._trees.find(name)
+            if tree is None:
+                raise TreeFault(f"the work tree {name} is not there any more")
+            if self._trees.users(tree):
+                raise NotMerged(f"a process works in {tree.path}", "end it first")
+            self._trees.remove(tree, lambda tree, shadow: told.append(_At(tree, shadow, False).keep()))
+        if not told:
+            raise NotMerged(f"the work tree {name} is not there any more", "there is nothing left to discard")
+        return told[0]
+
+    @contextmanager
+    def _at(self, name: str, *, dry_run: bool) -> Iterator["_At"]:
+        with _explained(name), self._trees.opened(name) as (tree, shadow):
+            yield _At(tree, shadow, dry_run)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Have what git and the disk say raised as NotMerged."""
+    try:
+        yield
+    except TreeBusy as busy:
+        raise NotMerged(str(busy), "try again in a moment") from busy
+    except GitRefused as refused:
+        raise NotMerged(" ".join(refused.words.split()) or "git refused", "correct it, and try again") from refused
+    except TreeFault as fault:
+        raise NotMerged(str(fault), "see what is there") from fault
+    except OSError as error:
+        raise NotMerged(f"{name}: {error}", "correct it, and try again") from error
+
+
+class _At:
+    """git at one tree. Methods raise NotMerged, GitRefused, OSError.
+
+    dry_run: what git makes goes to a folder that is removed.
+    """
+
+    def __init__(self, tree: Tree, shadow: Shadow, dry_run: bool) -> None:
+        self.tree = tree
+        self._shadow = shadow
+        self._dry_run = dry_run
+        self._tried: Mapping[str, str] = {}
+        if dry_run:
+            (objects := shadow.path / "tried").mkdir()
+            beside = f"{tree.common_dir}/objects"
+            self._tried = {"GIT_OBJECT_DIRECTORY": str(objects), "GIT_ALTERNATE_OBJECT_DIRECTORIES": beside}
+        self._who: Mapping[str, str] = {}
+        try:
+            self._git("var", "GIT_COMMITTER_IDENT")
+            self._git("var", "GIT_AUTHOR_IDENT")
+        except GitRefused:
+            self._who = _SELF
+
+    # --- merging ----------------------------------------------------------------------------------------------------
+
+    def merge(self, order: MergeOrder, mover: BranchMover, is_busy: IsBusy) -> Merged:
+        """Merge its branch."""
+        tree, own = self.tree, f"refs/heads/{self.tree.branch}"
+        ref = self._target(order.into)
+        before, begun = self._commit(ref), self._commit(own)
+        changed = self._changed()
+        tip = begun
+        if changed and order.commit:
+            tip = self._snapshot(order.title)
+        elif changed:
+            number = "1 file is" if len(changed) == 1 else f"{len(changed)} files are"
+            raise NotMerged(
+                f"{number} not committed in {tree.path}: {', '.join(changed[:5])}",
+                "have them committed with --commit, or commit or remove them there",
+            )
+        commits = int(self._git("rev-list", "--count", f"{before}..{tip}"))
+        after = self._merged(before, tip, order, ref) if commits else before
+        checkout = checkout_of(ref, tree)
+        files, added, removed = self._size(before, after)
+        top = None if checkout is None else checkout.top
+        told = Merged(
+            branch=tree.branch,
+            into=ref.removeprefix("refs/heads/"),
+            commits=commits,
+            before=before,
+            after=None if order.dry_run else after,
+            files=files,
+            added=added,
+            removed=removed,
+            place=top,
+            undo=None if order.dry_run or after == before else _undo(tree, ref, before, after, top),
+            notes=self._notes(before, after, top),
+        )
+        if after == before:
+            return told
+        if checkout is None:
+            if not order.dry_run:
+                self._advance(own, begun, tip)
+                self._git("update-ref", ref, after, before)
+            return told
+        move = Move(ref, before, after, tree.common_dir, checkout.top, checkout.git_dir)
+        with mover.shadow(tree.common_dir) as shadow:
+            if order.dry_run:
+                mover.check(shadow, move, is_busy, self._tried)
+            else:
+                self._advance(own, begun, tip)
+                mover.move(shadow, move, is_busy)
+        return told
+
+    def _target(self, into: str | None) -> str:
+        ref = self.tree.onto if into is None else f"refs/heads/{into.removeprefix('refs/heads/')}"
+        if ref is None or not ref.startswith("refs/heads/"):
+            raise NotMerged(
+                f"no branch was checked out in {self.tree.repository} when {self.tree.branch} began",
+                "name one with --into BRANCH",
+            )
+        name = ref.removeprefix("refs/heads/")
+        if not self._shadow.says("show-ref", "--verify", "--quiet", "--", ref):
+            raise NotMerged(f"there is no branch {name} in {self.tree.repository}", "name another with --into BRANCH")
+        if name == self.tree.branch:
+            raise NotMerged(f"{name} is the branch that is to be merged", "name another with --into BRANCH")
+        return ref
+
+    def _merged(self, before: str, tip: str, order: MergeOrder, ref: str) -> str:
+        """Make what the target is to be at; the commit."""
+        if self._is_ancestor(before, tip) and order.method is MergeMethod.MERGE:
+            return tip
+        if order.method is MergeMethod.REBASE:
+            return self._rebased(before, tip)
+        into, branch = ref.removeprefix("refs/heads/"), self.tree.branch
+        tree = self._merge_tree(before, tip, f"{branch} would conflict with {into}")
+        if order.method is MergeMethod.MERGE:
+            return self._new(tree, [before, tip], f"Merge branch '{branch}' into {into}")
+        subjects = self._git("log", "--reverse", "--format=%s", f"{before}..{tip}").splitlines()
+        if len(subjects) == 1:
+            return self._again(tip, tree, before)
+        body = "\n".join(f"* {subject}" for subject in subjects)
+        author = self._git("log", "-1", "--no-show-signature", "--format=%an%x00%ae%x00%ad", "--date=raw", tip)
+        return self._new(tree, [before], f"{order.title}\n\n{body}", author.split("\0"))
+
+    def _rebased(self, before: str, tip: str) -> str:
+        onto = before
+        commits = self._git("rev-list", "--reverse", "--topo-order", "--parents", f"{before}..{tip}").splitlines()
+        if len(commits) > MAX_REBASED:
+            raise NotMerged(f"{len(commits)} commits are too many for a rebase", "merge them, or use --squash")
+        for commit, *parents in map(str.split, commits):
+            if len(parents) != 1:
+                raise NotMerged(f"{commit[:10]} is itself a merge, or has no parent", "merge it, or use --squash")
+            if parents[0] == onto:
+                onto = commit
+                continue
+            # A commit that has what is there and the parent of this one as its history: so that one is the base.
+            there = self._tree_of(onto)
+            based = self._new(there, parents, "base")
+            tree = self._merge_tree(based, commit, f"{commit[:10]} would conflict")
+            if tree != there or tree == self._tree_of(parents[0]):
+                onto = self._again(commit, tree, onto)
+        return onto
+
+    def _merge_tree(self, ours: str, theirs: str, words: str) -> str:
+        try:
+            return self._git("merge-tree", "--write-tree", "--no-messages", ours, theirs, timeout_s=_MERGE_S)
+        except GitRefused as refused:
+            if refused.code != 1:
+                raise
+            listed = self._conflicts(ours, theirs)
+            more = f" and {len(listed) - 10} more" if len(listed) > 10 else ""
+            raise NotMerged(
+                f"{words} in {', '.join(listed[:10])}{more}",
+                f"have a task resolve it, or merge by hand: git merge {self.tree.branch}",
+                listed,
+            ) from refused
+
+    def _conflicts(self, ours: str, theirs: str) -> tuple[str, ...]:
+        asked = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs)
+        try:
+            self._git(*asked, timeout_s=_MERGE_S)
+        except GitRefused as refused:
+            return tuple(dict.fromkeys(filter(None, refused.printed.split("\0")[1:])))
+        return ()
+
+    # --- leaving ----------------------------------------------------------------------------------------------------
+
+    def keep(self) -> Discarded:
+        """Keep all that is in the tree under a reference."""
+        tree = self.tree
+        ref = f"{DISCARDED}{tree.name}"
+        changed = self._changed()
+        if nested := [path for path in changed if path.endswith("/")]:
+            raise NotMerged(f"a repository in {tree.path}/{nested[0]} would be lost", "move it away first")
+        if self._tip() is None:
+            raise NotMerged(f"there is no branch {tree.branch} any more", "remove the tree with `claudomator cleanup`")
+        if (other := self._other_checkout()) is not None:
+            raise NotMerged(f"{tree.branch} is checked out in {other}", "switch that to another branch first")
+        whole = self._whole(changed)
+        if not self._dry_run:
+            self._git("update-ref", ref, whole)
+            crashpoint("discard-kept")
+        command = ("git", "-C", tree.repository, "branch", tree.branch, ref)
+        return Discarded(
+            branch=tree.branch,
+            path=tree.path,
+            commits=int(self._git("rev-list", "--count", f"{tree.base}..{whole}")) - bool(changed),
+            changed=len(changed),
+            kept=None if self._dry_run else ref,
+            undo=None if self._dry_run else shlex.join(command),
+        )
+
+    def _other_checkout(self) -> str | None:
+        ref = f"refs/heads/{self.tree.branch}"
+        for git_dir in Path(self.tree.common_dir, "worktrees").glob("*"):
+            if str(git_dir) != self.tree.git_dir and (git_dir / "HEAD").read_text().strip() == f"ref: {ref}":
+                return str(git_dir)
+        return None
+
+    def _whole(self, changed: list[str]) -> str:
+        """Return a commit that has all of the tree: what is on its branch, what is checked out, and the rest."""
+        tip = self._commit(f"refs/heads/{self.tree.branch}")
+        head = self._commit("HEAD") if self._is_there else tip
+        ends = [head] if self._is_ancestor(tip, head) else [head, tip]
+        if not changed and len(ends) == 1:
+            return head
+        return self._new(self._files() if changed else self._tree_of(head), ends, _UNCOMMITTED)
+
+    # --- what both need ---------------------------------------------------------------------------------------------
+
+    @property
+    def _is_there(self) -> bool:
+        return Path(self.tree.path).is_dir()
+
+    def _changed(self) -> list[str]:
+        """Return the files of the tree that are not committed."""
+        if not self._is_there:
+            return []
+        asked = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
+        return [entry[3:] for entry in self._git(*asked, timeout_s=CHECKOUT_S).split("\0") if entry]
+
+    def _snapshot(self, title: str) -> str:
+        """Commit what is not committed, in the object database; the commit."""
+        tip = self._commit(f"refs/heads/{self.tree.branch}")
+        if self._commit("HEAD") != tip:
+            raise NotMerged(f"{self.tree.path} is not on {self.tree.branch}", "switch it to that, or commit there")
+        return self._new(self._files(), [tip], title)
+
+    def _files(self) -> str:
+        """Return the tree of all files in the work tree that are not ignored."""
+        index = self._shadow.path / "index.all"
+        kept = Path(self.tree.git_dir) / "index"
+        if kept.exists():
+            index.write_bytes(kept.read_bytes())
+        own = {"GIT_INDEX_FILE": str(index)}
+        self._git("add", "--all", "--", ".", variables=own, timeout_s=CHECKOUT_S)
+        return self._git("write-tree", variables=own)
+
+    def _advance(self, own: str, begun: str, tip: str) -> None:
+        """Have the tree's branch at what was committed of it, and its index, too. No file is touched."""
+        if tip == begun:
+            return
+        self._git("update-ref", own, tip, begun)
+        self._git("reset", "--quiet", "--mixed", "--no-refresh", timeout_s=CHECKOUT_S)
+
+    def _again(self, commit: str, tree: str, parent: str) -> str:
+        """Make a commit with the words and the author of another one."""
+        head, _, message = self._git("cat-file", "commit", commit).partition("\n\n")
+        kept = [line for line in head.split("\n") if line.startswith(("author ", "encoding "))]
+        committer = self._git("var", "GIT_COMMITTER_IDENT")
+        lines = [f"tree {tree}", f"parent {parent}", kept[0], f"committer {committer}", *kept[1:]]
+        text = "\n".join(lines) + f"\n\n{message}\n"
+        return self._git("hash-object", "-t", "commit", "-w", "--stdin", stdin=text.encode(errors="surrogateescape"))
+
+    def _new(self, tree: str, parents: list[str], message: str, author: list[str] | None = None) -> str:
+        given = [word for parent in parents for word in ("-p", parent)]
+        names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE")
+        text = message.encode(errors="replace")
+        return self._git(
+            "commit-tree", tree, *given, stdin=text, variables=dict(zip(names, author or (), strict=False))
+        )
+
+    def _size(self, before: str, after: str) -> tuple[int, int, int]:
+        listed = self._git("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", before, after)
+        lines = [entry.split("\t")[:2] for entry in listed.split("\0") if entry]
+        added, removed = (sum(int(line[side]) for line in lines if line[side] != "-") for side in (0, 1))
+        return len(lines), added, removed
+
+    def _notes(self, before: str, after: str, top: str | None) -> tuple[str, ...]:
+        if top is None or after == before:
+            return ()
+        listed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0")
+        links = [path for entry, path in zip(listed[::2], listed[1::2], strict=False) if " 160000 " in f" {entry[1:]} "]
+        if not links:
+            return ()
+        return (f"submodules are not touched: git -C {shlex.quote(top)} submodule update",)
+
+    def _tip(self) -> str | None:
+        ref = f"refs/heads/{self.tree.branch}"
+        return self._commit(ref) if self._shadow.says("show-ref", "--verify", "--quiet", "--", ref) else None
+
+    def _commit(self, name: str) -> str:
+        return self._git("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
+
+    def _tree_of(self, commit: str) -> str:
+        return self._git("rev-parse", "--verify", f"{commit}^{{tree}}")
+
+    def _is_ancestor(self, commit: str, of: str) -> bool:
+        try:
+            self._git("merge-base", "--is-ancestor", commit, of)
+        except GitRefused as refused:
+            if refused.code == 1:
+                return False
+            raise
+        return True
+
+    def _git(
+        self, *arguments: str, variables: Mapping[str, str] | None = None, stdin: bytes = b"", timeout_s: float = 30.0
+    ) -> str:
+        own = {**self._who, **self._tried, **(variables or {})}
+        git_dir, work_tree = (self.tree.git_dir, self.tree.path) if self._is_there else (None, None)
+        return self._shadow(
+            *arguments, git_dir=git_dir, work_tree=work_tree, timeout_s=timeout_s, variables=own, stdin=stdin
+        )
+
+
+def _undo(tree: Tree, ref: str, before: str, after: str, top: str | None) -> str:
+    if top is not None:
+        return shlex.join(("git", "-C", top, "reset", "--keep", before))
+    return shlex.join(("git", "-C", tree.repository, "update-ref", ref, before, after))

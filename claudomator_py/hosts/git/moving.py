@@ -1,0 +1,314 @@
+"""Moving a branch, with the files of the work tree that has it checked out, so that a kill leaves nothing half done.
+
+The reference is what counts: it is moved by compare-and-swap. Before it, nothing is changed that anybody sees; what
+follows, files and index, is written down in a *note* first, and done again from that by whoever comes next. Until then
+the index is locked as git locks it, so no other git works on what is half there.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.merging import NotMerged
+from claudomator_py.domain.worktree import Tree
+from claudomator_py.hosts.durable import flush_directory, write_new
+from claudomator_py.hosts.git.git import Git, GitRefused
+from claudomator_py.hosts.git.records import back_pointer
+from claudomator_py.hosts.git.shadow import POINTER, Shadow
+
+CHECKOUT_S = 600.0
+_LOCK = "index.lock"
+_NEW = "index.claudomator"
+_MARK = b"locked by claudomator: a branch is being moved\n"
+_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer")
+_MAX_NAMED = 5
+
+IsBusy = Callable[[str], str | None]
+"""Says who works in a folder, in a clause; None: nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A work tree that has a branch checked out. top: its folder. git_dir: where git keeps what belongs to it alone."""
+
+    top: str
+    git_dir: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A branch that goes from one commit to another. top, git_dir: see ``Checkout``."""
+
+    ref: str
+    before: str
+    after: str
+    common_dir: str
+    top: str
+    git_dir: str
+
+
+def checkout_of(ref: str, tree: Tree) -> Checkout | None:
+    """Return the work tree that has the branch checked out. Raises NotMerged where that is not the only one, or not
+    there; OSError."""
+    common = Path(tree.common_dir)
+    found = []
+    for git_dir in (common, *sorted(common.glob("worktrees/*"))):
+        _refuse_rebase(git_dir, ref)
+        if _text(git_dir / "HEAD") == f"ref: {ref}" and (top := _top(git_dir, tree)) is not None:
+            found.append(Checkout(top, str(git_dir)))
+    if len(found) > 1:
+        tops = " and ".join(one.top for one in found)
+        raise NotMerged(f"{_short(ref)} is checked out in {tops}", "switch one of them to another branch")
+    return found[0] if found else None
+
+
+def _top(git_dir: Path, tree: Tree) -> str | None:
+    """Return the folder of the work tree; None: a bare repository has none."""
+    if str(git_dir) == tree.source_dir:
+        return tree.repository
+    if str(git_dir) == tree.common_dir:
+        if git_dir.name == POINTER:
+            return str(git_dir.parent)
+        if (git_dir / "index").exists():
+            raise NotMerged(f"it is not known where the work tree of {git_dir} is", "merge there by hand")
+        return None
+    pointer = Path(os.path.normpath(git_dir / (back_pointer(git_dir) or "")))
+    if (_text(pointer) or "").removeprefix("gitdir: ") not in (str(git_dir), os.path.relpath(git_dir, pointer.parent)):
+        remedy = "see what is there, or have git forget it with `git worktree prune`"
+        raise NotMerged(f"the work tree in {pointer.parent} is not there, or leads elsewhere", remedy)
+    return str(pointer.parent)
+
+
+def _refuse_rebase(git_dir: Path, ref: str) -> None:
+    for name in ("rebase-merge", "rebase-apply"):
+        if _text(git_dir / name / "head-name") == ref:
+            raise NotMerged(f"{_short(ref)} is being rebased in another work tree", "finish that first")
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_text(errors="surrogateescape").strip()
+    except OSError:
+        return None
+
+
+def _short(ref: str) -> str:
+    return ref.removeprefix("refs/heads/")
+
+
+class BranchMover:
+    """Moves branches. folder: for notes. Of one repository one move at a time."""
+
+    def __init__(self, git: Git, folder: Path) -> None:
+        self._git = git
+        self._folder = folder
+
+    def move(self, shadow: Shadow, move: Move, is_busy: IsBusy) -> None:
+        """Move the branch, and have the files follow. Raises NotMerged, GitRefused or OSError, and then it is where it
+        was; TreeFault is for what could not be finished, and is finished later."""
+        at = _At(shadow, move)
+        note = self._note(move)
+        if not at.lock():
+            note.unlink()
+            remedy = f"wait for it; if there is none, remove {move.git_dir}/{_LOCK}"
+            raise NotMerged(f"another git is at work in {move.top}", remedy)
+        try:
+            crashpoint("merge-locked")
+            at.check(is_busy)
+            crashpoint("merge-checked")
+            shadow("update-ref", move.ref, move.after, move.before)
+        except BaseException:
+            at.unlock()
+            note.unlink()
+            raise
+        crashpoint("merge-moved")
+        at.follow(move.before)
+        note.unlink()
+
+    def check(self, shadow: Shadow, move: Move, is_busy: IsBusy, variables: Mapping[str, str]) -> None:
+        """Raise what keeps the branch from being moved: NotMerged, GitRefused, OSError. Changes nothing. variables: say
+        where git finds what was made for that."""
+        if os.path.lexists(Path(move.git_dir) / _LOCK):
+            raise NotMerged(f"another git is at work in {move.top}", f"wait for it, or remove {move.git_dir}/{_LOCK}")
+        _At(shadow, move, variables).check(is_busy)
+
+    def recover(self) -> None:
+        """Finish what a crash has left half done. What cannot be finished now stays, and is tried the next time."""
+        for note in sorted(self._folder.glob("*.json")):
+            with suppress(GitRefused, NotMerged, OSError, ValueError, TypeError):
+                move = Move(**json.loads(note.read_bytes().decode(errors="surrogateescape")))
+                with self.shadow(move.common_dir) as shadow:
+                    _At(shadow, move).finish()
+                note.unlink()
+
+    @contextmanager
+    def shadow(self, common_dir: str) -> Iterator[Shadow]:
+        """Give a shadow of a repository. Raises GitRefused; OSError."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shadow = Shadow(self._git, self._folder / f"{uuid4().hex}{POINTER}", common_dir)
+        try:
+            yield shadow
+        finally:
+            shadow.remove()
+
+    def _note(self, move: Move) -> Path:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._folder / f"{uuid4().hex}.json"
+        new = path.with_suffix(".new")
+        write_new(new, json.dumps(asdict(move), ensure_ascii=False).encode(errors="surrogateescape"))
+        new.rename(path)
+        flush_directory(self._folder)
+        crashpoint("merge-noted")
+        return path
+
+
+class _At:
+    """git at the work tree whose branch moves. The methods raise GitRefused, NotMerged and OSError."""
+
+    def __init__(self, shadow: Shadow, move: Move, variables: Mapping[str, str] | None = None) -> None:
+        self._shadow = shadow
+        self._variables = variables or {}
+        self._move = move
+        self._dir = Path(move.git_dir)
+        self._index = shadow.path / "index.new"
+        """A copy of the index, on which git works."""
+
+    def lock(self) -> bool:
+        """Lock the index, as git does. False: somebody else has it."""
+        new = self._dir / _NEW
+        new.unlink(missing_ok=True)
+        write_new(new, _MARK)
+        try:
+            os.link(new, self._dir / _LOCK)
+        except FileExistsError:
+            return self._is_locked()
+        finally:
+            new.unlink()
+        return True
+
+    def unlock(self) -> None:
+        """Unlock the index, if it is locked by this program."""
+        if self._is_locked():
+            (self._dir / _LOCK).unlink()
+
+    def check(self, is_busy: IsBusy) -> None:
+        """Raise what stands in the way."""
+        move = self._move
+        if any((self._dir / name).exists() for name in _UNDER_WAY):
+            raise NotMerged(f"a merge or rebase is under way in {move.top}", "finish it, or abort it")
+        if _text(self._dir / "HEAD") != f"ref: {move.ref}":
+            raise NotMerged(f"{move.top} has another branch checked out by now", "try again")
+        if (who := is_busy(move.top)) is not None:
+            raise NotMerged(f"{who} in {move.top}", "wait for its end, or merge into another branch with --into")
+        if filters := self._shadow.filters_left_out():
+            words = f"only the configuration of the repository defines the content filter {filters[0]}"
+            raise NotMerged(f"{words}, which is not run here", "merge by hand, or define it in ~/.gitconfig")
+        asked = ("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
+        if changed := [entry[3:] for entry in self._git(*asked, index=False).split("\0") if entry]:
+            names = ", ".join(changed[:_MAX_NAMED]) + (", ..." if len(changed) > _MAX_NAMED else "")
+            raise NotMerged(f"{move.top} has changes that are not committed: {names}", "commit or stash them first")
+        self._copy_index()
+        try:
+            self._git("read-tree", "-m", "-u", "--dry-run", move.before, move.after)
+        except GitRefused as refused:
+            words = " ".join(refused.words.split())
+            raise NotMerged(f"the files in {move.top} are in the way: {words}", "move them away first") from refused
+
+    def follow(self, index_tree: str) -> None:
+        """Have files and index follow the branch. index_tree: what the copy of the index holds at present."""
+        self._git("read-tree", "-m", "-u", index_tree, self._move.after)
+        crashpoint("merge-files")
+        new = self._dir / _NEW
+        new.unlink(missing_ok=True)
+        write_new(new, self._index.read_bytes())
+        with suppress(FileNotFoundError):
+            shutil.copymode(self._dir / "index", new)
+        new.rename(self._dir / "index")
+        crashpoint("merge-indexed")
+        self.unlock()
+
+    def finish(self) -> None:
+        """Do what a crash has left undone. Files that somebody has written meanwhile are not touched: NotMerged."""
+        move = self._move
+        if self._shadow("rev-parse", "--verify", move.ref) != move.after:
+            self.unlock()
+            return
+        if _text(self._dir / "HEAD") != f"ref: {move.ref}":
+            self.unlock()
+            return
+        if not self.lock():
+            raise NotMerged(f"another git is at work in {move.top}", "wait for it")
+        self._copy_index()
+        if self._says("diff-index", "--cached", "--quiet", move.after, "--"):
+            self.unlock()
+            return
+        self.follow(self._as_found())
+
+    def _as_found(self) -> str:
+        """Return the tree of what is there, some of it as before and some as after, and have the copy hold that."""
+        move = self._move
+        paths = sorted(self._names(move.before, move.after))
+        there = [path for path in paths if _is_file_in(move.top, path)]
+        self._git("update-index", "-z", "--force-remove", "--stdin", stdin=paths)
+        self._git("update-index", "-z", "--add", "--replace", "--stdin", stdin=there)
+        tree = self._git("write-tree")
+        others = self._names(tree, move.before) & self._names(tree, move.after)
+        for path in there:
+            if path in others and not self._is_begun(path):
+                raise NotMerged(f"{move.top}/{path} was changed by somebody else", "see what is there")
+        return tree
+
+    def _names(self, tree: str, other: str) -> set[str]:
+        """Return which files differ."""
+        listed = self._git("diff-tree", "-r", "-z", "--name-only", "--no-renames", tree, other)
+        return set(filter(None, listed.split("\0")))
+
+    def _is_begun(self, path: str) -> bool:
+        """Return whether git was killed while it wrote the file: what is there is how it is to begin."""
+        with suppress(GitRefused):
+            whole = self._git("cat-file", "--filters", f"{self._move.after}:{path}").encode(errors="surrogateescape")
+            return whole.startswith((Path(self._move.top) / path).read_bytes().removesuffix(b"\n"))
+        return False
+
+    def _copy_index(self) -> None:
+        with suppress(FileNotFoundError):
+            shutil.copyfile(self._dir / "index", self._index)
+
+    def _is_locked(self) -> bool:
+        with suppress(OSError):
+            return (self._dir / _LOCK).read_bytes() == _MARK
+        return False
+
+    def _says(self, *arguments: str) -> bool:
+        try:
+            self._git(*arguments)
+        except GitRefused as refused:
+            if refused.code == 1:
+                return False
+            raise
+        return True
+
+    def _git(self, *arguments: str, index: bool = True, stdin: list[str] | None = None) -> str:
+        """index: with the copy, not with the index itself."""
+        return self._shadow(
+            *arguments,
+            git_dir=self._move.git_dir,
+            work_tree=self._move.top,
+            timeout_s=CHECKOUT_S,
+            variables={**self._variables, **({"GIT_INDEX_FILE": str(self._index)} if index else {})},
+            stdin="\0".join(stdin or ()).encode(errors="surrogateescape"),
+        )
+
+
+def _is_file_in(top: str, path: str) -> bool:
+    """Return whether a file or link is there, not behind a link that is a folder."""
+    whole = Path(top, path)
+    if not os.path.lexists(whole) or (whole.is_dir() and not whole.is_symlink()):
+        return False
+    return os.path.realpath(whole.parent) == os.path.normpath(Path(os.path.realpath(top), path).parent)

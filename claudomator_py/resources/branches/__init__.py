@@ -1,0 +1,1 @@
+"""Branches: taking over what a task has done on its own, or leaving it."""

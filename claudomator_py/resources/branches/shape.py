@@ -1,0 +1,98 @@
+"""What becomes of the branch of a task, and what can be asked about it. Field order is the order of the JSON."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from claudomator_py.domain.fields import Flag, Strict
+from claudomator_py.domain.merging import MergeMethod
+from claudomator_py.domain.views.base import View
+from claudomator_py.resources.tasks.shape import Ref
+from claudomator_py.surface.operation import OPERATE, Calls, JsonBody, operation
+
+
+class MergeRequest(Strict):
+    """How to merge the branch of a task."""
+
+    into: str | None = Field(default=None, min_length=1, max_length=250)
+    """A branch of the same repository. Default: the one that was checked out there when the task began."""
+    method: MergeMethod = MergeMethod.MERGE
+    """`merge` moves the branch forward if that is enough, `squash` makes one commit of all, `rebase` repeats each."""
+    commit: Flag = False
+    """Commit first, on the task's branch, what is not committed in its work tree."""
+    dry_run: Flag = False
+    """Only say what would become of it. Nothing is written."""
+
+
+class DiscardRequest(Strict):
+    """How to leave the branch of a task."""
+
+    dry_run: Flag = False
+    """Only say what would become of it. Nothing is written."""
+
+
+class MergeView(View):
+    """What was merged, or would be."""
+
+    task_id: str
+    task_name: str
+    branch: str
+    into: str
+    method: MergeMethod
+    commits: int
+    """How many the target did not have; 0: there was nothing to do."""
+    files: int
+    """That are other in the target than before."""
+    added: int
+    """Lines."""
+    removed: int
+    before: str
+    """The commit that the target was at."""
+    after: str | None = None
+    """The commit that it is at now; null: it was only tried."""
+    place: str | None = None
+    """The work tree that has the target checked out, whose files follow; null: none has."""
+    undo: str | None = None
+    """The command that takes it back, on the machine of the daemon; null: nothing was changed."""
+    notes: tuple[str, ...] = ()
+    """What to know besides."""
+
+
+class DiscardView(View):
+    """What was left, or would be."""
+
+    task_id: str
+    task_name: str
+    branch: str
+    path: str
+    """The folder of the work tree."""
+    commits: int
+    changed: int
+    """Files that were not committed."""
+    kept: str | None = None
+    """The reference under which all of it is kept in the repository; null: it was only tried."""
+    undo: str | None = None
+    """The command that brings the branch back, on the machine of the daemon; null: nothing was changed."""
+
+
+_MERGED = {"default": {}, "tried": {"into": "main", "method": "squash", "dry_run": True}}
+_DISCARDED = {"default": {}, "tried": {"dry_run": True}}
+
+
+class BranchCalls(Calls):
+    """Every operation on the branches of tasks, as the client calls it."""
+
+    @operation("POST /v1/tasks/{ref}/merge", "mergeTask", OPERATE, "Merge what a task has done", refuses=(404, 409))
+    def merge(self, ref: Ref, wanted: Annotated[MergeRequest | None, JsonBody(_MERGED)] = None) -> MergeView:
+        """Merge its branch into another one of the repository. Either all of it is done or nothing.
+
+        409 for a conflict, with the files that have one; where the target has changes that are not committed, or
+        somebody works in it; and for a task that has not ended, or has no work tree of its own.
+        """
+
+    @operation("POST /v1/tasks/{ref}/discard", "discardTask", OPERATE, "Leave what a task has done", refuses=(404, 409))
+    def discard(self, ref: Ref, wanted: Annotated[DiscardRequest | None, JsonBody(_DISCARDED)] = None) -> DiscardView:
+        """Remove its work tree and its branch. All that is in them, committed or not, is kept under a reference.
+
+        409 where somebody works in it, and for a task that has not ended, or has no work tree of its own.
+        """

@@ -1,0 +1,377 @@
+"""Merging and leaving the branches of work trees, in real repositories: what comes of it, and what keeps it."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.merging import MergeMethod, MergeOrder, NotMerged
+from claudomator_py.domain.worktree import Tree
+from claudomator_py.hosts.git.merging import LocalBranches
+from claudomator_py.hosts.git.worktrees import LocalTrees
+from tests.integration.hosts.repository import Repository, order
+
+
+def nobody(place: str) -> None:
+    """Say that nobody works there."""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "home").mkdir()
+    return Repository(tmp_path / "shop", tmp_path / "home")
+
+
+@pytest.fixture
+def trees(tmp_path: Path, repository: Repository) -> LocalTrees:
+    return LocalTrees(tmp_path / "state" / "worktrees", repository.environ)
+
+
+@pytest.fixture
+def tree(trees: LocalTrees, repository: Repository) -> Tree:
+    return trees.ensure(order(repository.path))
+
+
+@pytest.fixture
+def branches(trees: LocalTrees) -> LocalBranches:
+    return LocalBranches(trees)
+
+
+def ordered(tree: Tree, method: str = "merge", into: str | None = None, **more: bool) -> MergeOrder:
+    return MergeOrder(tree.name, into, MergeMethod(method), "fix the login", **more)
+
+
+def undone(repository: Repository, command: str | None) -> None:
+    assert command is not None
+    subprocess.run(shlex.split(command), env=repository.environ, check=True, capture_output=True)
+
+
+def shown(repository: Repository, at: Path | str | None = None) -> str:
+    return repository.git("status", "--porcelain", at=at)
+
+
+def test_commits_get_to_the_branch_and_its_files_follow(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    repository.commit("a/new", "x\n", at=tree.path)
+    before = repository.git("rev-parse", "main")
+    merged = branches.merge(ordered(tree), nobody)
+    assert (merged.commits, merged.files, merged.added, merged.into) == (1, 1, 1, "main")
+    assert repository.git("rev-parse", "main") == merged.after == repository.git("rev-parse", tree.branch)
+    assert (repository.path / "a" / "new").read_text() == "x\n"
+    assert shown(repository) == ""
+    undone(repository, merged.undo)
+    assert repository.git("rev-parse", "main") == before
+    assert not (repository.path / "a" / "new").exists()
+    assert branches.merge(ordered(tree), nobody).after == merged.after
+    assert branches.merge(ordered(tree), nobody).commits == 0
+
+
+@pytest.mark.parametrize(("method", "parents", "count"), [("merge", 2, 4), ("squash", 1, 3), ("rebase", 1, 4)])
+def test_each_method_where_both_branches_have_commits(
+    branches: LocalBranches, repository: Repository, tree: Tree, method: str, parents: int, count: int
+) -> None:
+    repository.commit("one", "1\n", at=tree.path)
+    repository.git("commit", "-q", "--allow-empty", "--author", "Zoë <z@x>", "-m", "two\n\nBody", at=tree.path)
+    repository.commit("two", "2\n", at=tree.path)
+    repository.commit("mine", "m\n")
+    count += 1
+    merged = branches.merge(ordered(tree, method), nobody)
+    assert len(repository.git("log", "-1", "--format=%P", "main").split()) == parents
+    assert {path.name for path in repository.path.iterdir()} == {".git", "readme", "mine", "one", "two"}
+    assert shown(repository) == ""
+    assert merged.commits == 3
+    if method == "squash":
+        assert "fix the login" in repository.git("log", "-1", "--format=%B", "main")
+
+
+def test_a_dry_run_tells_all_of_it_and_writes_nothing(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    repository.commit("new", "x\n", at=tree.path)
+    repository.commit("mine", "m\n")
+
+    def everything() -> list[tuple[str, int]]:
+        return sorted((str(path), path.lstat().st_mtime_ns) for path in repository.path.rglob("*") if path.is_file())
+
+    before = everything()
+    for method in ("merge", "squash", "rebase"):
+        merged = branches.merge(ordered(tree, method, dry_run=True), nobody)
+        assert (merged.after, merged.undo, merged.files) == (None, None, 1)
+    assert branches.discard(tree.name, dry_run=True).kept is None
+    assert everything() == before
+
+
+@pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
+@pytest.mark.parametrize("kind", ["content", "rename/delete", "modify/delete", "add/add", "file/folder"])
+def test_conflicts_are_named_beforehand_and_nothing_is_touched(
+    branches: LocalBranches, repository: Repository, tree: Tree, method: str, kind: str
+) -> None:
+    theirs, mine = Path(tree.path), repository.path
+    if kind == "content":
+        repository.commit("readme", "theirs\n", at=theirs)
+        repository.commit("readme", "mine\n")
+    elif kind == "rename/delete":
+        repository.git("mv", "readme", "docs", at=theirs)
+        repository.git("commit", "-q", "-m", "rename", at=theirs)
+        repository.git("rm", "-q", "readme")
+        repository.git("commit", "-q", "-m", "delete")
+    elif kind == "modify/delete":
+        repository.commit("readme", "theirs\n", at=theirs)
+        repository.git("rm", "-q", "readme")
+        repository.git("commit", "-q", "-m", "delete")
+    elif kind == "add/add":
+        repository.commit("ä b", "theirs\n", at=theirs)
+        repository.commit("ä b", "mine\n")
+    else:
+        repository.commit("x", "theirs\n", at=theirs)
+        repository.commit("x/y", "mine\n")
+    before = (repository.git("rev-parse", "main", tree.branch), sorted(mine.iterdir()))
+    for dry_run in (True, False):
+        with pytest.raises(NotMerged, match="would conflict") as refused:
+            branches.merge(ordered(tree, method, dry_run=dry_run), nobody)
+        name = {"add/add": "ä b", "rename/delete": "docs", "file/folder": "x"}.get(kind, "readme")
+        assert any(conflict.startswith(name) for conflict in refused.value.conflicts)
+    assert (repository.git("rev-parse", "main", tree.branch), sorted(mine.iterdir())) == before
+    assert shown(repository) == ""
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("changed", "not committed: readme"),
+        ("staged", "not committed: other"),
+        ("untracked", "in the way"),
+        ("locked", "another git is at work"),
+        ("merging", "under way"),
+        ("busy", "task build runs"),
+        ("uncommitted", "1 file is not committed"),
+        ("filter", "content filter zip"),
+    ],
+)
+def test_nothing_is_done_where_somebody_is_at_work(
+    branches: LocalBranches, repository: Repository, tree: Tree, case: str, words: str
+) -> None:
+    repository.commit("new", "x\n", at=tree.path)
+    git = repository.path / ".git"
+    if case == "changed":
+        (repository.path / "readme").write_text("mine\n")
+    elif case == "staged":
+        (repository.path / "other").write_text("mine\n")
+        repository.git("add", "other")
+    elif case == "untracked":
+        (repository.path / "new").write_text("mine\n")
+    elif case == "locked":
+        (git / "index.lock").write_text("")
+    elif case == "merging":
+        (git / "MERGE_HEAD").write_text("")
+    elif case == "uncommitted":
+        (Path(tree.path) / "rest").write_text("r\n")
+    elif case == "filter":
+        repository.git("config", "filter.zip.smudge", "gunzip")
+    before = (repository.git("rev-parse", "main"), shown(repository))
+    for dry_run in (True, False):
+        with pytest.raises(NotMerged, match=words):
+            branches.merge(ordered(tree, dry_run=dry_run), lambda _: "task build runs" if case == "busy" else None)
+    assert (repository.git("rev-parse", "main"), shown(repository)) == before
+    assert (git / "index.lock").exists() == (case == "locked")
+
+
+def test_what_is_not_committed_is_committed_on_the_branch_when_asked(
+    branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    (Path(tree.path) / "readme").write_text("more\n")
+    (Path(tree.path) / ".gitignore").write_text("junk\n")
+    (Path(tree.path) / "junk").write_text("j\n")
+    merged = branches.merge(ordered(tree, commit=True), nobody)
+    assert merged.commits == 1
+    assert repository.git("log", "-1", "--format=%s", tree.branch) == "fix the login"
+    assert shown(repository, tree.path) == ""
+    assert (repository.path / "readme").read_text() == "more\n"
+    assert not (repository.path / "junk").exists()
+
+
+def test_a_linked_tree_that_has_the_target_follows_and_one_that_has_not_is_left(
+    branches: LocalBranches, repository: Repository, tree: Tree, tmp_path: Path
+) -> None:
+    repository.git("worktree", "add", "-q", "-b", "next", str(tmp_path / "linked"))
+    repository.git("branch", "other")
+    repository.commit("new", "x\n", at=tree.path)
+    merged = branches.merge(ordered(tree, into="next"), nobody)
+    assert merged.place == str(tmp_path / "linked")
+    assert (tmp_path / "linked" / "new").read_text() == "x\n"
+    assert shown(repository, tmp_path / "linked") == ""
+    other = branches.merge(ordered(tree, into="other"), nobody)
+    assert other.place is None
+    assert repository.git("rev-parse", "other") == repository.git("rev-parse", tree.branch)
+    undone(repository, other.undo)
+    assert repository.git("rev-parse", "other") == repository.git("rev-parse", "main")
+    assert not (repository.path / "new").exists()
+
+
+def test_a_detached_head_needs_a_name_and_a_shallow_clone_none(
+    trees: LocalTrees, branches: LocalBranches, repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit("more", "m\n")
+    repository.git("checkout", "-q", "--detach")
+    tree = trees.ensure(order(repository.path))
+    repository.commit("new", "x\n", at=tree.path)
+    with pytest.raises(NotMerged, match="no branch was checked out"):
+        branches.merge(ordered(tree), nobody)
+    assert branches.merge(ordered(tree, into="main"), nobody).place is None
+    clone = tmp_path / "clone"
+    repository.git("clone", "-q", "--depth=1", f"file://{repository.path}", str(clone), "-b", "main")
+    shallow = trees.ensure(order(clone, "clone-fix-2"))
+    repository.commit("x", "x\n", at=shallow.path)
+    repository.commit("y", "y\n", at=clone)
+    merged = branches.merge(ordered(shallow, "squash"), nobody)
+    assert (clone / "x").exists()
+    assert merged.commits == 1
+
+
+def test_odd_names_of_files_branches_and_folders(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    repository = Repository(tmp_path / "a 'b' \udcff", tmp_path / "home")
+    repository.git("checkout", "-q", "-b", "fe'at;x")
+    trees = LocalTrees(tmp_path / "trees", repository.environ)
+    tree = trees.ensure(order(repository.path))
+    for name in ("new\nline", "\udcfe", "-rf", ":(glob)*", 'q"uote'):
+        repository.commit(name, "x\n", at=tree.path)
+    (Path(tree.path) / "rest\udcfd").write_text("r")
+    merged = LocalBranches(trees).merge(ordered(tree, commit=True), nobody)
+    assert merged.files == 6
+    assert (repository.path / "rest\udcfd").exists()
+    assert shown(repository) == ""
+    undone(repository, merged.undo)
+    assert not (repository.path / "-rf").exists()
+
+
+def test_submodules_are_merged_by_their_commit_and_not_entered(
+    branches: LocalBranches, repository: Repository, trees: LocalTrees, tmp_path: Path
+) -> None:
+    library = Repository(tmp_path / "library", tmp_path / "home")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "lib")
+    repository.git("commit", "-q", "-m", "lib")
+    library.commit("more", "m\n")
+    newer = library.git("rev-parse", "HEAD")
+    tree = trees.ensure(order(repository.path))
+    repository.git("update-index", "--cacheinfo", f"160000,{newer},lib", at=tree.path)
+    repository.git("commit", "-q", "-m", "newer", at=tree.path)
+    repository.commit("mine", "m\n")
+    merged = branches.merge(ordered(tree), nobody)
+    assert merged.notes
+    assert repository.git("rev-parse", "main:lib") == newer
+    assert (repository.path / "lib" / "readme").exists()
+
+
+def test_no_hook_driver_or_monitor_of_the_repository_is_run(
+    branches: LocalBranches, repository: Repository, tree: Tree, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    for name in ("post-merge", "pre-commit", "commit-msg", "reference-transaction", "post-checkout", "post-rewrite"):
+        hook = repository.path / ".git" / "hooks" / name
+        hook.write_text(f"#!/bin/sh\necho {name} >> {told}\n")
+        hook.chmod(0o755)
+    repository.commit(".gitattributes", "readme merge=mine\n", at=tree.path)
+    repository.git("config", "merge.mine.driver", f"touch {told}")
+    repository.commit("readme", "theirs\n", at=tree.path)
+    repository.commit("other", "mine\n")
+    repository.git("config", "core.fsmonitor", f"touch {told}")
+    told.unlink(missing_ok=True)
+    branches.merge(ordered(tree), nobody)
+    branches.discard(tree.name)
+    assert not told.exists()
+
+
+def test_what_is_left_is_removed_and_comes_back_whole(
+    trees: LocalTrees, branches: LocalBranches, repository: Repository, tree: Tree
+) -> None:
+    repository.commit("new", "x\n", at=tree.path)
+    (Path(tree.path) / "rest\udcfe").write_text("r\n")
+    left = branches.discard(tree.name)
+    assert (left.commits, left.changed) == (1, 1)
+    assert not Path(tree.path).exists()
+    assert repository.branches == ["main"]
+    assert trees.find(tree.name) is None
+    undone(repository, left.undo)
+    assert "rest" in repository.git("ls-tree", "-r", "--name-only", tree.branch)
+    with pytest.raises(NotMerged, match="not there any more"):
+        branches.discard(tree.name)
+
+
+def test_what_would_be_lost_is_not_left(branches: LocalBranches, repository: Repository, tree: Tree) -> None:
+    Repository(Path(tree.path) / "inner", Path(repository.environ["HOME"]))
+    with pytest.raises(NotMerged, match="a repository in"):
+        branches.discard(tree.name)
+    assert Path(tree.path, "inner", "readme").exists()
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from claudomator_py.domain import crashpoint
+from claudomator_py.domain.merging import MergeMethod, MergeOrder
+from claudomator_py.hosts.git.merging import LocalBranches
+from claudomator_py.hosts.git.worktrees import LocalTrees
+root, name, point = sys.argv[1:]
+crashpoint.install(lambda passed: os.kill(os.getpid(), signal.SIGKILL) if passed == point else None)
+branches = LocalBranches(LocalTrees(Path(root), os.environ))
+if point.startswith("merge"):
+    branches.merge(MergeOrder(name, None, MergeMethod.MERGE, "t", commit=True), lambda _: None)
+else:
+    branches.discard(name)
+"""
+
+
+def killed(repository: Repository, trees: LocalTrees, tree: Tree, point: str) -> None:
+    command = [sys.executable, "-c", _KILLED, str(trees.path("")), tree.name, point]
+    done = subprocess.run(command, env=repository.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == -9, done.stderr
+
+
+@pytest.mark.parametrize("point", ["noted", "locked", "checked", "moved", "files", "indexed"])
+@pytest.mark.parametrize("partly", [False, True])
+def test_a_kill_leaves_it_as_before_or_as_after(
+    trees: LocalTrees, repository: Repository, tree: Tree, point: str, partly: bool
+) -> None:
+    repository.commit("mine", "m\n") if partly else None
+    repository.git("rm", "-q", "readme", at=tree.path)
+    repository.commit("readme/deep", "x\n" * 1000, at=tree.path)
+    repository.commit("new", "x\n", at=tree.path)
+    (Path(tree.path) / "rest").write_text("r\n")
+    before = repository.git("rev-parse", "main")
+    killed(repository, trees, tree, f"merge-{point}")
+    if partly and point == "moved":
+        (repository.path / "readme").unlink()
+        (repository.path / "readme").mkdir()
+        (repository.path / "readme" / "deep").write_text("x\n" * 10)
+    LocalBranches(LocalTrees(trees.path(""), repository.environ)).recover()
+    is_before = point in ("noted", "locked", "checked")
+    assert (repository.git("rev-parse", "main") == before) == is_before
+    assert shown(repository) == ""
+    assert (repository.path / "readme").is_dir() != is_before
+    assert not (repository.path / ".git" / "index.lock").exists()
+    repository.commit("after", "a\n")
+    LocalBranches(trees).merge(ordered(tree, commit=True), nobody)
+    assert (repository.path / "rest").exists()
+    assert (repository.path / "readme" / "deep").stat().st_size == 2000
+
+
+def test_what_somebody_wrote_after_a_kill_is_not_overwritten(
+    trees: LocalTrees, repository: Repository, tree: Tree
+) -> None:
+    repository.commit("readme", "theirs\n", at=tree.path)
+    killed(repository, trees, tree, "merge-moved")
+    (repository.path / "readme").write_text("mine\n")
+    LocalBranches(trees).recover()
+    assert (repository.path / "readme").read_text() == "mine\n"
+
+
+def test_a_kill_while_it_is_left_loses_nothing(trees: LocalTrees, repository: Repository, tree: Tree) -> None:
+    (Path(tree.path) / "rest").write_text("r\n")
+    killed(repository, trees, tree, "discard-kept")
+    assert (Path(tree.path) / "rest").exists()
+    LocalBranches(trees).discard(tree.name)
+    assert not Path(tree.path).exists()
