@@ -12,9 +12,8 @@ from claudomator_py.domain.errors import Conflict, NotFound, ended, sentence
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.merging import MergeOrder, NotMerged
 from claudomator_py.ports import Branches, Clock
-from claudomator_py.queries.finding import find_task
 from claudomator_py.resources.branches.shape import DiscardRequest, DiscardView, MergeRequest, MergeView
-from claudomator_py.resources.session import Service
+from claudomator_py.resources.session import Service, find_task
 from claudomator_py.store import events, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task

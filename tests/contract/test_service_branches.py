@@ -1,0 +1,105 @@
+"""Merging and leaving by the service: whose tasks, in which states, and what is told of it. Repositories are real."""
+
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.errors import Conflict, NotFound
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.hosts.git.merging import LocalBranches
+from claudomator_py.hosts.git.worktrees import LocalTrees
+from claudomator_py.resources.branches.service import BranchService
+from claudomator_py.resources.branches.shape import DiscardRequest, MergeRequest
+from claudomator_py.store.database import Database
+from tests.contract.test_service_worktrees import begun, ended
+from tests.fakes.world import World
+from tests.integration.hosts.repository import Repository
+
+NOW = MergeRequest()
+TRIED = MergeRequest(dry_run=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "home").mkdir()
+    return Repository(tmp_path / "shop", tmp_path / "home")
+
+
+@pytest.fixture
+def world(database: Database, tmp_path: Path, repository: Repository) -> World:
+    trees = LocalTrees(tmp_path / "trees", repository.environ)
+    return World(database, trees=trees, branches=LocalBranches(trees))
+
+
+def asked(world: World, by: Principal = OPERATOR) -> BranchService:
+    return world.access.as_(by)[BranchService]
+
+
+def done(world: World, repository: Repository, name: str, file: str = "new") -> None:
+    """A task that has committed one file on its branch, and ended."""
+    world.submit(name, working_dir=str(repository.path), isolation="worktree")
+    begun(world, name)
+    repository.commit(file, f"{name}\n", at=world.live(name).dir_key)
+    world.succeed(name)
+    ended(world, name)
+
+
+def test_what_is_merged_is_told_and_by_whom(world: World, repository: Repository) -> None:
+    done(world, repository, "fix")
+    assert asked(world).merge("fix", TRIED).after is None
+    merged = asked(world).merge("fix", NOW)
+    assert (merged.commits, merged.files, merged.into) == (1, 1, "main")
+    assert (repository.path / "new").exists()
+    assert asked(world).merge("fix", NOW).commits == 0
+    (event,) = [event for event in world.service.why("fix").events if event.kind == "merged"]
+    assert (event.by, event.data["after"]) == (OPERATOR.id, merged.after)
+
+
+def test_what_is_left_is_told(world: World, repository: Repository) -> None:
+    done(world, repository, "fix")
+    assert asked(world).discard("fix", DiscardRequest(dry_run=True)).kept is None
+    left = asked(world).discard("fix", DiscardRequest())
+    assert left.kept is not None
+    assert [event.kind for event in world.service.why("fix").events][-1] == "discarded"
+    for again in (asked(world).discard, asked(world).merge):
+        with pytest.raises(Conflict, match="no branch of its own, or no longer"):
+            again("fix", DiscardRequest() if again == asked(world).discard else NOW)  # type: ignore[arg-type]
+
+
+def test_not_before_its_end_and_not_for_those_who_have_none(world: World, repository: Repository) -> None:
+    world.submit("fix", working_dir=str(repository.path), isolation="worktree")
+    begun(world, "fix")
+    with pytest.raises(Conflict, match="RUNNING"):
+        asked(world).merge("fix", NOW)
+    with pytest.raises(Conflict, match="Task fix runs"):
+        asked(world).merge("fix", TRIED)
+    world.submit("plain", working_dir=str(repository.path))
+    begun(world, "plain")
+    world.succeed("plain")
+    world.tick()
+    with pytest.raises(Conflict, match="no branch of its own"):
+        asked(world).merge("plain", NOW)
+
+
+def test_not_while_a_run_works_in_the_target(world: World, repository: Repository) -> None:
+    done(world, repository, "fix")
+    world.submit("build", working_dir=str(repository.path / "."))
+    begun(world, "build")
+    with pytest.raises(Conflict, match="Task build runs"):
+        asked(world).merge("fix", NOW)
+    repository.git("branch", "other")
+    assert asked(world).merge("fix", MergeRequest(into="other")).place is None
+
+
+def test_conflicts_are_named_and_the_task_of_another_organisation_is_not_there(
+    world: World, repository: Repository
+) -> None:
+    done(world, repository, "one", "same")
+    done(world, repository, "two", "same")
+    asked(world).merge("one", NOW)
+    with pytest.raises(Conflict, match="would conflict with main in same") as refused:
+        asked(world).merge("two", NOW)
+    assert "git merge claudomator/two" in str(refused.value.remedy)
+    stranger = Principal("p", role=Role.OPERATE, organisation="elsewhere")
+    with pytest.raises(NotFound):
+        asked(world, stranger).merge("two", NOW)
