@@ -12,11 +12,12 @@ from claudomator_py.domain.errors import Conflict, NotFound, ended, sentence
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.merging import MergeOrder, NotMerged
 from claudomator_py.ports import Branches, Clock
-from claudomator_py.resources.branches.shape import DiscardRequest, DiscardView, MergeRequest, MergeView
+from claudomator_py.resources.branches.shape import BranchCalls, DiscardRequest, DiscardView, MergeRequest, MergeView
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.store import events, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task
+from claudomator_py.surface.operation import answers
 
 
 class BranchService(Service):
@@ -28,6 +29,7 @@ class BranchService(Service):
         self._branches = branches
         self._clock = clock
 
+    @answers(BranchCalls.merge)
     def merge(self, ref: str, wanted: MergeRequest) -> MergeView:
         """Merge the branch of the task."""
         task, tree = self._read(lambda connection: self._found(connection, ref, wanted.dry_run))
@@ -48,6 +50,7 @@ class BranchService(Service):
             self._tell(task, "merged", told)
         return view
 
+    @answers(BranchCalls.discard)
     def discard(self, ref: str, wanted: DiscardRequest) -> DiscardView:
         """Leave the branch of the task."""
         task, tree = self._read(lambda connection: self._found(connection, ref, wanted.dry_run))
