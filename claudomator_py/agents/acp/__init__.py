@@ -17,7 +17,7 @@ def _of(command: tuple[str, ...]) -> KindInfo:
     else:
         reports = Reports.TOKENS if counts else Reports.NOTHING
     account = profile.name if profile.command else None
-    return replace(_INFO, reports=reports, mcp=profile.mcp != "none", own_account=account)
+    return replace(_INFO, reports=reports, mcp=profile.mcp != "none", own_account=account, fences=profile.fences)
 
 
 def _named() -> Mapping[str, NamedAgent]:

@@ -76,9 +76,11 @@ class AcpEvents(RunEvents):
             self.question = asked
             return [Part("notice", f"asks: {asked}", tool)]
         self.rejected.append(tool)
-        line = shortened(" ".join(readable(subject).split()), _MAX_SUBJECT)
-        self.denied.append(Denied(tool=tool, input=line, rule=text_of(event, "rule")))
+        beyond = text_of(event, "beyond")
+        line = readable(subject) if beyond else shortened(" ".join(readable(subject).split()), _MAX_SUBJECT)
+        self.denied.append(Denied(tool=tool, input=line, rule=text_of(event, "rule"), beyond=beyond))
         why = "denied" if decision != "unoffered" else "denied, as it could only have been allowed permanently"
+        why = f"{why}, as {beyond}" if beyond else why
         return [Part("notice", f"{why}: {line}", tool)]
 
     def _take_end(self, event: Event) -> list[Part]:

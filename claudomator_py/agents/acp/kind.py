@@ -7,6 +7,7 @@ from claudomator_py.agents.acp import INFO
 from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import Profile, profile_of
 from claudomator_py.agents.event_kind import EventKind, zone_of
+from claudomator_py.agents.fence import fence_order, is_fenced
 from claudomator_py.agents.own_programs import own_program
 from claudomator_py.agents.programs import find_program
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
@@ -51,6 +52,13 @@ class Acp(EventKind):
             prior=request.prior_tokens,
             prior_cost_usd=request.prior_cost_usd,
         )
+
+    def unfenced(self, agent: AgentSpec) -> str | None:
+        """Why runs of the agent cannot be kept within a reach: only what an agent asks about can be denied."""
+        profile = profile_of(agent.command)
+        if profile.fences:
+            return None
+        return "it is not known to ask before every command" if profile.asks else "it never asks before it acts"
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Whether its program is there. It is not run: what an unknown one does with ``--version`` is not known."""
@@ -101,6 +109,7 @@ def _order(request: LaunchRequest, profile: Profile) -> dict[str, Any]:
         "silence_s": SILENCE_SHARE * task.stall_timeout / 1_000,
         "mcp_command": request.mcp_command,
         "mcp_variables": MCP_VARIABLES if request.mcp_command else (),
+        "fence": fence_order(request) if is_fenced(request) else {},
         "profile": profile.name,
         "usage": profile.usage,
         "modes": dict(profile.modes),

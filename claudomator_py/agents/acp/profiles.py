@@ -38,6 +38,8 @@ class Profile(BaseModel):
     options: Mapping[str, str] = Field(default_factory=dict)
     asks: bool = True
     """Whether it asks for leave at all."""
+    fences: bool = False
+    """Whether, in its asking mode, it asks before each command that does more than look, so that a reach can be kept."""
     usage: Literal["unknown", "turn", "last_call", "process", "session", "chunk", "gemini", "none"] = "unknown"
     """What the numbers at a turn's end mean."""
     dollars: bool = False

@@ -29,6 +29,8 @@ def choose_mode(session: Settable, order: Order, state: Mapping[str, Any], outpu
     Raises End for an agent that would allow itself things and cannot be kept from it.
     """
     wanted = _WANTED.get(order.mode, "ask")
+    if order.fence and wanted != "plan":
+        wanted = "ask"  # what it is not asked about, the fence does not see
     offered, current, option = _modes(state)
     name = order.modes.get(wanted) or order.modes.get("ask")
     found = _match(name, offered) if name else _asking(offered, current)

@@ -27,6 +27,8 @@ class Order(NamedTuple):
     mcp_command: tuple[str, ...] = ()
     mcp_variables: tuple[str, ...] = ()
     """Names of variables that the MCP server gets from this environment."""
+    fence: Mapping[str, Any] = _NONE
+    """How far the run may reach, for ``agents.fence_hook``; empty: it has no fence."""
     profile: str = "generic"
     usage: str = "unknown"
     modes: Mapping[str, str] = _NONE

@@ -44,11 +44,16 @@ class Call:
         return self.name or self.kind or "tool"
 
     @property
+    def command(self) -> str | None:
+        """The command line that it runs; None: it is told of none."""
+        found = (_command(self.given.get(key)) for key in _COMMANDS)
+        return next((words for words in found if words is not None), None)
+
+    @property
     def subject(self) -> str:
         """What it is about: a command, a path; else its title."""
-        for key in _COMMANDS:
-            if (words := _command(self.given.get(key))) is not None:
-                return words
+        if self.command is not None:
+            return self.command
         for key in _TELLING:
             if isinstance(self.given.get(key), str):
                 return str(self.given[key])
@@ -114,7 +119,7 @@ class Permissions(NamedTuple):
         names = {call.kind, call.name} - {""}
         if names & set(self.disallowed):
             return False
-        if _is_own(call):
+        if is_own(call):
             return True
         if self.mode == "bypassPermissions":
             return True
@@ -149,7 +154,7 @@ def _fits(rule: str, names: set[str], call: Call) -> bool:
     return starts and (call.kind != "execute" or is_simple(subject))
 
 
-def _is_own(call: Call) -> bool:
+def is_own(call: Call) -> bool:
     """Whether it is a tool of the run's own server, which checks by itself what a run may ask. By its title alone no
     call is one that acts: models write titles."""
     if call.kind in _ACTS or any(key in call.given for key in _COMMANDS):

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from claudomator_py.agents.acp_client.fence import Judged, judge
 from claudomator_py.agents.acp_client.order import Order
 from claudomator_py.agents.acp_client.output import Output, shown
-from claudomator_py.agents.acp_client.tools import Call, Calls, rule_for, text_of
+from claudomator_py.agents.acp_client.tools import Call, Calls, is_own, rule_for, text_of
 from claudomator_py.agents.acp_client.usage import Usage
 
 MAX_TEXT: Final = 200_000
@@ -74,7 +75,8 @@ class Turn:
     def decide(self, told: Mapping[str, Any]) -> bool:
         """Whether the call may be done that the agent asks about. It is printed with what was decided."""
         call = self._called(told)
-        allowed = self._order.permissions.allow(call)
+        judged = judge(self._order.fence, call) if self._order.fence and not is_own(call) else Judged()
+        allowed = not judged.beyond and (judged.granted or self._order.permissions.allow(call))
         self._progress()
         call.status = "in_progress" if allowed else "rejected"
         if not allowed:
@@ -86,7 +88,8 @@ class Turn:
             subject=shown(call.subject),
             given=call.given if call.given.get("questions") is not None else None,
             decision="allowed" if allowed else "rejected",
-            rule=rule_for(call),
+            rule=judged.rule if judged.beyond else rule_for(call),
+            beyond=judged.beyond,
         )
         return allowed
 
