@@ -38,6 +38,8 @@ class GeminiFamily(EventKind):
     """What helps where the program is not installed."""
     auto_edit: str
     """What it calls the mode in which edits need no approval."""
+    asking: str | None = None
+    """What it calls the mode in which it asks, where that is not its usual one."""
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Return its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
@@ -47,6 +49,7 @@ class GeminiFamily(EventKind):
         agent, task = request.agent, request.task
         check_folders(task, agent)
         modes = {
+            PermissionMode.DEFAULT: self.asking,
             PermissionMode.ACCEPT_EDITS: self.auto_edit,
             PermissionMode.PLAN: "plan",
             PermissionMode.BYPASS: "yolo",
@@ -55,8 +58,8 @@ class GeminiFamily(EventKind):
         argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
         if request.model is not None:
             argv.append(f"--model={request.model.model}")
-        if task.permissions.mode in modes:
-            argv.append(f"--approval-mode={modes[task.permissions.mode]}")
+        if (mode := modes[task.permissions.mode]) is not None:
+            argv.append(f"--approval-mode={mode}")
         argv += self.options(request)
         argv += agent.extra_args
         argv += [f"--allowed-tools={tool}" for tool in task.permissions.allowed_tools]

@@ -17,8 +17,11 @@ _OWN = """These are read by their own output: limits with their reset times, exi
 How they were seen with the real programs is in [the agents, as they were seen](../agents.md)."""
 _ACP = """These speak the Agent Client Protocol and are run by kind `acp`, which proves a turn before it believes
 it ([ADR 51](../adr/0051-a-turn-is-proved.md)). "asks" means that the agent asks before it acts, so that
-a task's permissions decide; "plan" that it has a mode in which it only reads. What an agent does not
-report cannot be budgeted."""
+a task's permissions decide; "plan" that it has a mode in which it only reads; "reach" that it asks before
+every command that does more than look, so that a run is kept within its
+[reach](../how-to/reach.md): what goes further is denied, and a person is asked. What the
+agent's own settings let it do without asking is not seen. What an agent does not report cannot be
+budgeted."""
 _ADD = """Whatever speaks the protocol, version 1, over standard input and output takes one line, whether or not
 it is listed:
 
@@ -70,6 +73,7 @@ def _own(info: KindInfo) -> list[str]:
 def _acp(profile: Profile) -> list[str]:
     info = AgentSpec(name=profile.name, kind="acp", command=profile.command).info
     held = ["asks" if profile.asks else "nothing: it never asks", *(["plan"] if "plan" in profile.modes else [])]
+    held += ["reach"] if profile.fences else []
     return [
         code(profile.name),
         code(" ".join(profile.command)),

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -145,4 +146,44 @@ class VibeAcp(OverAcp):
         return chat_api.unauthorized()
 
 
-ACP_CLIS: tuple[OverAcp, ...] = (GeminiAcp(), OpencodeAcp(), QwenAcp(), CopilotAcp(), CodexAcp(), ClaudeAcp(), VibeAcp())
+class ClineAcp(OverAcp):
+    """Cline, with its own service elsewhere: over the protocol it takes no other."""
+
+    kind = "cline"
+    package = "cline"
+    api = ChatApi
+    key: ClassVar = {}
+    words = ("--acp",)
+
+    def documents(self, origin: str) -> Mapping[str, object]:
+        service = {"provider": "cline", "apiKey": "sk-fake", "model": "m1", "baseUrl": f"{origin}/v1"}
+        told = {"settings": service, "updatedAt": "2026-11-28T00:00:00.000Z", "tokenSource": "manual"}
+        settings = {"version": 1, "lastUsedProvider": "cline", "modes": {}, "providers": {"cline": told}}
+        return {".cline/data/settings/providers.json": settings}
+
+    def env(self, origin: str) -> dict[str, str]:
+        return {}
+
+    def writes(self, path: object, text: str = "hello\n") -> ToolCall:
+        return self.shell(f"printf '{text.encode('unicode_escape').decode()}' > {path}")
+
+    def shell(self, command: str) -> ToolCall:
+        return ToolCall("run_commands", {"commands": [command]})
+
+    def overloaded(self) -> Refusal:
+        return chat_api.overloaded()
+
+    def unauthorized(self) -> Refusal:
+        return chat_api.unauthorized()
+
+
+ACP_CLIS: tuple[OverAcp, ...] = (
+    GeminiAcp(),
+    OpencodeAcp(),
+    QwenAcp(),
+    CopilotAcp(),
+    CodexAcp(),
+    ClaudeAcp(),
+    VibeAcp(),
+    ClineAcp(),
+)

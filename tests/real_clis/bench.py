@@ -140,7 +140,7 @@ def bench_for(cli: Cli, api: ScriptedApi, rig: Rig, root: Path, model: ModelChoi
     """A bench under that folder, set up for the service, with its key."""
     home, place = root / "home", root / "repository"
     home.mkdir()
-    cli.settle_in(home)
+    cli.settle_in(home, api.origin)
     repository(place, home)
     env = {**cli.env(api.origin), **cli.key}
     return Bench(cli, rig, place, home, cli.extra_args(api.origin), env, model)

@@ -62,9 +62,13 @@ class Cli(ABC):
         skip = pytest.mark.skipif(not self.program.exists(), reason=f"{self.program} is not there: {how}")
         return [pytest.mark.real_clis, pytest.mark.timeout(300), skip]
 
-    def settle_in(self, home: Path) -> None:
-        """Put its files into its home."""
-        for name, document in self.files.items():
+    def documents(self, origin: str) -> Mapping[str, object]:
+        """Its ``files``, for the service there."""
+        return self.files
+
+    def settle_in(self, home: Path, origin: str = NOBODY) -> None:
+        """Put its files into its home. origin: of the service, for those that name it."""
+        for name, document in self.documents(origin).items():
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_text(json.dumps(document))
 

@@ -50,8 +50,8 @@ class Night:
         """slots: how many runs at once, by CLI; total: in all."""
         agents = {
             cli.kind: {
-                "kind": cli.kind,
-                "command": [str(cli.program)],
+                "kind": cli.agent_kind,
+                "command": [str(cli.program), *cli.words],
                 "extra_args": list(cli.extra_args(account.api.origin)),
                 "env": {**private(self.site.root / "home"), **cli.env(account.api.origin), **SANDBOX},
                 "pass_env": list(self._key(cli)),
@@ -161,7 +161,7 @@ def open_night(root: Path, *clis: Cli) -> Iterator[Night]:
         accounts = {cli: Account(cli, stack.enter_context(cli.api()), LIMITS.get(cli)) for cli in clis}
         site = stack.enter_context(open_site(root))
         for cli in clis:
-            cli.settle_in(site.root / "home")
+            cli.settle_in(site.root / "home", accounts[cli].api.origin)
         yield Night(site, accounts)
 
 

@@ -99,7 +99,7 @@ def open_place(cli: Cli, root: Path) -> Iterator[Place]:
     """A place under that folder, configured and ready to start. No process is left at the end."""
     with cli.api() as api, open_site(root) as site:
         home = site.root / "home"
-        cli.settle_in(home)
+        cli.settle_in(home, api.origin)
         repository(site.work, home)
         place = Place(cli, api, site)
         place.configure()

@@ -132,7 +132,7 @@ class AcpEvents(RunEvents):
         usage = event_of(self.end or {}, "usage")
         used, made = count_of(usage, "input_tokens"), count_of(usage, "output_tokens")
         means = named(self.profile).usage
-        if not self.resumed or means not in ("session", "unknown"):
+        if not self.resumed or means not in ("session", "file", "unknown"):
             return Tokens(input=used, output=made)
         if means == "unknown":
             return Tokens()

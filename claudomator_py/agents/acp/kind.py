@@ -112,6 +112,7 @@ def _order(request: LaunchRequest, profile: Profile) -> dict[str, Any]:
         "fence": fence_order(request) if is_fenced(request) else {},
         "profile": profile.name,
         "usage": profile.usage,
+        "usage_file": dict(profile.usage_file),
         "modes": dict(profile.modes),
         "options": dict(profile.options),
         "noise": profile.noise,

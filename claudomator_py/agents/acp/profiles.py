@@ -39,9 +39,11 @@ class Profile(BaseModel):
     asks: bool = True
     """Whether it asks for leave at all."""
     fences: bool = False
-    """Whether, in its asking mode, it asks before each command that does more than look, so that a reach can be kept."""
-    usage: Literal["unknown", "turn", "last_call", "process", "session", "chunk", "gemini", "none"] = "unknown"
-    """What the numbers at a turn's end mean."""
+    """Whether, in its asking mode, it asks before each command that does more than look: then a reach is kept."""
+    usage: Literal["unknown", "turn", "last_call", "process", "session", "chunk", "gemini", "file", "none"] = "unknown"
+    """What the numbers at a turn's end mean; ``file``: there are none, but the session's are in ``usage_file``."""
+    usage_file: Mapping[Literal["path", "input", "output"], str] = Field(default_factory=dict)
+    """A JSON document below the home, by the session's id, and where in it the sums of the session are."""
     dollars: bool = False
     tells: bool = False
     """Whether every turn that went well tells numbers."""

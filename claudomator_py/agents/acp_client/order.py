@@ -31,6 +31,8 @@ class Order(NamedTuple):
     """How far the run may reach, for ``agents.fence_hook``; empty: it has no fence."""
     profile: str = "generic"
     usage: str = "unknown"
+    usage_file: Mapping[str, str] = _NONE
+    """Where the agent keeps what a session has used: ``path``, ``input`` and ``output``."""
     modes: Mapping[str, str] = _NONE
     """The agent's names of modes: ``ask``, ``edits``, ``plan``, ``all``."""
     options: Mapping[str, str] = _NONE

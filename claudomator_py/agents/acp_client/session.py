@@ -165,6 +165,7 @@ class Session:
     def _ask(self) -> End:
         turn = Turn(self._order, self._output, self._clock)
         self._turn = turn
+        begun = self._wall()
         self._output.event("prompted")
         self.step = "session/prompt"
         prompt = [{"type": "text", "text": self._prompt}]
@@ -185,6 +186,8 @@ class Session:
                 raise Refused(message["error"])
             result = message.get("result")
             result = result if isinstance(result, dict) else {}
+            if self._order.usage_file:
+                turn.usage.take_file(self._order.usage_file, self._id, begun)
             return End("answered", stop_reason=result.get("stopReason"), **turn.facts(result))
 
     def _silent(self, number: int, turn: Turn) -> End:

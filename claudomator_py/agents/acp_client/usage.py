@@ -1,10 +1,19 @@
 """What a run has used, by what its agent means with the numbers that it tells."""
 
+import json
+import os
+import re
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 _INPUT: Final = ("inputTokens", "input_tokens", "cachedReadTokens", "cachedWriteTokens")
 _OUTPUT: Final = ("outputTokens", "output_tokens")
+_FILE_TRIES: Final = 10
+_FILE_WAIT_S: Final = 0.1
+_MAX_FILE: Final = 1 << 20
+_PLAIN: Final = re.compile(r"\w[\w.-]*")
+"""Ids of sessions that can be part of a path."""
 
 
 class Usage:
@@ -14,6 +23,7 @@ class Usage:
         self._means = means
         self._chunks = [0, 0]
         self._has_chunks = False
+        self._file: tuple[int, int] | None = None
         self.cost_usd: float | None = None
         self.told = "absent"
         """``absent``: the turn's end tells no numbers; ``nothing``: it tells that there are none; ``counts``: some."""
@@ -34,6 +44,23 @@ class Usage:
             if isinstance(amount, int | float) and not isinstance(amount, bool) and amount >= 0:
                 self.cost_usd = float(amount)
 
+    def take_file(self, where: Mapping[str, str], session: str, since: float) -> None:
+        """Take what the agent has written of its session since that time; it may be about to."""
+        if not _PLAIN.fullmatch(session):
+            return
+        path = os.path.join(os.path.expanduser("~"), where["path"].format(session=session))  # noqa: PTH111, PTH118
+        for _ in range(_FILE_TRIES):
+            try:
+                if os.stat(path).st_mtime >= since:  # noqa: PTH116
+                    with open(path, "rb") as file:  # noqa: PTH123
+                        told = json.loads(file.read(_MAX_FILE))
+                    used, made = _at(told, where["input"]), _at(told, where["output"])
+                    self._file = (used, made) if used is not None and made is not None else None
+                    return
+            except (OSError, ValueError):
+                pass
+            time.sleep(_FILE_WAIT_S)
+
     def of_turn(self, result: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the turn has used in all, by its end; None: that is not known."""
         counts = self._counts(result)
@@ -44,6 +71,8 @@ class Usage:
                 return None
             self.told = "counts" if sum(self._chunks) > 0 else "nothing"
             counts = (self._chunks[0], self._chunks[1])
+        if self._means == "file":
+            counts = self._file
         if counts is None or self._means in ("none", "last_call"):
             return None
         return {"input_tokens": counts[0], "output_tokens": counts[1]}
@@ -64,3 +93,10 @@ class Usage:
 def _total(found: Mapping[str, Any], keys: tuple[str, ...]) -> int:
     counts = (found.get(key) for key in keys)
     return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0)
+
+
+def _at(found: Any, place: str) -> int | None:
+    """The number at that place of a document, with dots between its keys."""
+    for key in place.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None

@@ -36,6 +36,8 @@ class Qwen(GeminiFamily):
     info = INFO
     remedy = "install it (npm install -g @qwen-code/qwen-code), or set the agent's command in the configuration"
     auto_edit = "auto-edit"
+    # By itself it has a model approve, and takes no tool for allowed that could start anything: `make`, say.
+    asking = "default"
 
     def options(self, request: LaunchRequest) -> Sequence[str]:
         """Return the options that Gemini CLI has not: how many turns, and which tools to leave out."""

@@ -18,12 +18,13 @@ DEFAULTS_NAME = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
 
 
 def test_the_least_command_line() -> None:
-    assert launch().argv == LEAST
+    """By itself a model would approve, and what may start anything, such as ``make``, would not be allowed."""
+    assert launch().argv == (*LEAST, "--approval-mode=default")
     assert launch().stdin == "--yolo\n"
 
 
 def test_a_resumed_session() -> None:
-    assert launch(resume=True).argv == (*LEAST[:2], f"--resume={SESSION}")
+    assert launch(resume=True).argv == (*LEAST[:2], f"--resume={SESSION}", "--approval-mode=default")
 
 
 def test_what_a_task_asks_for() -> None:
