@@ -15,6 +15,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit
 
 from bench.subjects import Claudomator, cpu_s, open_claudomator
 from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.store.database import SQLITE_READERS
 from tests.e2e.crowd import Orders
 from tests.patience import wait_until
 
@@ -38,8 +40,8 @@ LISTED = 60
 PAUSE_S = 0.02
 """Between two requests."""
 READS = ("/v1/status", "/v1/tasks?limit=50", "/v1/tasks/{id}", "/v1/tasks/{id}/why", "/v1/agents", "/", "/livez")
-READERS = 16
-"""Files of the database that more threads may have opened by then; they stay."""
+AT_ONCE = 2 * SQLITE_READERS
+"""Requests of a browser with some pages open: all connections to the database that there may be are open then."""
 QUIET, CROWDED = "alone", "beside the crowd"
 _LEAVES_IN_S = 5.0
 
@@ -61,7 +63,7 @@ def measure() -> None:
                 day.pass_by(CROWDED, DAY_S)
                 peak = peak.most(Standing.of(subject.running.pid))
             done = crowd.done
-            _wait_for_files(subject.running.pid, began.files + READERS)
+            _wait_for_files(subject.running.pid, began.files)
         for line in day.table():
             sys.stdout.write(f"{line}\n")
         now = Standing.of(subject.running.pid)
@@ -108,6 +110,9 @@ class Day:
         for _ in range(LISTED):
             self._submit([])
         self.pass_by(QUIET, 1.0)
+        with ThreadPoolExecutor(AT_ONCE) as browser:
+            client = self._subject.running.client
+            list(browser.map(lambda _: list(client.all_tasks()), range(4 * AT_ONCE)))
         for kept in (self.samples, self._cpu, self._task_ms):
             kept.clear()
 

@@ -18,7 +18,7 @@ from claudomator_py.app.configured import now_ms
 from claudomator_py.app.in_force import Folders, Renewal, log_agents, refresh_agents, watched_folders
 from claudomator_py.app.listening import CannotListen, StateExposed
 from claudomator_py.app.local import Ground, Local, prepare, surroundings
-from claudomator_py.app.process import give_back, lower_open_files, raise_open_files
+from claudomator_py.daemon.process import fix_large_blocks, lower_open_files, raise_open_files
 from claudomator_py.app.readiness import readiness_checks
 from claudomator_py.app.startup import load, read_again, service_manager
 from claudomator_py.app.web import Web, publish, withdraw
@@ -60,7 +60,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     """
     set_up_log(Log(format=log_format or LogFormat.TEXT))
     install_crash_hook(os.environ)
-    give_back()
+    fix_large_blocks()
     try:
         loaded = load(config)
         told = loaded.settings.log

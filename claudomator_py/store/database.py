@@ -29,6 +29,9 @@ FILE_NAME = "claudomator.db"
 BUSY_TIMEOUT_MS = 5_000
 READERS = 16
 """Snapshots that can be open at once; further readers wait."""
+SQLITE_READERS = 6
+"""The same of a file: each has two descriptors and its own pages in memory for as long as the daemon runs, and readers of
+a file wait for the processor, not for a network."""
 STATEMENTS = 512
 """That a connection keeps prepared: more than there are, so that none is prepared twice."""
 PROBE = "write_probe"
@@ -47,7 +50,7 @@ class Database:
         self.file = file
         """The SQLite file; None with PostgreSQL."""
         self._engines = engines
-        self._readers = Snapshots(engines.reader, READERS)
+        self._readers = Snapshots(engines.reader, READERS if file is None else SQLITE_READERS)
         self._writer = Writer(engines.writer)
 
     @classmethod
@@ -238,7 +241,7 @@ def _sqlite_engines(file: Path, busy_timeout_ms: int) -> _Engines:
     always = (f"busy_timeout={busy_timeout_ms}", "synchronous=FULL")
     wal = (_WAL, f"journal_size_limit={_WAL_LIMIT_BYTES}")
     return _Engines(
-        reader=_sqlite_engine(file, READERS, "BEGIN", (*always, "foreign_keys=ON", "query_only=ON")),
+        reader=_sqlite_engine(file, SQLITE_READERS, "BEGIN", (*always, "foreign_keys=ON", "query_only=ON")),
         # The journal of a savepoint is for this process alone: once it is large it would be a new file each time.
         writer=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=ON", "temp_store=MEMORY")),
         schema=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=OFF")),

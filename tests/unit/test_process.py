@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from claudomator_py.app.process import give_back
+from claudomator_py.daemon.process import fix_large_blocks
 
 if sys.argv[1] == "fixed":
-    give_back()
+    fix_large_blocks()
 
 
 def resident() -> int:

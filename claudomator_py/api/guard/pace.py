@@ -38,6 +38,8 @@ _CALL_S: Final = 0.005
 _REQUEST_S: Final = 0.0015
 """What it costs to read any request and to send its answer."""
 _DESK_S: Final = 0.1
+_MAX_STRAIN: Final = 8.0
+_STRAIN_MEMORY: Final = 0.98
 _MAX_COMMON_DEBT_S: Final = 0.5
 """Of all together: nobody waits long for what others have cost that was not known before. Whoever it was owes it."""
 
@@ -71,6 +73,27 @@ class Desk:
         finally:
             timer.cancel()
             leave()
+
+
+class Strain:
+    """How many times as long as it computes the loop is at something: other threads and other programs take their turns.
+
+    A share of a processor is worth as much less where there is no whole one to be had: on a machine with as much work
+    again as it has processors, those who were given a token would else take nearly all that the daemon gets of it.
+    """
+
+    def __init__(self) -> None:
+        self._passed_s = self._computed_s = 1e-4
+
+    @property
+    def factor(self) -> float:
+        """1 where the loop has a processor for itself."""
+        return min(_MAX_STRAIN, max(1.0, self._passed_s / self._computed_s))
+
+    def saw(self, passed_s: float, computed_s: float) -> None:
+        """Take account of something on the loop that waited for nothing."""
+        self._passed_s = self._passed_s * _STRAIN_MEMORY + passed_s
+        self._computed_s = self._computed_s * _STRAIN_MEMORY + computed_s
 
 
 class Account:
@@ -113,10 +136,11 @@ class Account:
 class Pace:
     """That of one principal. On the loop."""
 
-    def __init__(self, own: Account, common: Account, desk: Desk) -> None:
+    def __init__(self, own: Account, common: Account, desk: Desk, strain: Strain) -> None:
         self._own = own
         self._common = common
         self._desk = desk
+        self.strain = strain
 
     async def turn(self, expected_s: float) -> None:
         """Wait until it is this one's turn, and charge what it is expected to cost. Among one principal's connections,
@@ -183,8 +207,9 @@ class Pace:
 
     def charge(self, seconds: float) -> None:
         """Charge what something cost more than was expected; negative: less."""
-        self._own.charge(seconds)
-        self._common.charge(seconds)
+        strained_s = seconds * self.strain.factor
+        self._own.charge(strained_s)
+        self._common.charge(strained_s)
 
     @property
     def is_even(self) -> bool:
@@ -201,6 +226,7 @@ class Paces:
         self._most = most
         self._common = Account(ALL_PRINCIPALS, clock, _MAX_COMMON_DEBT_S)
         self._desk = Desk()
+        self._strain = Strain()
         self._own: OrderedDict[Principal, Account] = OrderedDict()
 
     def of(self, by: Principal) -> Pace | None:
@@ -211,4 +237,4 @@ class Paces:
         self._own[by] = own
         if len(self._own) > self._most:
             self._own.popitem(last=False)
-        return Pace(own, self._common, self._desk)
+        return Pace(own, self._common, self._desk, self._strain)

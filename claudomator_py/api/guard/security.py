@@ -165,6 +165,16 @@ class Security:
 
         A page of any site may open one to this machine, with cookies: so no session counts.
         """
+        by = self._may_connect(scope)
+        if by is None or self._websockets is None:
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: HTTP 403
+            return
+        state = scope.setdefault("state", {})
+        state.update(principal=by, standing=lambda: self._keyring.named(by.id) is not None)
+        await self._websockets(scope, receive, send)
+
+    def _may_connect(self, scope: Scope) -> Principal | None:
+        """Whose WebSocket it is; None: nobody's who may open one. What the handshake said is forgotten on return."""
         try:
             headers = RequestHeaders(scope)
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
@@ -172,16 +182,11 @@ class Security:
             _check_origins(headers, host)
             token = headers.bearer()
             by = None if token is None or token.startswith(RUN_PREFIX) else self._holder(token)
-            if by is None or self._websockets is None:
-                if by is None and headers.all(b"authorization"):
-                    self._throttle.failure(scope["client"])
-                raise Refused(401, "not_authorised", "A token is required.", "Send it in Authorization.")
+            if by is None and headers.all(b"authorization"):
+                self._throttle.failure(scope["client"])
         except Refused:
-            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: HTTP 403
-            return
-        state = scope.setdefault("state", {})
-        state.update(principal=by, standing=lambda: self._keyring.named(by.id) is not None)
-        await self._websockets(scope, receive, send)
+            return None
+        return by
 
     def _check_host(self, headers: RequestHeaders, *, over_unix: bool) -> str:
         hosts = headers.all(b"host")

@@ -1,6 +1,7 @@
 """What a WebSocket has to keep to: frames of every kind have a pace, and it takes a place among those there may be."""
 
 import asyncio
+import time
 from typing import Any, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -73,11 +74,13 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came, in slices, as long as the connection is good."""
+        began_s, computed_s = time.perf_counter(), time.thread_time()
         for start in range(0, len(data), _SLICE_BYTES):
             if self._has_failed or self.transport.is_closing():
                 return
             super().data_received(data[start : start + _SLICE_BYTES])
         if self.pace is not None:
+            self.pace.strain.saw(time.perf_counter() - began_s, time.thread_time() - computed_s)
             self._pay(self.pace, len(data) * _BYTE_S)
 
     def _pay(self, pace: Pace, seconds: float) -> None:
@@ -110,7 +113,9 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
 
     def start_keepalive(self) -> None:
         """Begin, once it is accepted; what its opening handshake said is known by then."""
-        self.scope["headers"] = []
+        # In place: who judged it may have a copy of the scope, and the parser of frames keeps the request.
+        self.scope["headers"].clear()
+        self.request.headers.clear()
         del self.request, self.response
         super().start_keepalive()
 

@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket, WebSocketState
 from claudomator_py.api.guard.limits import Bucket, Rate
 from claudomator_py.api.guard.pace import Pace, Paces
 from claudomator_py.api.streams import Streams
+from claudomator_py.daemon.process import give_back
 from claudomator_py.domain.errors import ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.protocols.hub.hub import Gone, Hub, Refused
@@ -45,6 +46,9 @@ _CONNECTION_S: Final = 0.002
 _MESSAGE_S: Final = 0.0003
 _CHARACTER_S: Final = 1e-8
 """Seconds of processor time that an opening handshake or a message costs the loop, about."""
+_CROWD: Final = 100
+"""Connections that are over: what they took is given back to the system, once no more of them end."""
+_SETTLED_S: Final = 2.0
 _TOGETHER_S: Final = 1.0
 """Agents that register within it of each other have their cards looked at together."""
 
@@ -75,6 +79,8 @@ class HubEndpoint:
         self._new: set[str] = set()
         self._telling: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._over = 0
+        self._settling: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, from its opening handshake to its end."""
@@ -104,6 +110,19 @@ class HubEndpoint:
             await connection.serve()
         finally:
             self._open.discard(connection)
+            self._leaves(self._loop)
+
+    def _leaves(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._over += 1
+        if self._over < _CROWD:
+            return
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = loop.call_later(_SETTLED_S, self._settled, loop)
+
+    def _settled(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._over, self._settling = 0, None
+        loop.run_in_executor(None, give_back)
 
     def look(self) -> None:
         """A token may have been revoked: whose it was is cut off, and given nothing more."""

@@ -51,8 +51,9 @@ class Allowance:
         """Return what of the message is kept: all, all but its text, or None."""
         self._now = min(PROGRESS_BURST, self._now + (now_s - self._at_s) * PROGRESS_RATE)
         self._at_s = now_s
-        size = len(_line({"type": "progress", **said}))
-        if size <= min(self._now, self._left):
+        room = min(self._now, self._left)
+        # Of a flood nearly all is dropped: it is not written out only to be counted.
+        if len(said.get("text") or "") <= room and (size := len(_line({"type": "progress", **said}))) <= room:
             self._now -= size
             self._left -= size
             return said
