@@ -118,6 +118,7 @@ class Day:
 
     def pass_by(self, kind: str, seconds: float) -> None:
         """Submit tasks and look at them for so long."""
+        self._connection.close()  # on a busy machine it was silent for too long meanwhile
         times: list[float] = []
         pid = self._subject.running.pid
         start, used_s = time.perf_counter(), cpu_s(pid)

@@ -1,4 +1,4 @@
-"""Memory that large matrices took is given back, whichever thread has made them."""
+"""Memory is given back: what large matrices took, whichever thread has made them, and what a crowd took that has left."""
 
 import subprocess
 import sys
@@ -51,3 +51,28 @@ def kept_mib(how: str) -> int:
 def test_large_blocks_are_given_back() -> None:
     kept = kept_mib("fixed")
     assert kept < 16, kept
+
+
+CROWD = """
+from pathlib import Path
+
+from claudomator_py.daemon.process import give_back
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+blocks = [bytes(1_000) for _ in range(60_000)]
+kept = blocks[::1_000]
+full = resident()
+del blocks
+give_back()
+print((full - resident()) // 2**20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+def test_small_blocks_are_given_back_where_some_among_them_are_kept() -> None:
+    ran = subprocess.run([sys.executable, "-c", CROWD], capture_output=True, text=True, check=True)
+    assert int(ran.stdout) > 40, ran.stdout

@@ -38,7 +38,7 @@ _CALL_S: Final = 0.005
 _REQUEST_S: Final = 0.0015
 """What it costs to read any request and to send its answer."""
 _DESK_S: Final = 0.1
-_MAX_STRAIN: Final = 8.0
+_MAX_STRAIN: Final = 4.0
 _STRAIN_MEMORY: Final = 0.98
 _MAX_COMMON_DEBT_S: Final = 0.5
 """Of all together: nobody waits long for what others have cost that was not known before. Whoever it was owes it."""

@@ -224,3 +224,21 @@ def test_of_one_principal_few_requests_wait_and_fewer_where_many_do() -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
 
     run_quickly(scenario())
+
+
+def test_where_the_loop_gets_a_part_of_a_processor_the_shares_are_of_that_part() -> None:
+    async def scenario() -> None:
+        among, loop = paces(), asyncio.get_running_loop()
+        pace = pace_of(among, guest("g"))
+        for _ in range(1_000):
+            pace.strain.saw(0.003, 0.001)
+        assert pace.strain.factor == pytest.approx(3, rel=0.01)
+        began = loop.time()
+        pace.charge(1.0)
+        await pace.turn(COST_S)
+        assert loop.time() - began == pytest.approx((3.0 - ONE_PRINCIPAL.burst_s) / ONE_PRINCIPAL.of_one, rel=0.05)
+        for passed_s, computed_s in ((60.0, 0.0), (0.0, 60.0)):
+            pace.strain.saw(passed_s, computed_s)
+            assert 1 <= pace.strain.factor <= 4
+
+    run_quickly(scenario())
