@@ -18,13 +18,13 @@ from claudomator_py.app.configured import now_ms
 from claudomator_py.app.in_force import Folders, Renewal, log_agents, refresh_agents, watched_folders
 from claudomator_py.app.listening import CannotListen, StateExposed
 from claudomator_py.app.local import Ground, Local, prepare, surroundings
-from claudomator_py.daemon.process import fix_large_blocks, lower_open_files, raise_open_files
 from claudomator_py.app.readiness import readiness_checks
 from claudomator_py.app.startup import load, read_again, service_manager
 from claudomator_py.app.web import Web, publish, withdraw
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.daemon.locks import StateInUse
 from claudomator_py.daemon.loop import Daemon, StateLost
+from claudomator_py.daemon.process import fix_large_blocks, lower_open_files, raise_open_files
 from claudomator_py.daemon.record import PublishedRecord
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.signals import handle_signals, ignore_signals, install_crash_hook

@@ -1,4 +1,4 @@
-"""Memory is given back: what large matrices took, whichever thread has made them, and what a crowd took that has left."""
+"""Memory is given back: what large matrices took, whichever thread made them, and what a crowd took that has left."""
 
 import subprocess
 import sys
