@@ -30,7 +30,7 @@ BUSY_TIMEOUT_MS = 5_000
 READERS = 16
 """Snapshots that can be open at once; further readers wait."""
 SQLITE_READERS = 6
-"""The same of a file: each takes two descriptors and memory for its pages for as long as the daemon runs, and what reads a
+"""The same of a file: each takes two descriptors, and memory for its pages, for as long as it is open; what reads a
 file waits for the processor, not for a network."""
 STATEMENTS = 512
 """That a connection keeps prepared: more than there are, so that none is prepared twice."""

@@ -76,7 +76,7 @@ class Desk:
 
 
 class Strain:
-    """How many times as long as it computes the loop is at something: other threads and other programs take their turns.
+    """How many times as long as it computes the loop is at something: other threads and programs take their turns.
 
     A share of a processor is worth as much less where there is no whole one to be had: on a machine with as much work
     again as it has processors, those who were given a token would else take nearly all that the daemon gets of it.
