@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -114,7 +114,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
     def start_keepalive(self) -> None:
         """Begin, once it is accepted; what its opening handshake said is known by then."""
         # In place: who judged it may have a copy of the scope, and the parser of frames keeps the request.
-        self.scope["headers"].clear()
+        cast("list[tuple[bytes, bytes]]", self.scope["headers"]).clear()
         self.request.headers.clear()
         del self.request, self.response
         super().start_keepalive()

@@ -81,6 +81,7 @@ class HubEndpoint:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over = 0
         self._settling: asyncio.TimerHandle | None = None
+        self._giving_back: asyncio.Future[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, from its opening handshake to its end."""
@@ -122,7 +123,7 @@ class HubEndpoint:
 
     def _settled(self, loop: asyncio.AbstractEventLoop) -> None:
         self._over, self._settling = 0, None
-        loop.run_in_executor(None, give_back)
+        self._giving_back = loop.run_in_executor(None, give_back)
 
     def look(self) -> None:
         """A token may have been revoked: whose it was is cut off, and given nothing more."""
