@@ -214,6 +214,22 @@ FAMILIES: tuple[Family, ...] = (
         "agent",
         "reason",
     ),
+    _gauge(
+        "window_used_ratio",
+        "Share of each window that accounts last said is used up, until it resets; none where they say nothing.",
+        lambda measured: [(labels, use.used) for labels, use in sorted(measured.windows.items())],
+        "kind",
+        "account",
+        "window",
+    ),
+    _gauge(
+        "window_reset_timestamp_seconds",
+        "When each of these windows resets (Unix time).",
+        lambda measured: [(labels, use.resets_at / SECOND_MS) for labels, use in sorted(measured.windows.items())],
+        "kind",
+        "account",
+        "window",
+    ),
     _counter(
         "runs_total",
         "Ended runs, by agent, status and reason code; the reason is empty where there is none.",

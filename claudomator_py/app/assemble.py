@@ -163,7 +163,10 @@ def assemble(around: Surroundings) -> Components:
 
 def _engine(around: Surroundings) -> Engine:
     database, registry, host, current = around.database, around.registry, around.host, around.current
-    faults, budgets = around.faults, Budgets(lambda: current().settings.budget)
+    faults, budgets = (
+        around.faults,
+        Budgets(lambda: current().settings.budget, lambda: current().settings.balancing.reserve),
+    )
     observer = Observer(registry, lambda: current().rules, around.clock, around.disk_low, budgets, faults)
     isolating = WorktreeManager(around.trees)
     applier = ReportApplier(database, registry, lambda: current().launch, budgets, isolating, around.secrets)

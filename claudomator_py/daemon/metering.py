@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from claudomator_py.daemon.loop import Ticks
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import WAITS, Blocked, Why
+from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.lifecycle import StateName
@@ -20,7 +21,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Taken, load_of
 from claudomator_py.scheduler.snapshot import AgentState, Snapshot
-from claudomator_py.store import metric_rows, queue, transactions
+from claudomator_py.store import metric_rows, queue, spending_rows, transactions
 from claudomator_py.store.database import Database
 from claudomator_py.store.metric_rows import EndedRuns
 
@@ -60,6 +61,8 @@ class Measured:
     ended: Sequence[EndedRuns]
     holds: Mapping[tuple[str, str], int | None]
     """By agent and reason, until when; None: until released."""
+    windows: Mapping[tuple[str, str, str], WindowUse]
+    """By kind, account and window, what the account last said, until it resets."""
     answers: Mapping[tuple[str, str], int]
     """Questions for a tier by source and cause."""
     ticks: Ticks
@@ -129,6 +132,7 @@ class Meter:
             live=metric_rows.live_runs(connection),
             ended=metric_rows.ended_runs(connection),
             holds=_holds(present),
+            windows=_windows(connection, self._observer.accounts, present.now),
             answers=metric_rows.answers(connection),
             ticks=around.ticks(),
             writes=self._database.written,
@@ -170,6 +174,17 @@ def _holds(present: Snapshot) -> Mapping[tuple[str, str], int | None]:
         for hold in sorted((hold for hold in agent.holds if hold.room is None), key=lambda hold: hold.end):
             ends[agent.name, hold.reason.value if hold.reason is not None else BY_HAND] = hold.until
     return ends
+
+
+def _windows(
+    connection: Connection, accounts: Iterable[tuple[str, str]], now_ms: int
+) -> Mapping[tuple[str, str, str], WindowUse]:
+    return {
+        (kind, account, name): use
+        for kind, account in sorted(accounts)
+        for name, use in spending_rows.windows(connection, kind, account).items()
+        if use.resets_at > now_ms
+    }
 
 
 def _known(agent_type: str | None, present: Snapshot) -> str:

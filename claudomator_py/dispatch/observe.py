@@ -159,6 +159,11 @@ class Observer:
         self.check_slots = CheckSlots()
         """Which checks wait for a slot."""
 
+    @property
+    def accounts(self) -> Set[tuple[str, str]]:
+        """Kind and account of the configured agents."""
+        return {(agent.kind, agent.quota_account) for agent in self._registry.agents}
+
     def observe(self, connection: Connection) -> Observation:
         """The present and what to do about it. Of the queue the snapshot has the heads for which something is done and
         no more: those that start, and those of which is to be asked how strong a model they need.
@@ -433,7 +438,7 @@ class Observer:
         found: dict[str, list[ActiveHold]] = {}
         for agent in self._registry.agents:
             holds = [] if spent is None else self._budgets.day_holds(agent, spent)
-            if agent.budget.window is not None:
+            if self._budgets.keeps_windows(agent):
                 said = spending_rows.windows(connection, agent.kind, agent.quota_account)
                 holds += self._budgets.window_holds(agent, said, now_ms)
             found[agent.name] = holds

@@ -1,6 +1,6 @@
 """What was spent, against the budgets in force: what may still begin, and what has to stop. Asked of rows each time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from zoneinfo import ZoneInfo
@@ -26,6 +26,7 @@ from claudomator_py.domain.budget import (
 )
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.reserve import Reserve
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.scheduler.snapshot import ActiveHold, DayLeft
@@ -54,10 +55,14 @@ class Spent:
 
 
 class Budgets:
-    """The budgets in force. budget: that of a day for all agents."""
+    """The budgets in force. budget: that of a day for all agents. reserves: what is kept of windows at certain
+    hours."""
 
-    def __init__(self, budget: Callable[[], DayBudget] = DayBudget) -> None:
+    def __init__(
+        self, budget: Callable[[], DayBudget] = DayBudget, reserves: Callable[[], Sequence[Reserve]] = tuple
+    ) -> None:
         self._budget = budget
+        self._reserves = reserves
 
     @property
     def total(self) -> DayBudget:
@@ -66,7 +71,7 @@ class Budgets:
 
     def day(self, at_ms: int) -> Day:
         """The calendar day of that time."""
-        return day_of(at_ms, ZoneInfo(self._budget().timezone or local_zone()))
+        return day_of(at_ms, self._zone())
 
     def spent(self, connection: Connection, at_ms: int, by: Principal = OPERATOR) -> Spent:
         """What was spent on the day of that time, by the tasks that exist for that principal."""
@@ -105,24 +110,46 @@ class Budgets:
         return [hold]
 
     def window_holds(self, agent: AgentSpec, said: Mapping[str, WindowUse], now_ms: int) -> list[ActiveHold]:
-        """What its share of a window keeps from beginning on the agent. said: by its account, of each window last."""
-        # Divided, as what was used came; multiplied, 0.57 would be less than 57 %.
-        share = (agent.budget.window or 100) / 100
+        """What its share of a window, and hours that are reserved, keep from beginning on the agent. said: by its
+        account, of each window last."""
         return [
             ActiveHold(
                 bucket=f"{agent.name} {name}",
                 reason=Reason.BUDGET,
-                until=use.resets_at,
+                until=kept.until_ms,
                 provenance=Provenance.REPORTED,
                 source="",
                 family=use.family,
                 window=name,
                 used=use.used,
-                share=share,
+                share=kept.share,
+                reserved=kept.hours,
             )
             for name, use in said.items()
-            if use.used >= share and use.resets_at > now_ms
+            if use.resets_at > now_ms
+            for kept in self._kept(agent, use, now_ms)
+            if use.used >= kept.share
         ]
+
+    def _kept(self, agent: AgentSpec, use: WindowUse, now_ms: int) -> "Iterator[_Kept]":
+        """What may be used of a window, by its budget and by each of the reserves."""
+        # Divided, as what was used came; multiplied, 0.57 would be less than 57 %.
+        if agent.budget.window is not None:
+            yield _Kept(agent.budget.window / 100, use.resets_at)
+        for reserve in self._reserves():
+            share = (100 - reserve.share) / 100
+            if use.used < share or not reserve.is_about(agent):
+                continue
+            until_ms = reserve.ends(now_ms, use.resets_at, self._zone(reserve.timezone))
+            if until_ms is not None:
+                yield _Kept(share, until_ms, reserve.hours)
+
+    def keeps_windows(self, agent: AgentSpec) -> bool:
+        """Return whether a share of the agent's windows may not be used."""
+        return agent.budget.window is not None or any(reserve.is_about(agent) for reserve in self._reserves())
+
+    def _zone(self, name: str | None = None) -> ZoneInfo:
+        return ZoneInfo(name or self._budget().timezone or local_zone())
 
     def telling(
         self, connection: Connection, change: Callable[[Connection], T], run: Run, agent: AgentSpec, now_ms: int
@@ -145,7 +172,7 @@ class Budgets:
 
     def watches(self, spec: TaskSpec, agent: AgentSpec) -> bool:
         """Whether what a run of that task uses on that agent could end it, or keep others from beginning."""
-        if agent.budget.window is not None:
+        if self.keeps_windows(agent):
             return True
         budgets: tuple[Budget, ...] = (spec.budget, agent.budget, self._budget())
         return any(unit is not Unit.RUNS for budget in budgets for unit in budget.units)
@@ -195,6 +222,15 @@ class _DrawnOn:
     def used_up(self, unit: Unit) -> SpentBudget:
         """It, once its limit of the unit is met."""
         return SpentBudget(of=self.of, agent=self.agent, figures=figures_of(self.budget, self.spending, unit))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """How much of a window may be used, and until when no more may. hours: for which the rest is reserved."""
+
+    share: float
+    until_ms: int
+    hours: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ class BlockCode(StrEnum):
     WINDOW_BUDGET = (
         "window_budget",
         None,
-        "out of its share of the {window} ({used} used, {share} allowed) until {until}",
+        "out of its share of the {window} ({used} used, {share} allowed[, the rest kept for {reserved}]) until {until}",
     )
     """``claude is out of its share of the 5h window (81% used, 80% allowed) until 2026-11-22 15:00 UTC``"""
 
@@ -272,6 +272,7 @@ class BlockParams(Coded):
     figures: Figures | None = Field(None, description="What was spent, of what.")
     used: float | None = Field(None, description="Share of a window that is used up; 1 is all of it.")
     share: float | None = Field(None, description="Share of a window that may be used.")
+    reserved: str | None = Field(None, description="Hours for which the rest of a window is reserved.")
     doing: str | None = Field(None, description="What the daemon does for the task.")
     times: int | None = Field(None, description="How often that failed in a row; missing for the first time.")
     text: str | None = Field(None, description="What another program, or an earlier version, said.")

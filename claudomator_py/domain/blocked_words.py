@@ -160,6 +160,7 @@ _WORDS: Mapping[str, Callable[[Any, bool], Sentence]] = {
     "figures": lambda value, _: said(value.text),
     "used": lambda value, _: said(f"{value:.0%}"),
     "share": lambda value, _: said(f"{value:.0%}"),
+    "reserved": _plain,
     "doing": _plain,
     "times": _plain,
     "text": _free,

@@ -1,16 +1,16 @@
 """Budgets: what may be spent, what is left of it, and which limit is met first. Spending itself is asked of rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, WithJsonSchema
 
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Count, Line, Strict, refusal
-from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 
 LEAST_USD = 0.0001
 MAX_USD = 1_000_000
@@ -134,6 +134,46 @@ class WindowUse(BaseModel):
     used: float
     resets_at: int
     family: str | None = None
+
+
+class Reading(NamedTuple):
+    """What an account said of one of its windows."""
+
+    at_ms: int
+    """When, in epoch milliseconds."""
+    use: WindowUse
+
+
+MIN_PACE_MS = 5 * MINUTE_MS
+"""Readings that are closer together say nothing of the pace."""
+PACE_MS = HOUR_MS
+
+
+class Forecast(NamedTuple):
+    """When a window will be full at the pace of its last readings."""
+
+    full_ms: int | None
+    """None: it resets before."""
+    since: Reading
+    """The first of the readings that it rests on."""
+
+
+def forecast(readings: Sequence[Reading]) -> Forecast | None:
+    """Return the forecast that the last hour of a window's readings allows, the oldest first; None: none.
+
+    Only readings before the same reset count. The pace is the rise between the first and the last of them, over the
+    time between.
+    """
+    if not readings:
+        return None
+    last = readings[-1]
+    recent = [one for one in readings if one.use.resets_at == last.use.resets_at and one.at_ms >= last.at_ms - PACE_MS]
+    since = recent[0]
+    took_ms, rise = last.at_ms - since.at_ms, last.use.used - since.use.used
+    if took_ms < MIN_PACE_MS or rise <= 0 or last.use.used >= 1:
+        return None
+    full_ms = last.at_ms + round((1 - last.use.used) / rise * took_ms)
+    return Forecast(full_ms if full_ms < last.use.resets_at else None, since)
 
 
 def spent(budget: Budget, spending: Spending) -> Unit | None:

@@ -255,7 +255,7 @@ def _held(agents: Sequence[AgentState]) -> tuple[Blocked, ...]:
 
 def _on_hold(agent: str, hold: ActiveHold) -> Blocked:
     if hold.share is not None:
-        share = {"window": hold.window, "used": hold.used, "share": hold.share}
+        share = {"window": hold.window, "used": hold.used, "share": hold.share, "reserved": hold.reserved}
         return blocked(BlockCode.WINDOW_BUDGET, agent=agent, until=hold.until, **share)
     if hold.reason is Reason.BUDGET:
         return blocked(BlockCode.BUDGET, agent=agent, figures=hold.figures, until=hold.until)

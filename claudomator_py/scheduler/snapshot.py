@@ -50,6 +50,8 @@ class ActiveHold(_Frozen):
     """The share of its window that is used up, if only a share of that may be."""
     share: float | None = None
     """The share of its window that may be used; 1 is all of it."""
+    reserved: str | None = None
+    """The hours for which the rest of its window is reserved, such as ``08:00-20:00``."""
 
     @property
     def stops(self) -> bool:

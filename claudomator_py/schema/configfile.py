@@ -85,8 +85,10 @@ def _read(data: bytes) -> Settings | list[Problem]:
     parsed = beside(_misread(first), parse_settings(first.value, first.lines))
     if not isinstance(parsed, Settings):
         return parsed
-    zones = ((parsed.budget.timezone, "budget"), (parsed.report.timezone, "report"))
-    problems = [zone_problem(zone, first.lines, (key, "timezone")) for zone, key in zones]
+    zones: list[tuple[str | None, tuple[str | int, ...]]]
+    zones = [(parsed.budget.timezone, ("budget",)), (parsed.report.timezone, ("report",))]
+    zones += [(one.timezone, ("balancing", "reserve", place)) for place, one in enumerate(parsed.balancing.reserve)]
+    problems = [zone_problem(zone, first.lines, (*path, "timezone")) for zone, path in zones]
     return [problem for problem in problems if problem is not None] or parsed
 
 

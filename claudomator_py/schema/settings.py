@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -29,9 +29,10 @@ from claudomator_py.domain.fields import (
     refusal,
 )
 from claudomator_py.domain.notice import NotifyTarget
+from claudomator_py.domain.reserve import Reserve
 from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
-from claudomator_py.policy.rule import Rule, Rules
+from claudomator_py.policy.rule import Rules
 from claudomator_py.schema.agent_settings import KNOWN_KINDS, SUPPORTED_KINDS, parse_agents
 from claudomator_py.schema.concurrency import Concurrency, odd_shares
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
@@ -260,6 +261,11 @@ class Balancing(Strict):
         description="How long a task waits for a free slot on the agent that its `agent.type` prefers, before another "
         "takes it; 0s: not at all.",
     )
+    reserve: Annotated[tuple[Reserve, ...], Field(max_length=100), OneOrMore] = Field(
+        (),
+        description="Shares of accounts' windows that are kept for a person at certain hours: tasks wait, or go to "
+        "another agent, and say so.",
+    )
 
 
 class Limits(Strict):
@@ -416,7 +422,7 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     if "agents" in mapping:
         if problem := _odd_account(parsed.classifier, agents.values(), where):
             return [problem]
-        if problems := _odd_rules(parsed.policy, agents, where):
+        if problems := _odd_agents(parsed, agents, where):
             return problems
     return Settings(**keys, agents=agents, agents_configured="agents" in mapping, reach_configured="reach" in mapping)
 
@@ -430,16 +436,21 @@ def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lin
     return problem_at(lines, ("classifier", "account"), message, suggestion(classifier.account, known))
 
 
-def _odd_rules(rules: Sequence[Rule], agents: Iterable[str], lines: Lines) -> list[Problem]:
-    """Agents that a rule names and that are not configured: a task that may go to these alone would wait for ever, and
-    to exclude one would exclude nobody."""
+def _odd_agents(keys: _Keys, agents: Iterable[str], lines: Lines) -> list[Problem]:
+    """Agents that a rule or a reserve names and that are not configured: a task that may go to these alone would wait
+    for ever, and to exclude one would exclude nobody."""
     known = {*agents, *KNOWN_KINDS}
-    named = (
+    named: list[tuple[tuple[str | int, ...], str]] = [
         (("policy", place, key), name)
-        for place, rule in enumerate(rules)
+        for place, rule in enumerate(keys.policy)
         for key, names in (("agents", rule.agents), ("exclude_agents", rule.exclude_agents))
         for name in names
-    )
+    ]
+    named += [
+        (("balancing", "reserve", place, "agents"), name)
+        for place, reserve in enumerate(keys.balancing.reserve)
+        for name in reserve.agents
+    ]
     return [
         problem_at(lines, path, f"no agent or kind `{shown(name)}` is configured", suggestion(name, known))
         for path, name in named

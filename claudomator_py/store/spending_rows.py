@@ -4,8 +4,8 @@ A run counts where it began. One that was given up before it started cost nothin
 only met a limit which was known by then, or an outage.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func, literal_column, select
 
@@ -45,14 +45,40 @@ def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, t
     return {name: (int(runs), float(total)) for name, runs, total in connection.execute(query)}
 
 
+class WindowReport(NamedTuple):
+    """What an account said of its windows."""
+
+    at_ms: int
+    """When that was noted."""
+    run_id: str
+    """In which run."""
+    uses: Mapping[str, WindowUse]
+    """By the window's name, as far as it is to be believed."""
+
+
+def window_reports(connection: Connection, kind: str, account: str, limit: int = _LATEST) -> Sequence[WindowReport]:
+    """Return what the account said last of its windows, the newest first, at most limit."""
+    query = select(RUN.c.windows_ms, RUN.c.id, RUN.c.windows).where(RUN.c.kind == kind, RUN.c.account == account)
+    query = query.where(RUN.c.windows_ms.is_not(None)).order_by(RUN.c.windows_ms.desc()).limit(limit)
+    return [
+        WindowReport(
+            at_ms,
+            run_id,
+            {
+                name: use
+                for name, stored in said.items()
+                if (use := readable(WindowUse, stored)) is not None and use.resets_at <= at_ms + MAX_RESET_MS
+            },
+        )
+        for at_ms, run_id, said in connection.execute(query)
+    ]
+
+
 def windows(connection: Connection, kind: str, account: str) -> Mapping[str, WindowUse]:
-    """What the account last said of each of its windows, by name, as far as it is to be believed."""
-    query = select(RUN.c.windows, RUN.c.windows_ms).where(RUN.c.kind == kind, RUN.c.account == account)
-    query = query.where(RUN.c.windows_ms.is_not(None))
+    """Return what the account last said of each of its windows, by name, as far as it is to be believed."""
     found: dict[str, WindowUse] = {}
-    for said, said_ms in connection.execute(query.order_by(RUN.c.windows_ms.desc()).limit(_LATEST)):
-        uses = {name: use for name, told in said.items() if (use := readable(WindowUse, told)) is not None}
-        found = {name: use for name, use in uses.items() if use.resets_at <= said_ms + MAX_RESET_MS} | found
+    for report in window_reports(connection, kind, account):
+        found = dict(report.uses) | found
     return found
 
 

@@ -30,6 +30,7 @@ from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
+from claudomator_py.domain.reserve import Reserve
 from claudomator_py.domain.run import Bounds
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.vectors import Vector
@@ -64,7 +65,7 @@ from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
-from claudomator_py.schema.settings import Settings
+from claudomator_py.schema.settings import Balancing, Settings
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.sources.inbox.values import FileStamp, Reading
@@ -167,6 +168,7 @@ class World:
         self._on_ambiguity, self._on_vague = on_ambiguity, on_vague
         self._default_reach = default_reach
         self.day_budget = DayBudget()
+        self.reserves: tuple[Reserve, ...] = ()
         self.now_ms = START_MS
         self.disk_low = False
         self.host = MemoryRunHost()
@@ -274,7 +276,9 @@ class World:
         """The same with what a test has changed since."""
         return replace(
             self._configured,
-            settings=self._configured.settings.model_copy(update={"budget": self.day_budget}),
+            settings=self._configured.settings.model_copy(
+                update={"budget": self.day_budget, "balancing": Balancing(reserve=self.reserves)}
+            ),
             launch=self.launch_rules,
             workdirs=self.workdirs,
             asker=self.asker,

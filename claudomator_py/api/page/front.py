@@ -21,7 +21,7 @@ from claudomator_py.domain.units import counted
 from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView
+from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
@@ -124,6 +124,7 @@ class AgentCard:
     release: bool
     chosen_by_name: bool
     spent: Sentence | None = None
+    windows: tuple[WindowView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +315,7 @@ def _card(agent: AgentView) -> AgentCard:
         release=agent.limited or bool(agent.holds),
         chosen_by_name=not agent.auto_select,
         spent=_spent(agent.budget),
+        windows=agent.windows,
     )
 
 

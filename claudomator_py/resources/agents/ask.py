@@ -12,10 +12,13 @@ from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.blocked_words import hold_label, predicate
 from claudomator_py.domain.budget import (
     Budget,
+    Forecast,
+    Reading,
     Spending,
     Unit,
     all_figures,
     figures_of,
+    forecast,
     left,
     spent,
     unknown_figures,
@@ -29,13 +32,23 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.domain.wording import instant_text, utc_clock, worded
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, SpendingView
+from claudomator_py.resources.agents.shape import (
+    AgentView,
+    BudgetView,
+    ForecastView,
+    HoldView,
+    NearLimitView,
+    SpendingView,
+    WindowView,
+)
 from claudomator_py.store import hold_rows, run_rows, specialist_rows, spending_rows
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 
 _SOURCE = 1_000
 """Characters that are shown of where a hold was read."""
+_REPORTS = 50
+"""Reports of an account that a forecast may rest on."""
 _PLACES = 6
 """Of US dollars: what sums of floating-point numbers are off by comes after them."""
 AWAY = "it is not connected to the hub, and is woken for work only if its card has a wake_url"
@@ -78,12 +91,15 @@ def agent_views(
     active = Counter(run.agent for run in run_rows.live(connection))
     holds = hold_views(connection, agents, now_ms, by)
     warned = run_rows.warnings(connection, now_ms)
+    accounts = {(agent.kind, agent.quota_account) for agent in agents}
+    windows = {account: _windows(connection, *account, now_ms, by) for account in accounts}
     return [
         _agent_view(
             agent,
             registry,
             active[agent.name],
             holds[agent.name],
+            windows[agent.kind, agent.quota_account],
             _near_limit(agent, warned, by),
             spending_view(own.of(agent.name)),
             agent_budget(connection, agent, budgets, today, now_ms),
@@ -161,11 +177,41 @@ def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run], by: Pri
     )
 
 
+def _windows(connection: Connection, kind: str, account: str, now_ms: int, by: Principal) -> tuple[WindowView, ...]:
+    reports = spending_rows.window_reports(connection, kind, account, _REPORTS)
+    latest = {name: report for report in reversed(reports) for name in report.uses}
+    found = []
+    for name, report in latest.items():
+        use = report.uses[name]
+        readings = [Reading(one.at_ms, one.uses[name]) for one in reversed(reports) if name in one.uses]
+        is_over = use.resets_at <= now_ms
+        found.append(
+            WindowView.of(
+                use,
+                account=f"{kind}/{account}",
+                name=name,
+                used=None if is_over else use.used,
+                said_at=report.at_ms,
+                run_id=report.run_id if by.sees_all else None,
+                forecast=None if is_over else _forecast_view(forecast(readings)),
+            )
+        )
+    return tuple(sorted(found, key=lambda window: (window.used is None, window.resets_at, window.name)))
+
+
+def _forecast_view(found: Forecast | None) -> ForecastView | None:
+    if found is None:
+        return None
+    since = found.since
+    return ForecastView.model_validate({"full_at": found.full_ms, "since": since.at_ms, "used_then": since.use.used})
+
+
 def _agent_view(
     agent: AgentSpec,
     registry: AgentRegistry,
     active: int,
     holds: tuple[HoldView, ...],
+    windows: tuple[WindowView, ...],
     near_limit: NearLimitView | None,
     spent_today: SpendingView,
     budget: BudgetView | None,
@@ -187,6 +233,7 @@ def _agent_view(
         provenance=hold.provenance if hold is not None else None,
         cannot_enforce=tuple(registry.cannot_enforce(agent)),
         holds=holds,
+        windows=windows,
         near_limit=near_limit,
         spent_today=spent_today,
         budget=budget,
@@ -210,21 +257,24 @@ def agent_budget(
 ) -> BudgetView | None:
     """Return the agent's budget for the day, and its share of a window; None if it has neither."""
     budget = agent.budget
-    if not budget.units and budget.window is None:
+    if not budget.units and not budgets.keeps_windows(agent):
         return None
     spending = today.of(agent.name)
     view = _budget_view(budget, spending, today.day.end_ms)
-    if budget.window is None:
+    if not budgets.keeps_windows(agent):
         return view
     said = spending_rows.windows(connection, agent.kind, agent.quota_account)
     used = {name: use.used for name, use in said.items() if use.resets_at > now_ms}
-    view = view.model_copy(update={"window": f"{budget.window}%", "windows_used": used})
+    window = None if budget.window is None else f"{budget.window}%"
+    view = view.model_copy(update={"window": window, "windows_used": used})
     stopping = budgets.window_holds(agent, said, now_ms)
     if not stopping or view.reached is not None:
         return view
     longest = max(stopping, key=lambda hold: hold.end)
     until = None if longest.until is None else format_instant(longest.until)
-    reached = f"{longest.used:.0%} of its {window_text(longest.window or '')}, of which it may use {budget.window}%"
+    kept = "" if longest.reserved is None else f", as the rest is kept for {longest.reserved}"
+    allowed = f"of which it may use {longest.share:.0%}{kept}"
+    reached = f"{longest.used:.0%} of its {window_text(longest.window or '')}, {allowed}"
     return view.model_copy(update={"reached": reached, "until": until})
 
 

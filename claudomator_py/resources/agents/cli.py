@@ -10,14 +10,16 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect, connected
 from claudomator_py.cli.found import found_agents
-from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render
-from claudomator_py.cli.times import ago, clock, moment, now_ms, until
+from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render, table_text
+from claudomator_py.cli.times import ago, clock, moment, now_ms, short_duration, until
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
-from claudomator_py.domain.units import parse_duration, short_id
+from claudomator_py.domain.units import parse_duration, parse_instant, short_id
 from claudomator_py.domain.wording import worded
-from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
+from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView, WindowView
+from claudomator_py.surface import table
+from claudomator_py.surface.table import Table, Time
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -42,8 +44,29 @@ _WARNINGS = (
 )
 
 
+WINDOWS = Table[WindowView](
+    table.Column("ACCOUNT", lambda window: window.account, flexible=True),
+    table.Column("WINDOW", lambda window: window.title, flexible=True),
+    table.Column("USED", lambda window: "not known" if window.used is None else f"{window.used:.0%}", right=True),
+    table.Column("RESETS", lambda window: Time(window.resets_at, "until" if window.used is not None else "ago")),
+    table.Column("READ", lambda window: table.ago(window.said_at)),
+    table.Column("FORECAST", lambda window: forecast_text(window, now_ms()), flexible=True),
+    table.Column("RUN", lambda window: short_id(window.run_id or ""), wide=True),
+)
+
+
+def forecast_text(window: WindowView, now: int) -> str | None:
+    """Return when the window is full at its pace, and on what that rests: ``full at 02:10 CET (31% to 48% in 40m)``."""
+    found = window.forecast
+    if found is None or window.used is None:
+        return None
+    full = "not before its reset" if found.full_at is None else f"full at {clock(found.full_at, now)}"
+    span = short_duration(parse_instant(window.said_at) - parse_instant(found.since))
+    return f"{full} ({found.used_then:.0%} to {window.used:.0%} in {span})"
+
+
 def hold_tables(agents: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> list[str]:
-    """Each with its heading: the holds by bucket, and the limits that accounts were warned of; none where empty."""
+    """Return each with its heading: holds by bucket, windows of accounts, and limits that these were warned of."""
     parts = []
     buckets: dict[str, list[HoldView]] = {}
     warnings: dict[NearLimitView, list[str]] = {}
@@ -56,6 +79,9 @@ def hold_tables(agents: Sequence[AgentView], *, wide: bool = False, indent: int 
     if buckets:
         rows = [_hold(holds, now) for holds in buckets.values()]
         parts.append(f"{heading('HOLDS')}\n{render(_HOLDS, rows, wide=wide, indent=indent)}")
+    windows = list(dict.fromkeys(window for agent in agents for window in agent.windows))
+    if windows:
+        parts.append(f"{heading('WINDOWS')}\n{table_text(WINDOWS, windows, wide=wide, indent=indent)}")
     if warnings:
         rows = [_warning(near, names, now) for near, names in warnings.items()]
         parts.append(f"{heading('NEAR LIMITS')}\n{render(_WARNINGS, rows, wide=wide, indent=indent)}")

@@ -7,6 +7,7 @@ from pydantic import Field
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.blocked_words import hold_cause, predicate
+from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.text import clause
@@ -116,6 +117,43 @@ class NearLimitView(View):
     """The run that was told so."""
 
 
+class ForecastView(View):
+    """When a window will be full at the pace of the last hour."""
+
+    full_at: Instant | None = None
+    """Null: it resets before."""
+    since: Instant
+    """When the first of the readings was taken that it rests on; the last is the window's own."""
+    used_then: float
+    """The share that was used up by then."""
+
+
+class WindowView(View):
+    """A window of an account, as the account last said of it."""
+
+    account: str
+    """With its kind, such as ``claude/default``."""
+    name: str
+    """As the account calls it, such as ``five_hour``."""
+    family: str | None = None
+    """Only for models of that family; null: all."""
+    used: float | None = None
+    """The share that is used up, 1 being all of it; null: it has reset since, and nobody has said more."""
+    resets_at: Instant
+    """Of one that has reset: when it did."""
+    said_at: Instant
+    """When it was read."""
+    run_id: str | None = None
+    """The run that was told so, for whoever sees all runs."""
+    forecast: ForecastView | None = None
+    """Null: there are too few readings for one, or the share does not rise."""
+
+    @property
+    def title(self) -> str:
+        """Return its name in words, such as ``5h window``."""
+        return window_text(self.name)
+
+
 class AgentView(View):
     """A configured agent as it is now."""
 
@@ -145,6 +183,8 @@ class AgentView(View):
     """What a task may ask for and this agent cannot keep to; such a task goes to another one."""
     holds: tuple[HoldView, ...] = ()
     """All that are open, those on a family of models included, the longest first."""
+    windows: tuple[WindowView, ...] = ()
+    """Those of its account, the next to reset first; empty: its account has not said anything of any."""
     near_limit: NearLimitView | None = None
     """What its account was last warned of; it goes second until then."""
     spent_today: SpendingView = SpendingView()

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from claudomator_py.api.metrics import FAMILIES, exposition
 from claudomator_py.daemon.loop import Ticks
 from claudomator_py.daemon.metering import Measured, Meter, Wait
+from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.scheduler.snapshot import AgentState
@@ -38,6 +39,7 @@ MEASURED = Measured(
         EndedRuns("claude", "revoked", None, ONCE, 0, 0, 0),
     ],
     holds={("claude", "rate_limited"): 1_790_000_000_500, ("claude", "auth"): None},
+    windows={("claude", "default", "five_hour"): WindowUse(used=0.25, resets_at=1_790_000_000_500)},
     answers={("classifier", ""): 5, ("default", "timeout"): 2, ("default", "of_a_later_version"): 1},
     ticks=Ticks(ONCE, completed_ms=1_790_000_000_250, failed=1),
     writes=ONCE,

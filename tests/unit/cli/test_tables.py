@@ -19,7 +19,7 @@ from claudomator_py.domain.run_requests import ProgressRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
-from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView
+from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.overview.cli import overview
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks.cli import tasks_table
@@ -329,3 +329,25 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
 @pytest.mark.usefixtures("in_berlin")
 def test_times_of_the_daemon_are_worded_on_the_clock_here(said: str, here: str) -> None:
     assert localized(said, parse_instant("2026-09-21T14:14:00Z")) == here
+
+
+def test_windows_of_accounts_are_told_once_with_their_forecast() -> None:
+    def window(**more: object) -> WindowView:
+        usual = {"account": "claude/default", "name": "five_hour", "resets_at": TOMORROW, "said_at": THREE_UTC}
+        return WindowView.model_validate(usual | more)
+
+    pace = {"full_at": "2026-09-21T16:00:00Z", "since": "2026-09-21T14:20:00Z", "used_then": 0.31}
+    known = window(used=0.48, forecast=pace, run_id="c5c51943-fa06-4718-9cdc-36de1a9d4d74")
+    slow = window(name="seven_day_opus", used=0.5, forecast=pace | {"full_at": None})
+    over = window(name="seven_day", resets_at=THREE_UTC)
+    agents = [an_agent(name, windows=(known, slow, over)) for name in ("a", "b")]
+    with freeze_time("2026-09-21T15:10:00Z"):
+        (said,) = hold_tables(agents)
+    title, *rows = said.splitlines()
+    assert title == "WINDOWS"
+    assert [re.split("  +", row) for row in rows] == [
+        ["ACCOUNT", "WINDOW", "USED", "RESETS", "READ", "FORECAST"],
+        ["claude/default", "5h window", "48%", "in 15h20m", "10m ago", "full at 16:00 UTC (31% to 48% in 40m)"],
+        ["claude/default", "7d opus window", "50%", "in 15h20m", "10m ago", "not before its reset (31% to 50% in 40m)"],
+        ["claude/default", "7d window", "not known", "10m ago", "10m ago"],
+    ]

@@ -41,6 +41,7 @@ WHOLE_TICK = {
     "reporting.watch monitor.keep",
     *("observe.day_end budgets.day", "observe.present budgets.spent", "observe.present budgets.day_left"),
     *("observe._spent_holds budgets.day_holds", "observe._spent_holds budgets.window_holds"),
+    "observe._spent_holds budgets.keeps_windows",
     *("reconciler.sweep database.read", "reconciler.sweep host.sweep", "reconciler.tick database.probe"),
     *("reconciler.tick database.read", "reconciler._flush database.flush", "reconciler._flush collector.begun"),
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._start collector.expect"),

@@ -78,6 +78,7 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     ),
     "used": _SHARES,
     "share": _SHARES,
+    "reserved": _NAMES,
     "doing": _NAMES,
     "times": _COUNTS,
     "text": _TEXTS,
