@@ -162,6 +162,7 @@ _OTHERS: dict[str, Any] = {
     "figures": Figures(unit=Unit.USD, spent=77, limit=99),
     "used": 7.77,
     "share": 7.77,
+    "reserved": "~other",
     "doing": "~other",
     "times": 1_001,
 }
