@@ -93,9 +93,10 @@ _NO_FAMILY = r"(?:Claude|Session|Daily|Weekly|Monthly|Usage|Rate|Spend(?:ing)?|F
 _FAMILY_LIMIT = re.compile(
     rf"\b(?P<whose>your (?:weekly )?)?(?!{_NO_FAMILY})(?P<family>[A-Z][a-z]+)(?: \d[\d.]*)?(?: weekly)? limit\b"
     rf"|\blimit for (?:Claude )?(?!{_NO_FAMILY})(?P<whom>[A-Z][a-z]+)\b"
+    r"|\blimit for (?:the )?(?:model )?[`'\"]?(?P<model>claude-[\w.-]*\w)"
 )
 """A limit with a name of its own: after ``your`` it is that of a family of models; where it begins a sentence, only if
-the model is of it."""
+the model is of it. That of one model names it by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +173,15 @@ def _limited(
     family = _family_named(said, model)
     named = (name for pattern, name in _WINDOWS if pattern.search(said))
     limit = rejection.limit if rejection is not None else None
-    limit = limit or (f"seven_day_{family}" if family is not None else next(named, None))
+    one_model = family is not None and family.startswith("claude-")
+    limit = limit or (next(named, None) if family is None or one_model else f"seven_day_{family}")
     return replace(limited(failure.message, reset_at, limit), family=family or family_of(limit))
 
 
 def _family_named(said: str, model: str | None) -> str | None:
-    """The family of models whose limit the message names; None: it names none."""
+    """The family of models whose limit the message names, or the one model; None: it names none."""
     for found in _FAMILY_LIMIT.finditer(said):
-        family = (found["family"] or found["whom"]).lower()
-        if found["whose"] or found["whom"] or in_family(model, family):
+        family = (found["family"] or found["whom"] or found["model"]).lower()
+        if found["whose"] or not found["family"] or in_family(model, family):
             return family
     return None
