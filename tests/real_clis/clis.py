@@ -12,6 +12,8 @@ from typing import ClassVar
 
 import pytest
 
+from claudomator_py.agents.gemini import kind as gemini_kind
+from claudomator_py.domain.agent import AgentSpec
 from tests.fakes import chat_api, gemini_api, messages_api, responses_api
 from tests.fakes.chat_api import ChatApi
 from tests.fakes.gemini_api import GeminiApi
@@ -61,6 +63,11 @@ class Cli(ABC):
         how = f"make real-clis, set CLAUDOMATOR_{self.kind.upper()}, or npm install --prefix {INSTALLED} {self.package}"
         skip = pytest.mark.skipif(not self.program.exists(), reason=f"{self.program} is not there: {how}")
         return [pytest.mark.real_clis, pytest.mark.timeout(300), skip]
+
+    @property
+    def trust_marks(self) -> list[pytest.MarkDecorator]:
+        """What tests are marked with that need settings of ours."""
+        return []
 
     def documents(self, origin: str) -> Mapping[str, object]:
         """Its ``files``, for the service there."""
@@ -138,6 +145,12 @@ class GeminiCli(Cli):
             "general": {"maxAttempts": 2},
         }
     }
+
+    @property
+    def trust_marks(self) -> list[pytest.MarkDecorator]:
+        untrusted = gemini_kind.KIND.unfenced(AgentSpec(name=self.kind, kind=self.kind))
+        reason = "Gemini CLI takes settings only from files that nobody but root can write: not those of this checkout"
+        return [pytest.mark.skipif(untrusted is not None, reason=reason)]
 
     def env(self, origin: str) -> dict[str, str]:
         return {"GOOGLE_GEMINI_BASE_URL": origin}
@@ -286,9 +299,11 @@ CLIS: tuple[Cli, ...] = (CLAUDE, GEMINI, CODEX, OPENCODE)
 OPENCODE_STEP_USD = (INPUT_TOKENS * OPENCODE_PRICE["input"] + OUTPUT_TOKENS * OPENCODE_PRICE["output"]) / 1e6
 
 
-def each(*clis: Cli) -> pytest.MarkDecorator:
-    """Parametrises a test over these CLIs; all of them if none is named."""
-    return pytest.mark.parametrize("cli", [pytest.param(cli, id=cli.kind, marks=cli.marks) for cli in clis or CLIS])
+def each(*clis: Cli, with_settings: bool = False) -> pytest.MarkDecorator:
+    """Parametrises a test over these CLIs; all of them if none is named. with_settings: it needs settings of ours, for
+    tools or a fence, and is skipped for a CLI that does not trust the files of this checkout."""
+    found = {cli: [*cli.marks, *(cli.trust_marks if with_settings else ())] for cli in clis or CLIS}
+    return pytest.mark.parametrize("cli", [pytest.param(cli, id=cli.kind, marks=found[cli]) for cli in found])
 
 
 def bare(home: Path) -> dict[str, str]:

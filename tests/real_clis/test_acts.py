@@ -34,7 +34,7 @@ def played(place: Place, cli: Cli, wanted: list[dict[str, Any]]) -> list[bool]:
     return [(acts / str(number) / "done").exists() for number in range(len(wanted))]
 
 
-@each(CLAUDE, CODEX, GEMINI, QWEN)
+@each(CLAUDE, CODEX, GEMINI, QWEN, with_settings=True)
 @pytest.mark.timeout(500)
 def test_what_acts_on_others_is_stopped_before_the_act(place: Place, cli: Cli) -> None:
     found = rows("beyond")
@@ -46,7 +46,7 @@ def test_what_acts_on_others_is_stopped_before_the_act(place: Place, cli: Cli) -
     assert not went
 
 
-@each(CLAUDE, CODEX, GEMINI, QWEN)
+@each(CLAUDE, CODEX, GEMINI, QWEN, with_settings=True)
 @pytest.mark.timeout(500)
 def test_what_stays_within_goes_through(place: Place, cli: Cli) -> None:
     wanted = [row for row in rows("within") if row["set"] != "fourth"][::3]

@@ -31,7 +31,7 @@ def heard(place: Place) -> str:
     return json.dumps(place.api.requests[-1].body)
 
 
-@each()
+@each(with_settings=True)
 def test_a_question_by_tool_is_answered_in_the_same_conversation(place: Place, cli: Cli) -> None:
     place.api.script(
         call(cli, "report_progress", text="Looking around.", percent=10),
@@ -55,7 +55,7 @@ def test_a_question_by_tool_is_answered_in_the_same_conversation(place: Place, c
     assert "Yes, very." in heard(place)
 
 
-@each()
+@each(with_settings=True)
 def test_it_reads_what_was_decided_and_has_something_else_done(place: Place, cli: Cli) -> None:
     place.api.script(
         call(cli, "read_handoff"),
@@ -74,7 +74,7 @@ def test_it_reads_what_was_decided_and_has_something_else_done(place: Place, cli
     assert (other.parent_run, other.source, other.tags) == (run.id, "run", ("letters",))
 
 
-@each()
+@each(with_settings=True)
 def test_the_token_is_in_no_argument_and_in_no_file(place: Place, cli: Cli) -> None:
     place.api.script(call(cli, "report_progress", text="Here."), place.sleeps(), Text("Done."))
     daemon = place.start()
@@ -92,7 +92,7 @@ def test_the_token_is_in_no_argument_and_in_no_file(place: Place, cli: Cli) -> N
     ended(daemon, "greet", END_S)
 
 
-@each(CLAUDE, GEMINI)
+@each(CLAUDE, GEMINI, with_settings=True)
 @pytest.mark.parametrize("own", ["keep", "none"])
 def test_the_users_own_servers_are_left_as_the_configuration_says(place: Place, cli: Cli, own: str) -> None:
     started = place.site.root / "own-server"
@@ -126,7 +126,7 @@ def test_it_reports_and_asks_where_it_may_change_nothing(place: Place, cli: Cli)
     assert last_run(daemon, "greet").progress is not None
 
 
-@each()
+@each(with_settings=True)
 def test_without_them_it_has_none(place: Place, cli: Cli) -> None:
     place.configure(mcp={"enabled": False})
     place.api.script(Text("Done."))

@@ -11,7 +11,7 @@ from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, Cli, eac
 from tests.real_clis.place import END_S, Place
 
 
-@each(CLAUDE, CODEX, GEMINI, OPENCODE, QWEN)
+@each(CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, with_settings=True)
 def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli: Cli) -> None:
     acted = place.site.work / "acted"
     act = cli.shell(f"touch {acted}; git push --force origin main")
@@ -34,7 +34,7 @@ def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli
     assert "Write a greeting." in str(place.api.requests[-1].body), "it is the same conversation"
 
 
-@each(CLAUDE, CODEX, GEMINI, OPENCODE, QWEN)
+@each(CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, with_settings=True)
 @pytest.mark.parametrize("reach", ["network", "tree"])
 def test_what_stays_within_is_not_disturbed(place: Place, cli: Cli, reach: str) -> None:
     work = "git add -A; git commit -qm 'npm publish: mend' --allow-empty; grep -r x . ; echo done > ok"
@@ -47,7 +47,7 @@ def test_what_stays_within_is_not_disturbed(place: Place, cli: Cli, reach: str) 
     assert (place.site.work / "ok").exists()
 
 
-@each(CLAUDE, CODEX, GEMINI, OPENCODE, QWEN)
+@each(CLAUDE, CODEX, GEMINI, OPENCODE, QWEN, with_settings=True)
 def test_what_was_approved_is_what_the_script_did_then(place: Place, cli: Cli) -> None:
     work = place.site.work
     script, bin_ = work / "release.sh", work / "bin"
