@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -53,6 +53,8 @@ def _imported(path: str, package: str = "cli") -> Any:
 
 COMMANDS: Mapping[str, Command] = {
     "submit": Command("Submit the tasks in files.", _command("tasks", "submit", "cli_submit")),
+    "add": Command("Submit a task without a file.", _command("tasks", "add", "cli_submit")),
+    "list": Command("List tasks, newest first, one line each.", _command("tasks", "tasks")),
     "status": Command("Show everything at a glance.", _command("overview", "status")),
     "show": Command("Show one task and its runs.", _command("tasks", "show")),
     "result": Command("Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result")),
@@ -103,6 +105,21 @@ GROUPS: Mapping[str, Command] = {
     "token": Command("API tokens: create, list, revoke.", _resource("access", "tokens_group")),
     "sessions": Command("Browser sessions: list, log out.", _resource("access", "sessions_group")),
 }
+
+
+SECTIONS: Mapping[str, Sequence[str]] = {
+    "Hand over": ("add", "submit", "validate", "schedule"),
+    "Look": ("status", "list", "show", "why", "result", "logs", "log", "report"),
+    "Judge": ("diff", "branches", "merge", "discard", "pr"),
+    "Decide": ("answer", "approve", "reject", "cancel", "restart"),
+    "Agents and limits": ("agents", "hold", "release", "drain", "undrain"),
+    "Who does what": ("route", "search", "specialists", "routing", "channel", "policy", "decisions"),
+    "Set up and look after": (
+        *("init", "serve", "doctor", "open", "token", "sessions", "notifications", "backup", "cleanup", "mcp"),
+    ),
+    "Measure": ("replay", "eval", "calibrate", "diagnose"),
+}
+"""The commands as the help lists them."""
 
 
 class _Commands(MutableMapping[str, Any]):
@@ -197,6 +214,10 @@ def _root(
     del version
 
 
+_BESIDE = 6
+"""Columns of the help that are neither names nor summaries."""
+
+
 def build(others: Mapping[str, Command]) -> typer.Typer:
     """The application with every command. others: those that need more than a daemon or files."""
     commands = {**COMMANDS, **others, **GROUPS}
@@ -228,8 +249,16 @@ def build(others: Mapping[str, Command]) -> typer.Typer:
                 raise
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
-            told = {name: TyperCommand(name, help=command.summary) for name, command in commands.items()}
-            TyperGroup(name=self.name, commands={**told}).format_commands(ctx, formatter)
+            del ctx
+            left = formatter.width - max(map(len, commands)) - _BESIDE
+            for title, names in SECTIONS.items():
+                rows = [
+                    (name, TyperCommand(name, help=commands[name].summary).get_short_help_str(left))
+                    for name in names
+                    if name in commands
+                ]
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     return _typer(
         name="claudomator",

@@ -10,8 +10,8 @@ _REMOVE = (
     "`claudomator cancel TASK` ends a task, `claudomator cleanup` removes what ended tasks leave, and "
     "`claudomator schedule delete NAME` ends a schedule"
 )
-_STATUS = "`claudomator status` lists tasks and agents; `--state`, `--tag` and `--agent` choose among the tasks"
-_SUBMIT = "`claudomator submit FILE` submits a task, as does a file in the inbox"
+_STATUS = "`claudomator list` lists tasks, and `claudomator status` shows everything at a glance"
+_SUBMIT = '`claudomator add "TEXT"` submits a task, as do `claudomator submit FILE` and a file in the inbox'
 _SERVE = "`claudomator serve` starts the daemon; `claudomator submit FILE` submits a task"
 _PAUSE = (
     "`claudomator hold AGENT` starts nothing on an agent, `claudomator drain` nothing at all, and "
@@ -24,7 +24,10 @@ _RESUME = (
 _RESTART = "`claudomator restart TASK` runs a task again"
 _SHOW = "`claudomator show TASK` shows a task, and `claudomator result TASK` prints its result"
 _LOGS = "`claudomator logs TASK` prints what a run wrote, and `claudomator logs -f TASK` follows it"
-_DIFF = "`claudomator show TASK` names the directory, the branch and the work tree in which a task works: use git there"
+_DIFF = (
+    "`claudomator diff TASK` shows what a task changed, `claudomator merge TASK` merges its branch, and "
+    "`claudomator show TASK` names the directory in which it works: use git there"
+)
 _VALIDATE = "`claudomator validate FILE` checks task files, and `claudomator doctor` the set-up"
 _DOCTOR = "`claudomator doctor` checks the set-up"
 _INIT = "`claudomator init` writes a configuration, and `claudomator doctor` checks it"
@@ -35,8 +38,8 @@ _EDIT = "change the file of the task, and save it: what changed is accepted by i
 OTHER_WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("delete", "rm", "remove", "del", "clear", "purge"), _REMOVE),
     **dict.fromkeys(("kill", "stop", "abort", "terminate", "quit", "end", "down", "shutdown", "interrupt"), _CANCEL),
-    **dict.fromkeys(("list", "ls", "ps", "tasks", "task", "jobs", "queue", "top", "overview", "stat", "st"), _STATUS),
-    **dict.fromkeys(("add", "new", "create", "enqueue", "push", "run", "exec", "dispatch", "ask", "do"), _SUBMIT),
+    **dict.fromkeys(("ls", "ps", "tasks", "task", "jobs", "queue", "top", "overview", "stat", "st"), _STATUS),
+    **dict.fromkeys(("new", "create", "enqueue", "push", "run", "exec", "dispatch", "ask", "do"), _SUBMIT),
     **dict.fromkeys(("start", "daemon", "up", "server", "launch"), _SERVE),
     **dict.fromkeys(("pause", "suspend", "freeze", "disable", "block"), _PAUSE),
     **dict.fromkeys(("resume", "unpause", "continue", "unfreeze", "enable", "unblock", "unhold"), _RESUME),
@@ -44,7 +47,7 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("info", "describe", "inspect", "get", "view", "cat", "output", "details"), _SHOW),
     **dict.fromkeys(("tail", "follow", "attach", "stdout", "stderr"), _LOGS),
     "changes": "`claudomator diff TASK` shows what its runs changed",
-    **dict.fromkeys(("merge", "commit", "checkout", "worktree", "branch", "pr"), _DIFF),
+    **dict.fromkeys(("commit", "checkout", "worktree", "branch"), _DIFF),
     **dict.fromkeys(("check", "lint", "test", "verify"), _VALIDATE),
     **dict.fromkeys(("health", "ping", "diagnostics"), _DOCTOR),
     **dict.fromkeys(("config", "configure", "setup", "install"), _INIT),

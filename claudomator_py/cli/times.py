@@ -5,6 +5,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
 
+import typer
+
 from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_duration, parse_instant
 from claudomator_py.domain.wording import worded
@@ -75,6 +77,14 @@ def past_instant(text: str, now: int) -> int:
     if at_ms < 0:
         raise ValueError(f"{stripped!r} is no time; write 22:00, 12h, 2026-11-27 or 2026-11-27T22:00")
     return at_ms
+
+
+def past_time(text: str) -> int:
+    """Return what an option means by a time of before now, see ``past_instant``. Raises BadParameter."""
+    try:
+        return past_instant(text, now_ms())
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def localized(text: str, now: int) -> str:

@@ -30,7 +30,7 @@ def judge(order: Mapping[str, Any], call: Call) -> Judged:
 
     tool, given = _acting(call)
     if not given:
-        return Judged("nothing is told of the call")
+        return Judged("nothing is known of the call")
     try:
         event = {"tool_name": tool, "tool_input": given, "cwd": os.getcwd()}  # noqa: PTH109
         far, granted = judged(order, event)

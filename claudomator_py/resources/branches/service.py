@@ -68,7 +68,7 @@ class BranchService(Service):
         task = find_task(connection, ref, self._by)
         if task.state not in ENDED and not dry_run:
             remedy = f"Wait for its end, or cancel it: claudomator cancel {task.name}"
-            raise Conflict(f"{task.name} is {task.state}, and may go on working on its branch.", remedy=remedy)
+            raise Conflict(f"{task.name} is {task.state}, and may still work on its branch.", remedy=remedy)
         runs = [run for run in run_rows.of_task(connection, task.id) if run.dir_key]
         tree = None if not runs else self._branches.tree_in(runs[-1].dir_key)
         if tree is None:

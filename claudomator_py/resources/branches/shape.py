@@ -55,7 +55,7 @@ class MergeView(View):
     undo: str | None = None
     """The command that takes it back, on the machine of the daemon; null: nothing was changed."""
     notes: tuple[str, ...] = ()
-    """What to know besides."""
+    """What else to know."""
 
 
 class DiscardView(View):

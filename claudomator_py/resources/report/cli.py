@@ -8,7 +8,7 @@ import typer
 
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import out, out_json
-from claudomator_py.cli.times import clock, now_ms, past_instant
+from claudomator_py.cli.times import clock, now_ms, past_time
 from claudomator_py.domain.text import escaped
 from claudomator_py.resources.report.shape import ReportSpan
 from claudomator_py.resources.report.text import markdown
@@ -24,27 +24,20 @@ class ReportFormat(StrEnum):
     JSON = "json"
 
 
-def _instant(text: str) -> datetime:
-    try:
-        return datetime.fromtimestamp(past_instant(text, now_ms()) / 1_000, UTC)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
 @connected
 def report(
     client: "Client",
     since: Annotated[
-        datetime | None,
+        int | None,
         typer.Option(
-            parser=_instant,
+            parser=past_time,
             metavar="TIME",
             help="From this time on: 22:00 (the last one), 12h, 2026-11-27 or 2026-11-27T22:00. Default: 12h.",
         ),
     ] = None,
     until: Annotated[
-        datetime | None,
-        typer.Option(parser=_instant, metavar="TIME", help="Up to this time, written likewise. Default: now."),
+        int | None,
+        typer.Option(parser=past_time, metavar="TIME", help="Up to this time, written likewise. Default: now."),
     ] = None,
     output: Annotated[
         ReportFormat, typer.Option("--output", "-o", help="Output format.", show_default=True)
@@ -54,7 +47,9 @@ def report(
 
     Says what is done, what failed and why, what changed in which repository, what needs you, and what waits for what.
     """
-    found = client.report(ReportSpan(since=since, until=until))
+    ends = {"since": since, "until": until}
+    span = {name: datetime.fromtimestamp(at_ms / 1_000, UTC) for name, at_ms in ends.items() if at_ms is not None}
+    found = client.report(ReportSpan(**span))
     if output is ReportFormat.JSON:
         out_json(found)
     else:

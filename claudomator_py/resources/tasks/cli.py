@@ -1,6 +1,7 @@
 """``show``, ``result`` and ``why``: one task, what it handed back, and why it is where it is; and tables of tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,18 +15,21 @@ from claudomator_py.cli.output import (
     fail,
     fields,
     heading,
+    json_text,
     note,
     out,
     out_json,
     table_text,
 )
-from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, until, why_words
+from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, past_time, until, why_words
 from claudomator_py.domain.blocked_words import predicate
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
-from claudomator_py.domain.lifecycle import ENDED
+from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import plain
+from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
 from claudomator_py.resources.events.cli import events_of_task
@@ -37,16 +41,80 @@ from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from claudomator_py.client.http import Client
 
 _INDENT = 2
 TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
 ]
+
+
+@connected
+def tasks(
+    client: "Client",
+    state: Annotated[StateName | None, typer.Option(help="Only tasks in this state.", case_sensitive=False)] = None,
+    repo: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Only tasks that work in this directory, or below it.")
+    ] = None,
+    since: Annotated[
+        int | None,
+        typer.Option(
+            parser=past_time, metavar="TIME", help="Only tasks changed since, such as 22:00, 12h or 2026-11-27."
+        ),
+    ] = None,
+    tag: Annotated[str | None, typer.Option(help="Only tasks with this tag.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Only tasks that ran on this agent.", autocompletion=completion.agents)
+    ] = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="List this many at most.")] = 50,
+    json_fields: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FIELDS", help="Print these fields as JSON, such as name,state,cost_usd."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """List tasks, newest first, one line each."""
+    wanted = json_fields.replace(" ", "").split(",") if json_fields is not None else []
+    if unknown := [field for field in wanted if field not in TaskView.model_fields]:
+        raise typer.BadParameter(f"a task has no {', '.join(unknown)}; it has {', '.join(TaskView.model_fields)}")
+    found = list(islice(_listed(client, TaskFilter(state=state, tag=tag, agent=agent), repo, since), limit))
+    if wanted:
+        out(json_text([view.model_dump(mode="json", include=set(wanted)) for view in found]))
+    elif output is Format.JSON:
+        out_json(found)
+    elif found:
+        out(table_text(_LIST, found, wide=output is Format.WIDE))
+    else:
+        note("No task matches.")
+
+
+def _listed(client: "Client", wanted: TaskFilter, repo: Path | None, since: int | None) -> Iterator[TaskView]:
+    place = None if repo is None else repo.expanduser().resolve()
+    for view in client.all_tasks(wanted):
+        if since is not None and parse_instant(view.updated_at) < since:
+            continue
+        if place is None or (view.working_dir is not None and _is_below(Path(view.working_dir), place)):
+            yield view
+
+
+def _is_below(folder: Path, place: Path) -> bool:
+    try:
+        return folder.expanduser().resolve().is_relative_to(place)
+    except (OSError, RuntimeError):  # a loop of links
+        return False
+
+
+_LIST = Table[TaskView](
+    Column("STATE", lambda view: view.phase or view.state),
+    Column("NAME", lambda view: view.name, flexible=True),
+    Column("ID", lambda view: view.id or None, wide=True),
+    Column("REPOSITORY", lambda view: None if view.working_dir is None else Path(view.working_dir).name, flexible=True),
+    Column("BRANCH", lambda view: view.branch, flexible=True, wide=True),
+    Column("AGENT", lambda view: view.agent),
+    Column("AGE", lambda view: table.ago(view.created_at)),
+    Column("CHANGES", lambda view: view.changes, flexible=True),
+    Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True),
+    Column("WHY", lambda view: _why(view, now_ms(), whole=False), flexible=True),
+)
 
 
 @connected

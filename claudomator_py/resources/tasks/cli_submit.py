@@ -1,6 +1,8 @@
 """``submit``: hand tasks to the daemon exactly once, and wait for them to end if asked to."""
 
+import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import completion, exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
 from claudomator_py.cli.following import Changes
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json, table_text
 from claudomator_py.cli.task_files import ReadFile, read
 from claudomator_py.client.errors import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
+from claudomator_py.domain.agent import Tier
+from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_duration, parse_duration
@@ -25,10 +29,6 @@ from claudomator_py.surface.table import Column, Table
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-    from claudomator_py.client.http import Client
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 V = TypeVar("V")
@@ -174,14 +174,99 @@ def submit(
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout requires --wait")
-    deadline = None if timeout is None else time.monotonic() + timeout / 1_000
     parsed = read(files)
     if bad := [file for file in parsed if file.problems]:
         for file in bad:
             for problem in file.problems:
                 note(problem.render(file.shown))
         fail("Nothing was submitted.", "Fix the problems above and submit again.")
-    given = [(file, spec) for file in parsed for spec in file.specs]
+    _submit([(file, spec) for file in parsed for spec in file.specs], wait, timeout, output, config, state_dir)
+
+
+def add(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to do; - reads it from stdin.")],
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "-C",
+            "--directory",
+            metavar="DIR",
+            help="Where to work. Default: here, in a git repository; elsewhere a scratch folder.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the task. Default: its first words.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Agent or kind to prefer.", autocompletion=completion.agents)
+    ] = None,
+    tier: Annotated[Tier | None, typer.Option(help="How strong a model it needs.")] = None,
+    specialist: Annotated[
+        str | None, typer.Option(metavar="ID", help="Who does it.", autocompletion=completion.specialists)
+    ] = None,
+    worktree: Annotated[
+        bool, typer.Option("--worktree", help="Work on a branch of its own, in a work tree of its own.")
+    ] = False,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TASK", help="Start once this task has completed.", autocompletion=completion.tasks),
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag to give it.")] = None,
+    priority: Annotated[str | None, typer.Option(help="low, normal, high or urgent.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for it to end; exit with 5 if it failed.")] = False,
+    output: FormatOption = Format.TABLE,
+    config: ConfigOption = None,
+    state_dir: StateDirOption = None,
+) -> None:
+    """Submit a task without a file.
+
+    Everything else that a task can say is for a file; see `claudomator submit`.
+    """
+    from claudomator_py.schema.taskfile import parse_task
+
+    instructions = sys.stdin.read() if text == "-" else text
+    place = directory or _repository_here()
+    choice = {"type": agent, "tier": tier}
+    document: dict[str, object] = {
+        "name": name or name_from(" ".join(instructions.split()[:_NAMING_WORDS])) or f"task-{time.strftime('%H%M%S')}",
+        "instructions": instructions,
+        "working_dir": None if place is None else str(place.resolve()),
+        "isolation": "worktree" if worktree else None,
+        "agent": {key: value for key, value in choice.items() if value is not None},
+        "specialist": specialist,
+        "depends_on": after,
+        "tags": tag,
+        "priority": priority,
+    }
+    found = parse_task({key: value for key, value in document.items() if value})
+    if isinstance(found, list):
+        for problem in found:
+            note(problem.render())
+        fail("Nothing was submitted.", "Fix the problems above and try again.")
+    if directory is None and place is not None:
+        note(f"It works in {place}; -C DIR names another directory.")
+    _submit([(ReadFile("the command", (), ()), found)], wait, None, output, config, state_dir)
+
+
+_NAMING_WORDS = 6
+
+
+def _repository_here() -> Path | None:
+    """Return the working directory if that is in a git repository."""
+    here = Path.cwd()
+    return here if any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)) else None
+
+
+def _submit(
+    given: Sequence[tuple[ReadFile, TaskSpec]],
+    wait: bool,
+    timeout: int | None,
+    output: Format,
+    config: Path | None,
+    state_dir: Path | None,
+) -> None:
+    """Hand the tasks in, and wait for their end if that is wanted. timeout: in milliseconds; None: none."""
+    deadline = None if timeout is None else time.monotonic() + timeout / 1_000
     with Submitter(lambda: connect(config, state_dir)) as submitter:
         accepted = _hand_in(submitter, [one for one in given if one[1].schedule is None], output)
         schedules = [(file, spec) for file, spec in given if spec.schedule is not None]

@@ -14,7 +14,7 @@ import typer
 
 from claudomator_py import __version__
 from claudomator_py.__main__ import application
-from claudomator_py.cli.app import run
+from claudomator_py.cli.app import SECTIONS, run
 from claudomator_py.cli.other_words import OTHER_WORDS
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.errors import Invalid, Problem
@@ -60,11 +60,9 @@ def test_replay_imports_no_server(process: Command) -> None:
 
 
 def test_every_command_has_help(offline: Command) -> None:
-    listed = offline("--help").stdout.partition("Commands:")[2]
-    names = [line.split()[0] for line in listed.splitlines() if line.strip()]
-    expected = "submit validate status show result logs why cancel restart agents release init doctor serve"
-    assert set(expected.split()) <= set(names)
-    for name in names:
+    group = typer.main.get_command(application())
+    assert isinstance(group, typer.core.TyperGroup)
+    for name in group.commands:
         assert offline(name, "--help").returncode == 0
 
 
@@ -246,8 +244,8 @@ def test_configuration_of_a_folder_can_be_named(command: Command, tmp_path: Path
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        *(("delete", "cancel"), ("rm", "cancel"), ("ls", "status"), ("ps", "status"), ("kill", "cancel")),
-        *(("run", "submit"), ("start", "serve"), ("pause", "hold"), ("merge", "show"), ("STOP", "cancel")),
+        *(("delete", "cancel"), ("rm", "cancel"), ("ls", "list"), ("ps", "list"), ("kill", "cancel")),
+        *(("run", "add"), ("start", "serve"), ("pause", "hold"), ("commit", "diff"), ("STOP", "cancel")),
     ],
 )
 def test_a_word_of_other_programs_is_answered_with_the_command_that_is_meant(
@@ -266,3 +264,16 @@ def test_words_of_other_programs_name_commands_that_exist_and_are_none() -> None
     for instead in OTHER_WORDS.values():
         for named in re.findall(r"`claudomator (\w+)", instead):
             assert named in group.commands
+
+
+def test_the_help_lists_each_command_once_in_its_section(offline: Command) -> None:
+    group = typer.main.get_command(application())
+    assert isinstance(group, typer.core.TyperGroup)
+    sections = [name for names in SECTIONS.values() for name in names]
+    assert len(sections) == len(set(sections))
+    assert set(group.commands) <= set(sections)
+    said = offline("--help").stdout
+    for title in SECTIONS:
+        assert f"\n{title}:\n" in said
+    for name in group.commands:
+        assert len(re.findall(rf"^  {name}  ", said, re.MULTILINE)) == 1, name
