@@ -177,11 +177,17 @@ def done_text(outcome: Outcome, *, checked: bool) -> str | None:
         remarks.append(f"with {'1 denial' if outcome.denials == 1 else f'{outcome.denials} denials'}")
     if outcome.dropped:
         remarks.append("but what it had set up for later was dropped")
-    near = None if checked else outcome.nearly_used
-    if near is not None:
-        window = window_text(near.window) if near.window else "window"
-        remarks.append(f"may have stopped early: {near.used:.0%} of the {window} was used up")
+    if not checked and (early := early_text(outcome)) is not None:
+        remarks.append(early)
     return f"done, {'; '.join(remarks)}" if remarks else None
+
+
+def early_text(outcome: Outcome) -> str | None:
+    """That a run that succeeded may have stopped early, in a clause; None: no window was nearly used up."""
+    near = outcome.nearly_used
+    if near is None:
+        return None
+    return f"may have stopped early: {near.used:.0%} of the {window_text(near.window or 'window')} was used up"
 
 
 def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> Bucket | None:

@@ -47,6 +47,8 @@ def test_a_success_near_a_limit_is_asked_about_once_after_the_reset(world: World
     view = world.task("t")
     assert (view.state, view.runs, view.result_text) == ("COMPLETED", 2, "All of it.")
     assert view.reason_text == f"done, {EARLY}", "it was near a limit again, and is asked once only"
+    told = [one for one in world.service.why("t").sentences if one.startswith("Run 1 on")]
+    assert told[0].endswith(f" It {EARLY}."), "why there was a second run"
 
 
 @pytest.mark.parametrize(

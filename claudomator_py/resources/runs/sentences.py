@@ -6,7 +6,7 @@ from itertools import groupby
 
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.inputs import named
-from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.limits import early_text, window_text
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.run import CheckResult, CheckStatus
@@ -188,7 +188,15 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
         detail = ""  # the check's own sentence says it
     denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
     how = "ended needing permission" if denied else ENDED_HOW[outcome.status]
-    return f"{where} {how}{reason} after {took}.{reset}{detail}{_fenced(outcome)}"
+    return f"{where} {how}{reason} after {took}.{reset}{detail}{_fenced(outcome)}{_early(run, outcome)}"
+
+
+def _early(run: Run, outcome: Outcome) -> str:
+    """That its success may not be all, to follow a sentence: why another run may have asked about it."""
+    if outcome.status is not OutcomeStatus.SUCCEEDED or run.check_result is not None:
+        return ""
+    early = early_text(outcome)
+    return "" if early is None else f" It {early}."
 
 
 def _fenced(outcome: Outcome) -> str:
