@@ -305,6 +305,8 @@ def _lost(error: OSError) -> Problem:
             message, remedy = "the folder does not exist", "create it, or mount what it lies on"
         case errno.ENOTDIR:
             message, remedy = "it is not a folder", "put a folder there, or correct inbox.paths"
+        case errno.ELOOP:
+            message, remedy = "its symbolic links lead in a circle", "correct or delete the links"
         case errno.EACCES | errno.EPERM:
             message = "the daemon's user may not read it"
             remedy = f"give the user with id {os.geteuid()} the rights r and x on it and x on the folders above"

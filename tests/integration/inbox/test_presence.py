@@ -1,9 +1,10 @@
 """Deleted, renamed, or the whole inbox gone: only what is really deleted is gone."""
 
+import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -176,6 +177,38 @@ def test_an_inbox_that_vanishes_and_returns_has_lost_nothing(
     wait_until(lambda: len(intake.runs) == 4)
     drop(folder, "e.yaml", task("e"))
     wait_until(lambda: len(intake.runs) == 5)
+    assert not intake.gone_calls
+
+
+@pytest.mark.parametrize(
+    ("broken", "said", "remedy"),
+    [
+        (lambda folder: folder.write_text(""), "it is not a folder", "put a folder there"),
+        (os.mkfifo, "it is not a folder", "put a folder there"),
+        (lambda folder: folder.symlink_to(folder), "links lead in a circle", "correct or delete the links"),
+        (lambda folder: folder.symlink_to(folder.parent / "nowhere"), "does not exist", "create it"),
+    ],
+)
+def test_what_stands_in_its_place_is_named_and_the_inbox_comes_back(
+    make_inbox: MakeInbox,
+    intake: MemoryIntake,
+    folder: Path,
+    tmp_path: Path,
+    broken: Callable[[Path], object],
+    said: str,
+    remedy: str,
+) -> None:
+    inbox = make_inbox(intake)
+    inbox.start()
+    drop(folder, "a.yaml", task("a"))
+    wait_until(lambda: intake.runs)
+    away = folder.rename(tmp_path / "away")
+    broken(folder)
+    wait_until(lambda: said in str(inbox.status()[str(folder)].problem))
+    assert remedy in str(inbox.status()[str(folder)].problem)
+    folder.unlink()
+    away.rename(folder)
+    wait_until(lambda: inbox.status()[str(folder)].available)
     assert not intake.gone_calls
 
 
