@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli.app import Command, build, run
+from claudomator_py.cli.app import LazyCommand, build, run
 from claudomator_py.cli.connect import ConfigOption
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.views.policy import VerdictView
     from claudomator_py.domain.views.replay import OtherView, ReplayView
     from claudomator_py.environment.registry import AgentRegistry
-    from claudomator_py.resources.policy.cli import Asked, Tester
+    from claudomator_py.resources.policy.cli import RuleContext, Tester
     from claudomator_py.routing.fitting import Fit
     from claudomator_py.schema.routing_settings import EncoderSettings
     from claudomator_py.schema.settings import Settings
@@ -283,7 +283,7 @@ def policy_test(config: Path | None) -> "Tester":
     settings = configuration(config, os.environ, Path.cwd()).settings
     rules, registry = Policy(settings.policy), _agents_of(settings)
 
-    def verdict(spec: "TaskSpec", asked: "Asked") -> "VerdictView":
+    def verdict(spec: "TaskSpec", asked: "RuleContext") -> "VerdictView":
         facts = Facts(spec, asked.actor, asked.source, asked.specialist or spec.specialist, spec.skill)
         reviews = settings.routing.enabled
         return try_rules(rules, facts, settings.budget, asked.spent, asked.now_ms, registry, reviews=reviews)
@@ -291,15 +291,15 @@ def policy_test(config: Path | None) -> "Tester":
     return verdict
 
 
-OTHERS: Mapping[str, Command] = {
-    "validate": Command("Check task files and card files. Exits with 1 if one has a problem.", validate_command),
-    "diagnose": Command("Print the outcome of an agent run that was saved to files.", diagnose_command),
-    "calibrate": Command("Fit thresholds and weights to labelled tasks.", calibrate_command),
-    "eval": Command("Evaluate routing, or triage, on a labelled set.", eval_command),
-    "mcp": Command("Serve a run's tools to its agent (MCP).", mcp_server),
-    "policy": Command("The policy: show its rules, test them on task files.", policy_group),
-    "replay": Command("Replay recorded placements from their snapshots.", replay_command),
-    "serve": Command("Run the daemon in the foreground.", serve_command),
+OTHERS: Mapping[str, LazyCommand] = {
+    "validate": LazyCommand("Check task files and card files. Exits with 1 if one has a problem.", validate_command),
+    "diagnose": LazyCommand("Print the outcome of an agent run that was saved to files.", diagnose_command),
+    "calibrate": LazyCommand("Fit thresholds and weights to labelled tasks.", calibrate_command),
+    "eval": LazyCommand("Evaluate routing, or triage, on a labelled set.", eval_command),
+    "mcp": LazyCommand("Serve a run's tools to its agent (MCP).", mcp_server),
+    "policy": LazyCommand("The policy: show its rules, test them on task files.", policy_group),
+    "replay": LazyCommand("Replay recorded placements from their snapshots.", replay_command),
+    "serve": LazyCommand("Run the daemon in the foreground.", serve_command),
 }
 
 

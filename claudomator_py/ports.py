@@ -13,10 +13,10 @@ from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import Backlog, LiveOutput, RunReport, Stage
 from claudomator_py.domain.run import (
-    Entry,
     ExitRecord,
     Launch,
     LaunchRequest,
+    PromptPart,
     RunSpec,
     RunStatus,
     Stream,
@@ -69,7 +69,7 @@ class Transcript(Protocol):
     def offset(self) -> int:
         """Where the line begins that has not ended yet."""
 
-    def feed(self, offset: int, data: bytes, *, final: bool = False) -> Sequence[Entry]:
+    def feed(self, offset: int, data: bytes, *, final: bool = False) -> Sequence[PromptPart]:
         """What the bytes at that offset complete. It is past the end of those before if bytes there were not kept.
 
         final: nothing follows.

@@ -40,14 +40,14 @@ def acts(
 
     allowed: commands that a person has allowed, each as ``Act.command`` has it: what they do is left out.
     """
-    reader = _Reader(known or catalogue(), State(place or Place()), allowed=frozenset(allowed))
+    reader = _ActsReader(known or catalogue(), State(place or Place()), allowed=frozenset(allowed))
     reader.text(command_line)
     return tuple(dict.fromkeys(reader.acts))
 
 
 def code_acts(text: str, place: Place | None = None, known: Catalogue | None = None) -> tuple[Act, ...]:
     """Return what program code does, and the commands that it starts, as ``acts``."""
-    reader = _Reader(known or catalogue(), State(place or Place()))
+    reader = _ActsReader(known or catalogue(), State(place or Place()))
     reader.code(text)
     return tuple(dict.fromkeys(reader.acts))
 
@@ -57,7 +57,7 @@ def least_reach(found: Sequence[Act]) -> Reach:
     return max((act.reach for act in found), key=lambda reach: reach.rank, default=Reach.TREE)
 
 
-class _Reader(Walk):
+class _ActsReader(Walk):
     __slots__ = ()
 
     def code(self, text: str) -> None:

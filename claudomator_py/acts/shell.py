@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 
 from claudomator_py.acts.shell_tree import (
-    Case,
-    Command,
+    CaseCommand,
     Function,
     Group,
     Loop,
@@ -16,6 +15,7 @@ from claudomator_py.acts.shell_tree import (
     Pipeline,
     Redirect,
     Script,
+    SimpleCommand,
     Substitution,
     Word,
 )
@@ -104,11 +104,11 @@ class _Parser(WordReader):
                 end = self.text.find("]]", self.at)
                 inner = self.text[self.at : len(self.text) if end < 0 else end + 2]
                 self.at += len(inner)
-                return Command((), (("", (Substitution(self.inner_parts(inner), inner),)),))
+                return SimpleCommand((), (("", (Substitution(self.inner_parts(inner), inner),)),))
             case word if word in _CLOSING:
                 self.at += len(word or "")
                 redirects = self._redirects()
-                return Command((), redirects=redirects) if redirects else None
+                return SimpleCommand((), redirects=redirects) if redirects else None
         return self._command()
 
     def _group(self, end: str, *, in_subshell: bool = False) -> Node | None:
@@ -159,7 +159,7 @@ class _Parser(WordReader):
                     self.at += len(operator)
                     break
             branches.append((tuple(one.strip().strip("'\"") for one in patterns.split("|")), body))
-        return Case(subject, tuple(branches))
+        return CaseCommand(subject, tuple(branches))
 
     def _loop(self) -> Node | None:
         self.at += len(self._keyword() or "")
@@ -202,7 +202,7 @@ class _Parser(WordReader):
                 if self.text.startswith("(", self.at):
                     array = self._group(")")
                     values = array.body if isinstance(array, Group) else ()
-                    given = [word for node in values if isinstance(node, Command) for word in node.words]
+                    given = [word for node in values if isinstance(node, SimpleCommand) for word in node.words]
                     assignments.append((name[1], tuple(part for word in given for part in (*word, " "))[:-1]))
                 else:
                     assignments.append((name[1], self.word() or ()))
@@ -214,7 +214,9 @@ class _Parser(WordReader):
             if len(words) == 1 and not assignments and not redirects and self._begins_function():
                 return self._function("".join(part for part in word if isinstance(part, str)))
         return (
-            Command(tuple(words), tuple(assignments), tuple(redirects)) if words or assignments or redirects else None
+            SimpleCommand(tuple(words), tuple(assignments), tuple(redirects))
+            if words or assignments or redirects
+            else None
         )
 
     def _begins_function(self) -> bool:

@@ -34,7 +34,7 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SimpleCommand:
     """One simple command. assignments: variables set for it, or for all that follows if it has no words."""
 
     words: tuple[Word, ...]
@@ -69,7 +69,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CaseCommand:
     """``case subject in patterns) ...``."""
 
     subject: Word
@@ -85,5 +85,5 @@ class Loop:
     body: "Script"
 
 
-Node = Command | Pipeline | Group | Function | Case | Loop
+Node = SimpleCommand | Pipeline | Group | Function | CaseCommand | Loop
 Script = tuple[Node, ...]

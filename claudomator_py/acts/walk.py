@@ -13,8 +13,7 @@ from claudomator_py.acts.pattern import UNKNOWN, Call
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.shell import parse
 from claudomator_py.acts.shell_tree import (
-    Case,
-    Command,
+    CaseCommand,
     Function,
     Group,
     Loop,
@@ -22,6 +21,7 @@ from claudomator_py.acts.shell_tree import (
     Pipeline,
     Redirect,
     Script,
+    SimpleCommand,
     Substitution,
     Variable,
     Word,
@@ -98,7 +98,7 @@ class Walk(ABC):
         if self.is_spent("..."):
             return None
         match node:
-            case Command():
+            case SimpleCommand():
                 return self._command(node, piped)
             case Pipeline():
                 for place, stage in enumerate(node.stages):
@@ -114,7 +114,7 @@ class Walk(ABC):
                 return _all_of(said)
             case Function():
                 self.state.functions[node.name] = node.body
-            case Case():
+            case CaseCommand():
                 subject = self._text_of(node.subject)
                 for patterns, body in node.branches:
                     if UNKNOWN in subject or any(fnmatchcase(subject, one) for one in patterns):
@@ -158,7 +158,7 @@ class Walk(ABC):
         known = _all_of(said)
         return f"{UNKNOWN}{part.text.removeprefix(UNKNOWN)}" if known is None else known.strip()
 
-    def _command(self, command: Command, piped: str | None) -> str | None:
+    def _command(self, command: SimpleCommand, piped: str | None) -> str | None:
         own = {name: self._text_of(word) for name, word in command.assignments if name}
         for name, word in command.assignments:
             if not name:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from claudomator_py.agents.ending import Verdict, failed
+from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_model, find_reset
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 
@@ -69,7 +69,9 @@ _ANY_WORDS: Rules = (
 )
 
 
-def classify(message: str, rules: Rules, now_ms: int, *, status: int | None = None, zone: str | None = None) -> Verdict:
+def classify(
+    message: str, rules: Rules, now_ms: int, *, status: int | None = None, zone: str | None = None
+) -> RunVerdict:
     """The verdict. rules: what this CLI's words mean. now_ms: when it was printed. status: HTTP, where it is known.
 
     zone: as for ``find_reset``.
@@ -82,14 +84,14 @@ def classify(message: str, rules: Rules, now_ms: int, *, status: int | None = No
     return failed(reason, message)
 
 
-def limited(message: str, reset_at: int | None, limit: str | None = None) -> Verdict:
+def limited(message: str, reset_at: int | None, limit: str | None = None) -> RunVerdict:
     """Out of quota until then, in epoch milliseconds; None: until a time that the caller has to estimate.
 
     Of one model, where the message names it.
     """
     provenance = Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED
     family = find_model(message[:MAX_READ])
-    return Verdict(OutcomeStatus.LIMITED, Reason.RATE_LIMITED, message, reset_at, provenance, limit, family)
+    return RunVerdict(OutcomeStatus.LIMITED, Reason.RATE_LIMITED, message, reset_at, provenance, limit, family)
 
 
 def find_status(message: str) -> int | None:

@@ -22,7 +22,7 @@ _NOT_STARTED = {126: "it could not be executed", 127: "its program was not found
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RunVerdict:
     """What became of a run, without what it said and used. reset_at: epoch milliseconds.
 
     conversation_lost: the agent does not know the conversation that it was to continue in.
@@ -39,11 +39,11 @@ class Verdict:
     conversation_lost: bool = False
 
 
-_LOST = Verdict(OutcomeStatus.LOST, Reason.LOST, "its supervisor was killed before it could record the end")
+_LOST = RunVerdict(OutcomeStatus.LOST, Reason.LOST, "its supervisor was killed before it could record the end")
 
 
 @dataclass(frozen=True, slots=True)
-class NearLimit:
+class NearLimitNotice:
     """A limit of an account that is nearly used up."""
 
     until: int
@@ -67,23 +67,23 @@ class Result:
     denials: int = 0
     dropped: int = 0
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
-    near: NearLimit | None = None
+    near: NearLimitNotice | None = None
     model: str | None = None
     """As in ``Outcome``."""
 
 
-def failed(reason: Reason, detail: str | None = None) -> Verdict:
+def failed(reason: Reason, detail: str | None = None) -> RunVerdict:
     """A failure for this reason."""
-    return Verdict(OutcomeStatus.FAILED, reason, detail)
+    return RunVerdict(OutcomeStatus.FAILED, reason, detail)
 
 
-def with_lost_conversation(verdict: Verdict, words: re.Pattern[str]) -> Verdict:
+def with_lost_conversation(verdict: RunVerdict, words: re.Pattern[str]) -> RunVerdict:
     """The verdict on a run that resumed. words: how its agent says that it does not know a conversation."""
     lost = verdict.reason is Reason.BAD_INVOCATION and words.search(verdict.detail or "") is not None
     return replace(verdict, conversation_lost=True) if lost else verdict
 
 
-def with_detail(verdict: Verdict, sentence: str) -> Verdict:
+def with_detail(verdict: RunVerdict, sentence: str) -> RunVerdict:
     """The verdict, with the sentence after what it says already."""
     return replace(verdict, detail=" ".join(filter(None, (verdict.detail, sentence))))
 
@@ -99,8 +99,8 @@ def denials(names: Sequence[str]) -> str | None:
 
 
 def verdict_of(
-    said: Verdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], Verdict]
-) -> Verdict:
+    said: RunVerdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], RunVerdict]
+) -> RunVerdict:
     """The verdict. said: that of a complete terminal event, if there was one; unsaid: judges without one.
 
     A cancel stays a cancel. Otherwise what the agent said comes first: if it had ended its work before the shim lost
@@ -108,7 +108,7 @@ def verdict_of(
     that knows why.
     """
     if exit_record is not None and exit_record.ended_by == "cancel":
-        return Verdict(OutcomeStatus.CANCELLED, Reason.CANCELLED)
+        return RunVerdict(OutcomeStatus.CANCELLED, Reason.CANCELLED)
     if said is not None and said.reason is not Reason.INTERRUPTED:
         return said
     if exit_record is None:
@@ -120,7 +120,7 @@ def verdict_of(
     return said or _by_exit_code(exit_record.exit_code) or unsaid(exit_record)
 
 
-def _by_exit_code(code: int) -> Verdict | None:
+def _by_exit_code(code: int) -> RunVerdict | None:
     """What an exit code says by itself: ended by a signal, or never begun. None: nothing."""
     if code < 0 or code in _SHELL_SIGNALS:
         return failed(Reason.INTERRUPTED, f"it was ended by signal {-code if code < 0 else code - 128}")
@@ -129,7 +129,7 @@ def _by_exit_code(code: int) -> Verdict | None:
     return None
 
 
-def outcome(verdict: Verdict, result: Result) -> Outcome:
+def outcome(verdict: RunVerdict, result: Result) -> Outcome:
     """Both as the value that the service takes."""
     near = result.near
     return Outcome(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from claudomator_py.agents.ending import (
     Result,
-    Verdict,
+    RunVerdict,
     outcome,
     verdict_of,
     with_detail,
@@ -13,7 +13,7 @@ from claudomator_py.agents.ending import (
 )
 from claudomator_py.agents.jsonlines import MAX_COUNT, MAX_PEEK_BYTES, Event, EventSplitter, LineSplitter, parse_events
 from claudomator_py.agents.plaintext import MAX_DETAIL, MAX_TEXT, Tail, readable, shortened, storable
-from claudomator_py.agents.run_events import Ending, RunEvents
+from claudomator_py.agents.run_events import OutputEnd, RunEvents
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Tokens
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import Stage
@@ -80,7 +80,7 @@ class EventReader:
         """Since when, in epoch milliseconds, the CLI waits out a limit, whether or not it has said until when."""
         return None if self._stuck() is None else self._so_far().stuck_since
 
-    def _stuck(self) -> Verdict | None:
+    def _stuck(self) -> RunVerdict | None:
         seen = self._so_far()
         return None if seen.terminal else _limit(seen.stuck(None))
 
@@ -89,7 +89,7 @@ class EventReader:
         seen, plain = self._all()
         printed_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         exit_code = exit_record.exit_code if exit_record is not None else None
-        ending = Ending(exit_code, printed_ms, plain, self._stderr.text())
+        ending = OutputEnd(exit_code, printed_ms, plain, self._stderr.text())
         stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
         if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and not _ran_out(exit_record):
             stuck = None
@@ -146,7 +146,7 @@ class EventReader:
         return seen, plain
 
 
-def _is_final(said: Verdict, stage: Stage, exit_record: ExitRecord | None) -> bool:
+def _is_final(said: RunVerdict, stage: Stage, exit_record: ExitRecord | None) -> bool:
     """Whether what the last turn came to is what the run came to. A success between two turns is one only if the
     program then ended by itself: whatever else ended it kept the next turn from coming."""
     if stage is Stage.DONE or said.status is not OutcomeStatus.SUCCEEDED:
@@ -162,7 +162,7 @@ def _dropped(what: Mapping[str, int]) -> str:
     return f"Its program ended, and with it what it had set up for later: {named}. {_FOR_LATER}"
 
 
-def _limit(verdict: Verdict | None) -> Verdict | None:
+def _limit(verdict: RunVerdict | None) -> RunVerdict | None:
     """The verdict if it is a limit: one that was met last is one, however its CLI was ended then."""
     return verdict if verdict is not None and verdict.status is OutcomeStatus.LIMITED else None
 
@@ -181,7 +181,7 @@ def _take(seen: RunEvents, plain: Tail, part: list[Event] | bytes) -> None:
         seen.take(event)
 
 
-def _fit(verdict: Verdict) -> Verdict:
+def _fit(verdict: RunVerdict) -> RunVerdict:
     detail = shortened(storable(verdict.detail), MAX_DETAIL) if verdict.detail else None
     return replace(verdict, detail=detail, limit=_fit_name(verdict.limit), family=_fit_name(verdict.family))
 

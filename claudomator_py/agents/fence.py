@@ -60,7 +60,7 @@ def hook_line(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bo
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FenceVerdict:
     """What the fence said of a call that it denied."""
 
     digest: str
@@ -69,13 +69,13 @@ class Verdict:
     """What of it goes too far, in words."""
 
 
-def beyond_reach(text: str) -> Verdict | None:
+def beyond_reach(text: str) -> FenceVerdict | None:
     """Return what the text says of a call that was beyond the run's reach; None: it says no such thing."""
     found = _MARK.search(text)
-    return None if found is None else Verdict(found[2], " ".join(found[1].split()))
+    return None if found is None else FenceVerdict(found[2], " ".join(found[1].split()))
 
 
-def fenced_call(tool: str, given: Mapping[str, Any], verdict: Verdict | None) -> Denied | None:
+def fenced_call(tool: str, given: Mapping[str, Any], verdict: FenceVerdict | None) -> Denied | None:
     """Return the call that the fence denied, with what allows exactly it. verdict: what the fence said; None, or that
     of another call, which a tool may have printed: it was not the fence.
     """

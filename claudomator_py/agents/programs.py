@@ -75,7 +75,7 @@ class _Program(BaseModel):
     health: AgentHealth
 
 
-class _Kept(BaseModel):
+class _CachedProgram(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     path: str
@@ -92,7 +92,7 @@ class KnownHealth:
     def recall(self, agents: Sequence[AgentSpec]) -> dict[str, AgentHealth]:
         """Of these agents, by name, those that could run and whose programs are as they were."""
         try:
-            kept = _Kept.model_validate_json(self._file.read_bytes())
+            kept = _CachedProgram.model_validate_json(self._file.read_bytes())
         except (OSError, ValidationError):
             return {}
         if kept.path != self._path:
@@ -118,7 +118,7 @@ class KnownHealth:
         # Private as all in the state folder, whatever the umask is.
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(_Kept(path=self._path, programs=programs).model_dump_json(indent=1))
+            file.write(_CachedProgram(path=self._path, programs=programs).model_dump_json(indent=1))
         partial.replace(self._file)
 
 

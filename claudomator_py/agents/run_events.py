@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
 from claudomator_py.agents.jsonlines import Event, count_of
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.report import Stage
@@ -24,7 +24,7 @@ _SOME_TEXT = ("text", "content", "output", "message")
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class OutputEnd:
     """What is known at the end, besides the events."""
 
     exit_code: int | None
@@ -96,7 +96,7 @@ class RunEvents(ABC):
         """
         return {}
 
-    def stuck(self, started_ms: int | None) -> Verdict | None:
+    def stuck(self, started_ms: int | None) -> RunVerdict | None:
         """What the CLI waits out without an event, as far as it says. started_ms: when the run began, if known."""
         return None
 
@@ -106,7 +106,7 @@ class RunEvents(ABC):
         return None
 
     @abstractmethod
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         """What the terminal event of the last turn means; None: there was none."""
 
     @property
@@ -114,28 +114,28 @@ class RunEvents(ABC):
         """Whether it has put something into words, or called a tool."""
         return self.spoke or self.tried > 0
 
-    def success(self, denied: Sequence[str] = (), undone: int | None = None) -> Verdict:
+    def success(self, denied: Sequence[str] = (), undone: int | None = None) -> RunVerdict:
         """What a CLI means that says it has succeeded: nothing, where its model has neither said nor done anything.
 
         denied: the tools whose calls were denied, one for each. undone: how many calls that leaves undone; None: as
         many.
         """
         if self.spoke or self.tried > (len(denied) if undone is None else undone):
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(denied))
+            return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(denied))
         if denied:
             return failed(Reason.PERMISSION_DENIED, denials(denied))
         return failed(Reason.NO_ANSWER, "it said that it succeeded, but its model has neither said nor done anything")
 
-    def last_error(self, ending: Ending) -> Verdict | None:
+    def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         """What the last error means that it told of, if nothing came after that. None: there is none."""
         return None
 
-    def exited_well(self, ending: Ending) -> Verdict:
+    def exited_well(self, ending: OutputEnd) -> RunVerdict:
         """What a run without a terminal event came to that exited with 0."""
         return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
 
     @abstractmethod
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """What a run without a terminal event came to that exited with anything else."""
 
     @abstractmethod

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from claudomator_py.agents.jsonlines import MAX_LINE_BYTES, parse_events
 from claudomator_py.agents.run_events import RunEvents
-from claudomator_py.domain.run import Entry, Part
+from claudomator_py.domain.run import Part, PromptPart
 
 
 class LineTranscript(ABC):
@@ -18,7 +18,7 @@ class LineTranscript(ABC):
         self._pending = bytearray()
         self._torn = False
 
-    def feed(self, offset: int, data: bytes, *, final: bool = False) -> list[Entry]:
+    def feed(self, offset: int, data: bytes, *, final: bool = False) -> list[PromptPart]:
         """What the bytes at that offset complete. It is past the end of those before if bytes there were not kept."""
         entries = self._jump(offset) if offset > self._end else []
         *ended, rest = data.split(b"\n")
@@ -33,7 +33,7 @@ class LineTranscript(ABC):
     def line(self, line: bytes) -> Iterator[Part]:
         """What a line says. Never raises, whatever it holds."""
 
-    def _take(self, part: bytes, line_end: int) -> list[Entry]:
+    def _take(self, part: bytes, line_end: int) -> list[PromptPart]:
         """The line that ends with this part. line_end: bytes of its end."""
         self._append(part)
         self._end += line_end
@@ -43,7 +43,7 @@ class LineTranscript(ABC):
             said: list[Part] = [Part("notice", f"a line of {self._end - start} bytes is left out")]
         else:
             said = list(self.line(line.strip(b"\0"))) if line.strip(b"\0\r ") else []
-        return [Entry(start, self._end, one) for one in said]
+        return [PromptPart(start, self._end, one) for one in said]
 
     def _append(self, part: bytes) -> None:
         self._end += len(part)
@@ -53,12 +53,12 @@ class LineTranscript(ABC):
         else:
             self._pending += part
 
-    def _jump(self, offset: int) -> list[Entry]:
+    def _jump(self, offset: int) -> list[PromptPart]:
         """A hole: the line before it has lost its end, and the one after it its beginning."""
         start, lost = self.offset, offset - self._end
         self._end, self.offset = offset, offset
         self._pending, self._torn = bytearray(), False
-        return [Entry(start, offset, Part("notice", f"{lost} bytes were not kept"))]
+        return [PromptPart(start, offset, Part("notice", f"{lost} bytes were not kept"))]
 
 
 class TextTranscript(LineTranscript):

@@ -49,7 +49,7 @@ class _NotifyingSet(set[Any]):
             self.gone.set()
 
 
-class _State(ServerState):
+class _ServerState(ServerState):
     """Tells the date when a response asks for it; uvicorn writes it down every second, whether anybody asks or not."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class _Server(uvicorn.Server):
         self, config: uvicorn.Config, protocol: type[Connection], limit: ConnectionLimit, sockets: ConnectionLimit
     ) -> None:
         super().__init__(config)
-        self.server_state: _State = _State()
+        self.server_state: _ServerState = _ServerState()
         self.up = asyncio.Event()
         self._ending = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from claudomator_py.api.endpoint import is_loopback, is_wildcard, parse_listen
-from claudomator_py.api.guard.limits import Limits
+from claudomator_py.api.guard.limits import RequestLimits
 
 MIN_TOKEN_LENGTH = 16
 _HTTP_PORT = 80
@@ -32,7 +32,7 @@ class WebSettings:
     token: str
     listen: str
     allowed_hosts: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
 
     def __post_init__(self) -> None:
         if len(self.token) < MIN_TOKEN_LENGTH or not self.token.isascii():

@@ -115,7 +115,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Services:
     """What can be asked for, and what takes it in."""
 
     access: Access
@@ -150,7 +150,7 @@ class Components:
 
     surroundings: Surroundings
     engine: Engine
-    desk: Desk
+    desk: Services
     background: Background
 
 
@@ -186,7 +186,7 @@ def _engine(around: Surroundings) -> Engine:
     return Engine(budgets, observer, isolating, applier, collector, starter, reconciler)
 
 
-def _desk(around: Surroundings, engine: Engine) -> Desk:
+def _desk(around: Surroundings, engine: Engine) -> Services:
     database, registry, host, clock = around.database, around.registry, around.host, around.clock
     current, secrets = around.current, around.secrets
 
@@ -270,10 +270,12 @@ def _desk(around: Surroundings, engine: Engine) -> Desk:
         ]
     )
     intake = StoreIntake(database, registry, workdirs, clock, cron.wake)
-    return Desk(access, overview, keyring, cleaner, repeats, channels, refusals, intake, runner, schedule_faults, cron)
+    return Services(
+        access, overview, keyring, cleaner, repeats, channels, refusals, intake, runner, schedule_faults, cron
+    )
 
 
-def _background(around: Surroundings, desk: Desk) -> Background:
+def _background(around: Surroundings, desk: Services) -> Background:
     database, clock, current = around.database, around.clock, around.current
     answers = AnswerDispatcher(database, lambda: current().workdirs, clock, around.message_checks)
     shadow = Shadow(database, lambda: current().shadow, clock)

@@ -7,7 +7,7 @@ from claudomator_py.schema.settings import Classifier, ClassifierKind
 
 if TYPE_CHECKING:
     from claudomator_py.classify.gemini_cli import GeminiCli
-    from claudomator_py.classify.http import GeminiApi, OpenAi
+    from claudomator_py.classify.http import GeminiApi, OpenAiApi
 
 CLI_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL")
 """What the Gemini CLI needs in its environment, in addition to what every program needs."""
@@ -15,7 +15,7 @@ CLI_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL")
 
 def tier_model(
     classifier: Classifier, environ: Mapping[str, str], for_cli: Mapping[str, str]
-) -> "GeminiApi | OpenAi | GeminiCli | None":
+) -> "GeminiApi | OpenAiApi | GeminiCli | None":
     """None for kind ``none``. environ: where the key is; for_cli: all that a process which is asked gets."""
     key = environ.get(classifier.key_variable, "") if classifier.key_variable is not None else ""
     match classifier.kind:
@@ -26,9 +26,9 @@ def tier_model(
 
             return GeminiApi(classifier.model_name, classifier.base_url, key)
         case ClassifierKind.OPENAI:
-            from claudomator_py.classify.http import OpenAi
+            from claudomator_py.classify.http import OpenAiApi
 
-            return OpenAi(classifier.model_name, classifier.base_url, key or None)
+            return OpenAiApi(classifier.model_name, classifier.base_url, key or None)
         case ClassifierKind.GEMINI_CLI:
             from claudomator_py.classify.gemini_cli import GeminiCli
 

@@ -50,7 +50,7 @@ class GeminiApi(_OverHttp):
         return _text_at(answer, "candidates", 0, "content", "parts", 0, "text")
 
 
-class OpenAi(_OverHttp):
+class OpenAiApi(_OverHttp):
     """Kind ``openai``: chat completions with a JSON schema, on OpenAI or any compatible server, local ones included.
 
     Format: https://platform.openai.com/docs/api-reference/chat/create

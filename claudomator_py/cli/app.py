@@ -17,7 +17,7 @@ from claudomator_py.imports import many
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class LazyCommand:
     """A command, or a group of them, of which only the name and a line of help are known until somebody asks for it."""
 
     summary: str
@@ -51,59 +51,61 @@ def _imported(path: str, package: str = "cli") -> Any:
         return getattr(importlib.import_module(f"claudomator_py.{package}.{module}"), name)
 
 
-COMMANDS: Mapping[str, Command] = {
-    "submit": Command("Submit the tasks in files.", _command("tasks", "submit", "cli_submit")),
-    "add": Command("Submit a task without a file.", _command("tasks", "add", "cli_submit")),
-    "list": Command("List tasks, newest first, one line each.", _command("tasks", "tasks")),
-    "status": Command("Show everything at a glance.", _command("overview", "status")),
-    "show": Command("Show one task and its runs.", _command("tasks", "show")),
-    "result": Command("Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result")),
-    "logs": Command("Print what a run wrote.", _command("runs", "logs")),
-    "log": Command("Show what happened, newest last, and who did it.", _command("events", "log")),
-    "report": Command("Show what happened overnight, and what is left.", _command("report", "report")),
-    "diff": Command(
+COMMANDS: Mapping[str, LazyCommand] = {
+    "submit": LazyCommand("Submit the tasks in files.", _command("tasks", "submit", "cli_submit")),
+    "add": LazyCommand("Submit a task without a file.", _command("tasks", "add", "cli_submit")),
+    "list": LazyCommand("List tasks, newest first, one line each.", _command("tasks", "tasks")),
+    "status": LazyCommand("Show everything at a glance.", _command("overview", "status")),
+    "show": LazyCommand("Show one task and its runs.", _command("tasks", "show")),
+    "result": LazyCommand("Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result")),
+    "logs": LazyCommand("Print what a run wrote.", _command("runs", "logs")),
+    "log": LazyCommand("Show what happened, newest last, and who did it.", _command("events", "log")),
+    "report": LazyCommand("Show what happened overnight, and what is left.", _command("report", "report")),
+    "diff": LazyCommand(
         "Show what a task's runs changed.",
         _command("changes", "diff"),
     ),
-    "merge": Command("Merge the branch of a task.", _command("branches", "merge")),
-    "discard": Command("Remove the work tree and the branch of a task.", _command("branches", "discard")),
-    "why": Command("Explain why a task is where it is.", _command("tasks", "why")),
-    "cancel": Command("Cancel tasks. A running one ends a little later.", _command("tasks", "cancel", "cli_change")),
-    "restart": Command("Run tasks again.", _command("tasks", "restart", "cli_change")),
-    "answer": Command("Answer what a task's agent asks.", _command("tasks", "answer", "cli_change")),
-    "approve": Command(
+    "merge": LazyCommand("Merge the branch of a task.", _command("branches", "merge")),
+    "discard": LazyCommand("Remove the work tree and the branch of a task.", _command("branches", "discard")),
+    "why": LazyCommand("Explain why a task is where it is.", _command("tasks", "why")),
+    "cancel": LazyCommand(
+        "Cancel tasks. A running one ends a little later.", _command("tasks", "cancel", "cli_change")
+    ),
+    "restart": LazyCommand("Run tasks again.", _command("tasks", "restart", "cli_change")),
+    "answer": LazyCommand("Answer what a task's agent asks.", _command("tasks", "answer", "cli_change")),
+    "approve": LazyCommand(
         "Allow what a task asks for: its first run, or a tool.", _command("tasks", "approve", "cli_change")
     ),
-    "reject": Command(
+    "reject": LazyCommand(
         "Reject a task that needs input. It fails, and so do the tasks that depend on it.",
         _command("tasks", "reject", "cli_change"),
     ),
-    "agents": Command("List the agents.", _command("agents", "agents")),
-    "hold": Command("Start no tasks on an agent. Running ones continue.", _command("agents", "hold")),
-    "release": Command(
+    "agents": LazyCommand("List the agents.", _command("agents", "agents")),
+    "hold": LazyCommand("Start no tasks on an agent. Running ones continue.", _command("agents", "hold")),
+    "release": LazyCommand(
         "End the holds of agents, and of their accounts. Tasks start on them again.", _command("agents", "release")
     ),
-    "search": Command("Search specialists, by meaning and by words.", _command("specialists", "search")),
-    "route": Command("Show who would do a task, and why.", _command("routing", "route")),
-    "drain": Command("Stop starting tasks; running ones finish.", _command("daemon", "drain")),
-    "undrain": Command("Start tasks again after `drain`.", _command("daemon", "undrain")),
-    "notifications": Command("List notifications and their delivery.", _command("notifications", "notifications")),
-    "backup": Command("Copy the database to a file.", _command("daemon", "backup")),
-    "cleanup": Command("Remove what ended tasks no longer need.", _command("daemon", "cleanup")),
-    "init": Command("Write a configuration and a first task, or a service.", _function("init:init")),
-    "doctor": Command("Check the set-up, and say what to fix.", _function("doctor.command:doctor")),
-    "open": Command("Print a link that logs a browser in.", _command("access", "open_page")),
+    "search": LazyCommand("Search specialists, by meaning and by words.", _command("specialists", "search")),
+    "route": LazyCommand("Show who would do a task, and why.", _command("routing", "route")),
+    "drain": LazyCommand("Stop starting tasks; running ones finish.", _command("daemon", "drain")),
+    "undrain": LazyCommand("Start tasks again after `drain`.", _command("daemon", "undrain")),
+    "notifications": LazyCommand("List notifications and their delivery.", _command("notifications", "notifications")),
+    "backup": LazyCommand("Copy the database to a file.", _command("daemon", "backup")),
+    "cleanup": LazyCommand("Remove what ended tasks no longer need.", _command("daemon", "cleanup")),
+    "init": LazyCommand("Write a configuration and a first task, or a service.", _function("init:init")),
+    "doctor": LazyCommand("Check the set-up, and say what to fix.", _function("doctor.command:doctor")),
+    "open": LazyCommand("Print a link that logs a browser in.", _command("access", "open_page")),
 }
 """Those that talk to a daemon or to files."""
 
-GROUPS: Mapping[str, Command] = {
-    "schedule": Command("Recurring tasks: list, preview, pause, run, end.", _resource("schedules")),
-    "specialists": Command("Specialists: list, show, add, edit, share, import, export.", _resource("specialists")),
-    "channel": Command("Channels: create, list, show, post, read, settings, stats.", _resource("channels")),
-    "decisions": Command("Decisions: list, show, export as JSON lines.", _resource("decisions")),
-    "routing": Command("Routing: statistics, what was learned, reset, freeze.", _resource("routing")),
-    "token": Command("API tokens: create, list, revoke.", _resource("access", "tokens_group")),
-    "sessions": Command("Browser sessions: list, log out.", _resource("access", "sessions_group")),
+GROUPS: Mapping[str, LazyCommand] = {
+    "schedule": LazyCommand("Recurring tasks: list, preview, pause, run, end.", _resource("schedules")),
+    "specialists": LazyCommand("Specialists: list, show, add, edit, share, import, export.", _resource("specialists")),
+    "channel": LazyCommand("Channels: create, list, show, post, read, settings, stats.", _resource("channels")),
+    "decisions": LazyCommand("Decisions: list, show, export as JSON lines.", _resource("decisions")),
+    "routing": LazyCommand("Routing: statistics, what was learned, reset, freeze.", _resource("routing")),
+    "token": LazyCommand("API tokens: create, list, revoke.", _resource("access", "tokens_group")),
+    "sessions": LazyCommand("Browser sessions: list, log out.", _resource("access", "sessions_group")),
 }
 
 
@@ -125,7 +127,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
 class _Commands(MutableMapping[str, Any]):
     """The commands as Typer has them, each made when it is asked for: a command imports what it alone needs."""
 
-    def __init__(self, commands: Mapping[str, Command]) -> None:
+    def __init__(self, commands: Mapping[str, LazyCommand]) -> None:
         self._commands = commands
         self._made: dict[str, Any] = {}
 
@@ -150,7 +152,7 @@ class _Commands(MutableMapping[str, Any]):
         raise TypeError("commands stay")
 
 
-def _made(name: str, command: Command) -> Any:
+def _made(name: str, command: LazyCommand) -> Any:
     loaded = command.load()
     app = _typer()
     app.callback()(lambda: None)  # with which even one command makes a group, from which to take it
@@ -218,11 +220,11 @@ _BESIDE = 6
 """Columns of the help that are neither names nor summaries."""
 
 
-def build(others: Mapping[str, Command]) -> typer.Typer:
+def build(others: Mapping[str, LazyCommand]) -> typer.Typer:
     """The application with every command. others: those that need more than a daemon or files."""
     commands = {**COMMANDS, **others, **GROUPS}
 
-    class Group(TyperGroup):
+    class LazyGroup(TyperGroup):
         """The commands, told by name and summary where that will do."""
 
         def __init__(self, **options: Any) -> None:
@@ -262,7 +264,7 @@ def build(others: Mapping[str, Command]) -> typer.Typer:
 
     return _typer(
         name="claudomator",
-        cls=Group,
+        cls=LazyGroup,
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=_root,

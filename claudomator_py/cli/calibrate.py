@@ -10,7 +10,7 @@ import typer
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
 from claudomator_py.cli.labelled import CardsOption, EncoderOption, Opened, compared, encoder_named, read_set
-from claudomator_py.cli.output import Column, Format, FormatOption, fail, fields, note, out, out_json, render
+from claudomator_py.cli.output import Format, FormatOption, TextColumn, fail, fields, note, out, out_json, render
 
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card
@@ -90,10 +90,10 @@ def _table(found: Mapping[str, Any]) -> str:
     parameters = {name: fitted[name] for name in ("threshold", "margin", *_SHARES)}
     parameters |= {f"weight of {name}": value for name, value in fitted["weights"].items() if value}
     columns = (
-        Column("FIGURE"),
-        Column("BEFORE", right=True),
-        Column("ON THESE", right=True),
-        Column("EXPECTED", right=True),
+        TextColumn("FIGURE"),
+        TextColumn("BEFORE", right=True),
+        TextColumn("ON THESE", right=True),
+        TextColumn("EXPECTED", right=True),
     )
     rows = [
         (name.replace("_", " "), *(_shown(found[of][name]) for of in ("before", "in_sample", "expected")))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from claudomator_py.cli.output import Column, fields, render
+from claudomator_py.cli.output import TextColumn, fields, render
 
 _NESTED: Final = {
     "latency_ms": "{} (ms)",
@@ -70,12 +70,14 @@ def terminal(figures: Mapping[str, Any]) -> str:
     for group, head in (("per_class", "ROUTE"), ("per_specialist", "SPECIALIST")):
         if classes := _classes(figures, group):
             names = (head, "CASES", "PRECISION", "RECALL")
-            parts.append(render([Column(name, right=name != head) for name in names], classes))
+            parts.append(render([TextColumn(name, right=name != head) for name in names], classes))
     if confusion := figures.get("confusion"):
-        heads = [Column("RIGHT \\ DECIDED"), *(Column(name, right=True) for name in _decided(confusion))]
+        heads = [TextColumn("RIGHT \\ DECIDED"), *(TextColumn(name, right=True) for name in _decided(confusion))]
         parts.append(render(heads, [[name, *map(str, row.values())] for name, row in confusion.items()]))
     if wrong := _wrong(figures):
-        parts.append(render([Column(name.upper(), flexible=name == "Scores") for name in _WRONG], wrong[:_MAX_WRONG]))
+        parts.append(
+            render([TextColumn(name.upper(), flexible=name == "Scores") for name in _WRONG], wrong[:_MAX_WRONG])
+        )
         if len(wrong) > _MAX_WRONG:
             parts.append(f"{len(wrong) - _MAX_WRONG} more cases are wrong: --html and -o json list them all.")
     return "\n\n".join(part.rstrip("\n") for part in parts)

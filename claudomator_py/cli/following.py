@@ -13,7 +13,7 @@ PATIENCE_S: Final = 60.0
 """How long a daemon that was there before is waited for, unless somebody has more patience."""
 
 
-class Changes:
+class EventWatch:
     """Says when something happened, to one task or at all. Use it in a ``with`` block."""
 
     def __init__(self, client: "Client", task: str | None = None, *, patience_s: float = PATIENCE_S) -> None:

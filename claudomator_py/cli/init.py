@@ -13,7 +13,7 @@ from claudomator_py.cli.units import (
     SYSTEM_HOME,
     DropIn,
     Manager,
-    Written,
+    UnitFile,
     drop_in,
     next_commands,
     unit,
@@ -201,7 +201,7 @@ def _service(
         files = [unit(manager, units, config), *(drop_in(name, units) for name in drop_ins)]
     except ValueError as error:
         fail(f"{error}.", "Rename the folder.")
-    placed = [Written(_below(root, file.path), file.content) for file in files]
+    placed = [UnitFile(_below(root, file.path), file.content) for file in files]
     _refuse_changed(manager, placed, force=force)
     # The service manager, and the service's own user, read what root or the maker of an image has written.
     with _modes_of(PRIVATE_UMASK if manager is Manager.USER and root is None else READABLE_UMASK):
@@ -248,7 +248,7 @@ def _below(root: Path | None, path: Path) -> Path:
     return path if root is None else root / path.relative_to("/")
 
 
-def _refuse_changed(manager: Manager, files: list[Written], *, force: bool) -> None:
+def _refuse_changed(manager: Manager, files: list[UnitFile], *, force: bool) -> None:
     for file in files:
         try:
             there = file.path.read_text(encoding="utf-8")
@@ -261,7 +261,7 @@ def _refuse_changed(manager: Manager, files: list[Written], *, force: bool) -> N
             fail(f"{file.path} already exists with different content; nothing was written.", remedy)
 
 
-def _write(file: Written) -> None:
+def _write(file: UnitFile) -> None:
     try:
         file.path.parent.mkdir(parents=True, exist_ok=True)
         file.path.write_text(file.content, encoding="utf-8")

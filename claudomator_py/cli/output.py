@@ -133,7 +133,7 @@ STATE_STYLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column. flexible: it may be cut when space is short. wide: shown only with ``-o wide``."""
 
     title: str
@@ -142,7 +142,7 @@ class Column:
     right: bool = False
 
 
-Head = Column | table.Column[Any]
+Head = TextColumn | table.Column[Any]
 """What stands above a column, and how it is laid out."""
 
 

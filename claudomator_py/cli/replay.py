@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from claudomator_py.cli import exits
-from claudomator_py.cli.output import Column, Format, FormatOption, note, out, out_json, render
+from claudomator_py.cli.output import Format, FormatOption, TextColumn, note, out, out_json, render
 from claudomator_py.cli.times import moment, now_ms
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import parse_duration, parse_instant
@@ -20,17 +20,17 @@ Shadowed = Callable[[Path | None, int | None, int | None], OtherView]
 """Given the state folder and the window. Raises ClientError."""
 
 _TASKS = (
-    Column("TASK"),
-    Column("WHAT"),
-    Column("BEFORE", flexible=True),
-    Column("AFTER", flexible=True),
-    Column("WHY", flexible=True),
+    TextColumn("TASK"),
+    TextColumn("WHAT"),
+    TextColumn("BEFORE", flexible=True),
+    TextColumn("AFTER", flexible=True),
+    TextColumn("WHY", flexible=True),
 )
 _CHANGES = (
-    Column("WHAT"),
-    Column("BEFORE", flexible=True),
-    Column("AFTER", flexible=True),
-    Column("TIMES", right=True),
+    TextColumn("WHAT"),
+    TextColumn("BEFORE", flexible=True),
+    TextColumn("AFTER", flexible=True),
+    TextColumn("TIMES", right=True),
 )
 
 

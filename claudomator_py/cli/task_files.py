@@ -20,7 +20,7 @@ STDIN_AS: Final = "-.yaml"
 """It is read as YAML, which JSON is too; that gives no name to a task that has none."""
 
 
-class Content(NamedTuple):
+class TaskFileContent(NamedTuple):
     """A file to be parsed. name: without folders; for stdin, one that says how it is read."""
 
     name: str
@@ -65,25 +65,25 @@ def files_at(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*") if file.is_file() and is_document(file.name))
 
 
-def content(path: Path, noun: str) -> Content | Problem:
+def content(path: Path, noun: str) -> TaskFileContent | Problem:
     """What is in a file, or why it is not read. noun: what is looked for in it, for people."""
     from claudomator_py.schema.documents import SUFFIXES, is_document
 
     if path == STDIN:
-        return Content(STDIN_AS, sys.stdin.buffer.read())
+        return TaskFileContent(STDIN_AS, sys.stdin.buffer.read())
     if not is_document(path.name):
         remedy = f"use a name ending in {', '.join(SUFFIXES)}, is not hidden and not README"
         return Problem(message=f"does not have the name of a {noun} file", remedy=remedy)
     if _readable(path) != str(path):
         return Problem(message="its name is not valid UTF-8", remedy="rename it")
     try:
-        return Content(path.name, path.read_bytes())
+        return TaskFileContent(path.name, path.read_bytes())
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
         return Problem(message=message, remedy="check that it is a readable file")
 
 
-def parsed_as_tasks(path: Path, found: Content | Problem) -> ReadFile:
+def parsed_as_tasks(path: Path, found: TaskFileContent | Problem) -> ReadFile:
     """The tasks in what was found at the path."""
     from claudomator_py.schema.taskfiles import parse_task_file
 

@@ -37,14 +37,14 @@ class DropIn(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class UnitFile:
     """A file to be written: its place without any prefix, and its content."""
 
     path: Path
     content: str
 
 
-def unit(manager: Manager, folder: Path, config: Path) -> Written:
+def unit(manager: Manager, folder: Path, config: Path) -> UnitFile:
     """The unit that starts this installation with that configuration. Raises ValueError for a path with a line end."""
     template = _template(f"{manager}/{UNIT}")
     entries = dict.fromkeys(os.environ.get("PATH", os.defpath).split(":"))
@@ -54,12 +54,12 @@ def unit(manager: Manager, folder: Path, config: Path) -> Written:
         "CONFIG": _word(str(config)),
         "PATH": _specified(_escaped(path)),
     }
-    return Written(folder / UNIT, re.sub("@([A-Z]+)@", lambda found: places[found[1]], template))
+    return UnitFile(folder / UNIT, re.sub("@([A-Z]+)@", lambda found: places[found[1]], template))
 
 
-def drop_in(name: DropIn, folder: Path) -> Written:
+def drop_in(name: DropIn, folder: Path) -> UnitFile:
     """That drop-in, for the unit in the folder."""
-    return Written(folder / f"{UNIT}.d" / f"{name}.conf", _template(f"drop-ins/{name}.conf"))
+    return UnitFile(folder / f"{UNIT}.d" / f"{name}.conf", _template(f"drop-ins/{name}.conf"))
 
 
 def is_as_shipped(manager: Manager, text: str) -> bool:

@@ -10,7 +10,7 @@ import typer
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption
 from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
-from claudomator_py.cli.task_files import STDIN, Content, ReadFile, content, files_at, name_of, parsed_as_tasks
+from claudomator_py.cli.task_files import STDIN, ReadFile, TaskFileContent, content, files_at, name_of, parsed_as_tasks
 from claudomator_py.domain.errors import Problem
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _known(read: "Sequence[ReadFile | ReadCards]", judged: Judge) -> frozenset[s
     return frozenset(card.id for file in files for card in file.cards) | frozenset(judged.shipped())
 
 
-def _parsed_as_cards(path: Path, found: Content) -> ReadCards:
+def _parsed_as_cards(path: Path, found: TaskFileContent) -> ReadCards:
     from claudomator_py.schema.cardfile import parse_card_file
 
     parsed = parse_card_file(found.data, found.name)
@@ -151,7 +151,7 @@ def _parsed_as_cards(path: Path, found: Content) -> ReadCards:
 def _tasks(path: Path, refusals: Found) -> ReadFile:
     found = content(path, "task")
     file = parsed_as_tasks(path, found)
-    if file.problems and isinstance(found, Content) and not _parsed_as_cards(path, found).problems:
+    if file.problems and isinstance(found, TaskFileContent) and not _parsed_as_cards(path, found).problems:
         note(f"{file.shown} is a card file, not a task file; --specialists checks it as one.")
     return file.checked(refusals)
 

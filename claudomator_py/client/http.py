@@ -8,7 +8,7 @@ import httpx
 
 from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.streams import PATIENCE_S
-from claudomator_py.client.transport import VERSIONS, Transport, path_segment
+from claudomator_py.client.transport import VERSIONS, HttpTransport, path_segment
 from claudomator_py.domain.run import Stream
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentCalls
@@ -32,7 +32,7 @@ _LOG_BYTES: Final = 256 * 1024
 
 
 class Client(
-    Transport,
+    HttpTransport,
     RunCalls,
     TaskCalls,
     RoutingCalls,

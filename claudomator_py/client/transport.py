@@ -56,7 +56,7 @@ _OVER_UNIX = "http://localhost"
 V = TypeVar("V", bound=BaseModel)
 
 
-class Transport:
+class HttpTransport:
     """A connection to the daemon. Every request may raise ``client.errors.ClientError``."""
 
     def __init__(

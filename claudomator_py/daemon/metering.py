@@ -33,7 +33,7 @@ BY_HAND = "operator"
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitCount:
     """Why tasks wait. agent: the configured agent or kind that they ask for; ``other``, or empty if they ask for none.
 
     reason and code: as the API gives them for each task.
@@ -51,7 +51,7 @@ class Measured:
 
     database: str
     tasks: Mapping[StateName, int]
-    waits: Mapping[Wait, int]
+    waits: Mapping[WaitCount, int]
     agents: Sequence[AgentState]
     slots: int
     remote_slots: int | None
@@ -144,11 +144,11 @@ class Meter:
             failing=Counter(fault.item.doing.name.lower() for fault in around.faults() if fault.lasting),
         )
 
-    def _waits(self, connection: Connection, present: Snapshot) -> Mapping[Wait, int]:
+    def _waits(self, connection: Connection, present: Snapshot) -> Mapping[WaitCount, int]:
         """A queued task's reason is asked of the planner, once for all that wait for the same."""
-        waits: Counter[Wait] = Counter()
+        waits: Counter[WaitCount] = Counter()
         for reason, number in metric_rows.waiting(connection).items():
-            waits[Wait("WAITING", reason, code=WAITS.get(reason, ""))] += number
+            waits[WaitCount("WAITING", reason, code=WAITS.get(reason, ""))] += number
         load = load_of(present)
         firsts = [queue.first(connection, lane, 1)[0][2] for lane in queue.lanes(connection, Taken())]
         samples = queue.contents(connection, firsts)
@@ -161,9 +161,9 @@ class Meter:
             verdict = admit(head, present.agents, present.rules, load)
             asked_for = _known(head.agent_type, present)
             if isinstance(verdict, Blocked):
-                waits[Wait("QUEUED", verdict.why, asked_for, verdict.code)] += group.number
+                waits[WaitCount("QUEUED", verdict.why, asked_for, verdict.code)] += group.number
             else:
-                waits[Wait("QUEUED", Why.READY, asked_for)] += group.number
+                waits[WaitCount("QUEUED", Why.READY, asked_for)] += group.number
         return waits
 
 

@@ -65,7 +65,7 @@ class CheckWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ReportedRun:
     """A run with the task and the content that it is of."""
 
     run: Run
@@ -105,7 +105,7 @@ class ReportApplier:
         self._isolating = isolating
         self._secrets = secrets or Secrets()
 
-    def apply(self, report: RunReport, now_ms: int, known: Subject | None = None) -> Applied | CheckWanted:
+    def apply(self, report: RunReport, now_ms: int, known: ReportedRun | None = None) -> Applied | CheckWanted:
         """Take in the end of a run or check: in one transaction, and only if that is what the run is at still.
 
         known: what it is about, as it was read a moment ago, if it was. Raises StoreUnavailable; the report can be
@@ -130,7 +130,7 @@ class ReportApplier:
         self._tell(subject, ended)
         return Applied.ENDED
 
-    def _read(self, report: RunReport, known: Subject | None) -> Subject | None:
+    def _read(self, report: RunReport, known: ReportedRun | None) -> ReportedRun | None:
         """What the report is about. What a run said as it ended decides whether a check begins, and is read for that;
         else all is looked at again in the transaction."""
         if known is not None and not known.spec.check:
@@ -138,7 +138,7 @@ class ReportApplier:
         spec = None if known is None else known.spec
         return self._database.read(lambda connection: _subject(connection, report, spec))
 
-    def _judged(self, subject: Subject, report: RunReport) -> Outcome | CheckWanted:
+    def _judged(self, subject: ReportedRun, report: RunReport) -> Outcome | CheckWanted:
         """What the report means for the task."""
         if report.gone:
             return _gone(subject)
@@ -152,7 +152,7 @@ class ReportApplier:
             return _cancelled(outcome)
         return CheckWanted(outcome, None if report.exit is None else report.exit.exit_code)
 
-    def _after_agent(self, subject: Subject, report: RunReport) -> Outcome:
+    def _after_agent(self, subject: ReportedRun, report: RunReport) -> Outcome:
         run, outcome = subject.run, report.outcome or UNKNOWN
         undisturbed = report.undisturbed or outcome
         stopped = run.over_budget is not None and not subject.stop_wanted
@@ -174,7 +174,7 @@ class ReportApplier:
             return outcome.model_copy(update={**changes, "detail": run.over_budget if over is None else None})
         return outcome
 
-    def _after_check(self, subject: Subject, report: RunReport) -> Outcome | CheckWanted:
+    def _after_check(self, subject: ReportedRun, report: RunReport) -> Outcome | CheckWanted:
         run, record = subject.run, report.exit
         outcome = Outcome.model_validate(run.outcome)
         if record is not None:
@@ -186,7 +186,7 @@ class ReportApplier:
             return _unchecked(outcome, f"its check was begun {run.check_seq} times, and lost each time")
         return CheckWanted(outcome, run.exit_code)
 
-    def _checked(self, subject: Subject, outcome: Outcome, record: ExitRecord, wrote: str) -> Outcome:
+    def _checked(self, subject: ReportedRun, outcome: Outcome, record: ExitRecord, wrote: str) -> Outcome:
         if record.ended_by == "cancel":
             return _cancelled(outcome)
         if record.exit_code == 0 and record.ended_by is None:
@@ -198,7 +198,7 @@ class ReportApplier:
         return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked
 
     def _end(
-        self, connection: Connection, subject: Subject, report: RunReport, outcome: Outcome, now_ms: int
+        self, connection: Connection, subject: ReportedRun, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Finished | None:
         """How the run has ended; None: it is at that step no more, and nothing was written."""
         run = _run(connection, report)
@@ -213,7 +213,7 @@ class ReportApplier:
         return self._budgets.telling(connection, ending, run, agent, now_ms)
 
     def _ended(
-        self, connection: Connection, subject: Subject, run: Run, report: RunReport, outcome: Outcome, now_ms: int
+        self, connection: Connection, subject: ReportedRun, run: Run, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Finished | None:
         agent = self._registry.of(run.agent, run.kind)
         told = outcome.over_budget is not None or (run.over_budget is not None and outcome.detail == run.over_budget)
@@ -240,7 +240,7 @@ class ReportApplier:
         close_ramped(connection, self._registry.agents, now_ms)
         return finished
 
-    def _tell(self, subject: Subject, finished: Finished) -> None:
+    def _tell(self, subject: ReportedRun, finished: Finished) -> None:
         run, outcome, hold = subject.run, finished.outcome, finished.hold
         told = {} if outcome.reason is None else {"reason": outcome.reason.value}
         bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
@@ -257,14 +257,14 @@ def _run(connection: Connection, report: RunReport) -> Run | None:
     return run if run is not None and run.live and run.check_seq == report.step else None
 
 
-def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -> Subject | None:
+def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -> ReportedRun | None:
     """What the report is about; None: the run is not live, or not at that step."""
     run = _run(connection, report)
     if run is None:
         return None
     task = task_rows.get(connection, run.task_id)
     announced = decided(connection, run.id) is not None
-    return Subject(run, task, spec or task_rows.spec_of(connection, run.task_id, run.revision), announced)
+    return ReportedRun(run, task, spec or task_rows.spec_of(connection, run.task_id, run.revision), announced)
 
 
 def _with_fee(connection: Connection, run: Run, outcome: Outcome) -> Outcome:
@@ -305,7 +305,7 @@ def _cancelled(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"status": OutcomeStatus.CANCELLED, "reason": Reason.CANCELLED})
 
 
-def _gone(subject: Subject) -> Outcome:
+def _gone(subject: ReportedRun) -> Outcome:
     """Of what the agent wrote nothing can be read; what it had said before its check is known."""
     if subject.run.outcome is None:
         return UNKNOWN.model_copy(update={"detail": GONE})

@@ -29,7 +29,7 @@ from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
-from claudomator_py.store.tables import Classification
+from claudomator_py.store.tables import ClassificationRow
 from claudomator_py.tasks.decisions import record_tier
 
 log = get_logger("claudomator.classify")
@@ -39,7 +39,7 @@ CONCURRENCY = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _TierQuestion:
     """A question that was committed and has to be put to the model."""
 
     task_id: str
@@ -54,7 +54,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _TierReply:
     source: str
     tier: Tier | None = None
     cause: Cause | None = None
@@ -110,10 +110,10 @@ class TierAsker:
         self._pool.shutdown(wait=wait, cancel_futures=not wait)
         self.model.close()
 
-    def _committing(self, ask: AskTier, now_ms: int) -> Callable[[Connection], _Asked | None]:
+    def _committing(self, ask: AskTier, now_ms: int) -> Callable[[Connection], _TierQuestion | None]:
         return lambda connection: self._commit(connection, ask, now_ms)
 
-    def _commit(self, connection: Connection, ask: AskTier, now_ms: int) -> _Asked | None:
+    def _commit(self, connection: Connection, ask: AskTier, now_ms: int) -> _TierQuestion | None:
         task = task_rows.find(connection, ask.head.task_id)
         if task is None or task.version != ask.head.version:
             return None
@@ -126,7 +126,7 @@ class TierAsker:
         question = TierQuestion(spec.name, spec.instructions, ask.agent_type, dict(ask.models))
         key = cache_key(question, self.model.name)
         deadline_ms = now_ms + self._timeout_ms
-        row = Classification(
+        row = ClassificationRow(
             task_id=task.id,
             generation=task.generation,
             agent=ask.agent,
@@ -136,20 +136,20 @@ class TierAsker:
             deadline_ms=deadline_ms,
         )
         classification_rows.add(connection, row)
-        asked = _Asked(task.id, task.generation, task.revision, ask.agent, question, key, now_ms, deadline_ms)
+        asked = _TierQuestion(task.id, task.generation, task.revision, ask.agent, question, key, now_ms, deadline_ms)
         # A restart decides everything again, so only a first generation takes an answer from the cache.
         known = classification_rows.cached(connection, key) if task.generation == 1 else None
         if known is not None:
             tier, reason = known
-            self._record(connection, asked, _Answer("cache", tier, detail=reason), now_ms)
+            self._record(connection, asked, _TierReply("cache", tier, detail=reason), now_ms)
             return None
         if hold is not None:
             detail = self.model.hold_text()
-            self._record(connection, asked, _Answer("default", cause=Cause.LIMITED, detail=detail), now_ms)
+            self._record(connection, asked, _TierReply("default", cause=Cause.LIMITED, detail=detail), now_ms)
             return None
         return asked
 
-    def _work(self, asked: _Asked) -> None:
+    def _work(self, asked: _TierQuestion) -> None:
         """On a thread of the pool. Whatever happens, an answer is recorded, or the deadline passes without one."""
         try:
             answer = self._answer(asked)
@@ -159,21 +159,21 @@ class TierAsker:
         except Exception:
             log.exception("classifying_failed", task_id=asked.task_id)
 
-    def _answer(self, asked: _Asked) -> _Answer:
+    def _answer(self, asked: _TierQuestion) -> _TierReply:
         left_s = (asked.deadline_ms - self._clock()) / 1000
         if left_s <= 0:
-            return _Answer("default", cause=Cause.TIMEOUT, detail="too many questions were ahead of it")
+            return _TierReply("default", cause=Cause.TIMEOUT, detail="too many questions were ahead of it")
         try:
             # An operator who restarts a task wants to know; the answer then counts like that of a trial.
             text = self.model.ask(tier_question(asked.question), left_s, anyway=asked.generation > 1)
             parsed = parse_answer(text, asked.question)
         except ModelFault as fault:
-            return _Answer("default", cause=fault.cause, detail=fault.detail, retry_after_s=fault.retry_after_s)
+            return _TierReply("default", cause=fault.cause, detail=fault.detail, retry_after_s=fault.retry_after_s)
         except Unusable as unusable:
-            return _Answer("default", cause=unusable.cause, detail=unusable.detail)
-        return _Answer("classifier", parsed.tier, detail=parsed.reason, said_agent=parsed.agent_type)
+            return _TierReply("default", cause=unusable.cause, detail=unusable.detail)
+        return _TierReply("classifier", parsed.tier, detail=parsed.reason, said_agent=parsed.agent_type)
 
-    def _record(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
+    def _record(self, connection: Connection, asked: _TierQuestion, answer: _TierReply, now_ms: int) -> None:
         written = classification_rows.answer(
             connection,
             asked.task_id,
@@ -199,7 +199,7 @@ class TierAsker:
             about = log.bind(task=asked.question.name, task_id=asked.task_id)
             about.warning("classifier_fallback", cause=answer.cause.value, detail=answer.detail)
 
-    def _decided(self, connection: Connection, asked: _Asked, answer: _Answer, now_ms: int) -> None:
+    def _decided(self, connection: Connection, asked: _TierQuestion, answer: _TierReply, now_ms: int) -> None:
         task = task_rows.get(connection, asked.task_id)
         if task.generation != asked.generation:
             return  # It was restarted meanwhile, and is decided again.

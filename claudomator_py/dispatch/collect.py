@@ -7,7 +7,7 @@ from functools import partial
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
-from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportApplier, Subject
+from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportApplier, ReportedRun
 from claudomator_py.dispatch.launch import LaunchRules, check_run, launch_request
 from claudomator_py.dispatch.probing import begun_since, begun_under, note_answer
 from claudomator_py.dispatch.spending import Budgets
@@ -63,7 +63,7 @@ class Collector:
         self._stays_ms: int | None = None
         self._applier = applier
         self._probes: set[str] = set()
-        self._begun: list[tuple[Subject, Future[None]]] = []
+        self._begun: list[tuple[ReportedRun, Future[None]]] = []
         self._contents: dict[str, TaskSpec] = {}
         """What live runs are of, by their ids: a revision of a task never changes."""
         self.check_obstacle: Callable[[Run], Blocked | None] = lambda _: None
@@ -104,7 +104,7 @@ class Collector:
         """When to look again at a run that has had its last word; None: there is none."""
         return self._stays_ms
 
-    def begun(self) -> Sequence[tuple[Subject, "Future[None]"]]:
+    def begun(self) -> Sequence[tuple[ReportedRun, "Future[None]"]]:
         """The runs that were seen to have begun since this was last asked, each with what says so in its row once that
         is durable: it is written together with something else, or by ``Database.flush``."""
         begun, self._begun = self._begun, []
@@ -135,20 +135,20 @@ class Collector:
         """Whether the whole directory of the run is."""
         return self._host.reconcile(run.id).fate is RunFate.MISSING
 
-    def _subject(self, run: Run, task: Task | None) -> Subject:
+    def _subject(self, run: Run, task: Task | None) -> ReportedRun:
         spec = self._contents.get(run.id)
         if task is not None and spec is not None:
-            return Subject(run, task, spec)
+            return ReportedRun(run, task, spec)
 
-        def read(connection: Connection) -> Subject:
+        def read(connection: Connection) -> ReportedRun:
             known = task or task_rows.get(connection, run.task_id)
-            return Subject(run, known, spec or task_rows.spec_of(connection, run.task_id, run.revision))
+            return ReportedRun(run, known, spec or task_rows.spec_of(connection, run.task_id, run.revision))
 
         subject = self._database.read(read)
         self._contents[run.id] = subject.spec
         return subject
 
-    def _attend(self, subject: Subject, step: int, status: RunStatus, now_ms: int) -> None:
+    def _attend(self, subject: ReportedRun, step: int, status: RunStatus, now_ms: int) -> None:
         run = subject.run
         if subject.stop_wanted:
             self._host.cancel(run.id, step)
@@ -164,7 +164,7 @@ class Collector:
         elif step == 0:
             self._listen(subject, now_ms)
 
-    def _listen(self, subject: Subject, now_ms: int) -> None:
+    def _listen(self, subject: ReportedRun, now_ms: int) -> None:
         """Act on what the live run has said."""
         run = subject.run
         output = self._host.follow(self._request(subject))
@@ -197,7 +197,7 @@ class Collector:
         self._host.wind_down(run.id, order)
         self._winding[run.id] = order
 
-    def _count(self, subject: Subject, output: LiveOutput, now_ms: int) -> None:
+    def _count(self, subject: ReportedRun, output: LiveOutput, now_ms: int) -> None:
         """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
         run, agent = subject.run, self._agent(subject)
         if not self._budgets.watches(subject.spec, agent) or output.stage is Stage.DONE:
@@ -217,7 +217,7 @@ class Collector:
         self._host.cancel(run.id)
         crashpoint("cancel-asked")
 
-    def _without_record(self, subject: Subject, step: int, now_ms: int) -> bool:
+    def _without_record(self, subject: ReportedRun, step: int, now_ms: int) -> bool:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""
         if step > 0 and self._host.reconcile(subject.run.id, step + 1).fate not in (RunFate.MISSING, RunFate.REVOKED):
             # What is left of the run is that check. To end it would fail the task.
@@ -229,13 +229,13 @@ class Collector:
             return self._apply(subject, RunReport(run_id=subject.run.id, step=step, gone=True), now_ms)
         return self._report(subject, step, None, now_ms)
 
-    def _report(self, subject: Subject, step: int, record: ExitRecord | None, now_ms: int) -> bool:
+    def _report(self, subject: ReportedRun, step: int, record: ExitRecord | None, now_ms: int) -> bool:
         """Whether the run is still live afterwards. record: how it ended; None: its supervisor was lost."""
         report = self._host.report(self._request(subject), record, step)
         # Without a report its output is being read.
         return True if report is None else self._apply(subject, report, now_ms)
 
-    def _apply(self, subject: Subject, report: RunReport, now_ms: int) -> bool:
+    def _apply(self, subject: ReportedRun, report: RunReport, now_ms: int) -> bool:
         applied = self._applier.apply(report, now_ms, subject)
         if isinstance(applied, CheckWanted):
             if self.check_obstacle(subject.run) is not None:
@@ -244,7 +244,7 @@ class Collector:
             return self._check(subject, applied.outcome, applied.exit_code, now_ms)
         return applied is Applied.WAITING
 
-    def _check(self, subject: Subject, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
+    def _check(self, subject: ReportedRun, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
         """As with the run itself: directory, committed intent, shim."""
         run, step = subject.run, subject.run.check_seq + 1
         prepared = check_run(run, subject.spec, self._rules())
@@ -259,7 +259,9 @@ class Collector:
         self._host.spawn(run.id, prepared.environment, step)
         return True
 
-    def _take_over_check(self, subject: Subject, outcome: Outcome, now_ms: int, exit_code: int | None = None) -> bool:
+    def _take_over_check(
+        self, subject: ReportedRun, outcome: Outcome, now_ms: int, exit_code: int | None = None
+    ) -> bool:
         """The next check has begun although no row says so: an older copy of the database was put back."""
         run = subject.run
         code = run.exit_code if exit_code is None else exit_code
@@ -267,11 +269,11 @@ class Collector:
         _log_of(subject).warning("check_taken_over", step=run.check_seq + 1, note=note)
         return self._database.write(lambda connection: begin_check(connection, run, outcome, code, now_ms))
 
-    def _request(self, subject: Subject) -> LaunchRequest:
+    def _request(self, subject: ReportedRun) -> LaunchRequest:
         """What has to be known of the run to read it."""
         return launch_request(subject.run, subject.spec, self._agent(subject))
 
-    def _agent(self, subject: Subject) -> AgentSpec:
+    def _agent(self, subject: ReportedRun) -> AgentSpec:
         return self._registry.of(subject.run.agent, subject.run.kind)
 
 
@@ -285,7 +287,7 @@ def _probes(connection: Connection, silent: Sequence[Run], now_ms: int) -> set[s
     }
 
 
-def _log_of(subject: Subject) -> BoundLogger:
+def _log_of(subject: ReportedRun) -> BoundLogger:
     run = subject.run
     return log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent, attempt=run.attempt)
 

@@ -22,7 +22,7 @@ from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
 from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.mentions import WIDE_AT, Names, Participant
-from claudomator_py.routing.precedence import Claims, settled
+from claudomator_py.routing.precedence import Assignments, settled
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.ranking import (
     ANYBODY,
@@ -53,7 +53,7 @@ _Whose = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RoutingRequest:
     """What is compared with cards, and whose they may be."""
 
     request: Request
@@ -73,7 +73,7 @@ class Subject:
 
     task: Task
     spec: TaskSpec
-    asked: Asked
+    asked: RoutingRequest
     judged: Judged
     """What the policy says of it."""
     predecessor: Task | None = None
@@ -86,10 +86,10 @@ class Subject:
     """The specialist whom its text addresses."""
 
     @property
-    def claims(self) -> Claims:
+    def claims(self) -> Assignments:
         """To whom it was given, by whom."""
         verdict = self.judged.verdict
-        return Claims(
+        return Assignments(
             by_rule=verdict.specialist,
             rule=verdict.given_by,
             by_hand=self.by_hand,
@@ -221,7 +221,7 @@ class Decider:
         looked_for = bool(handed) or not no_role
         known = {} if visible_to is None else visible_to
         visible = _visible(connection, task, known) if looked_for else frozenset[str]()
-        asked = Asked(Request.of(spec), visible, task.organisation, needs, was_asked=by_hand is not None)
+        asked = RoutingRequest(Request.of(spec), visible, task.organisation, needs, was_asked=by_hand is not None)
         predecessor = _predecessor(connection, task, spec)
         addressed = _addressed(connection, spec.instructions, visible)
         return Subject(task, spec, asked, judged, predecessor, by_hand, next(iter(handed), None), addressed)
@@ -310,7 +310,7 @@ class Decider:
         fail."""
         return card.transport is Transport.HUB and card.wake_url is None and not self._registry.is_present(card.id)
 
-    def _compared(self, asked: Sequence[Asked], digest: str | None = None) -> list[SpecialistRecord]:
+    def _compared(self, asked: Sequence[RoutingRequest], digest: str | None = None) -> list[SpecialistRecord]:
         """The decision on each of them. digest: see ``decide``."""
         if not asked or self._directory is None or self._fallback is None:
             return []

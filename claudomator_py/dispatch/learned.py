@@ -12,7 +12,7 @@ from claudomator_py.dispatch.text_vectors import encoded
 from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.routing.calibration import Calibration
-from claudomator_py.routing.lessons import Lesson, Lessons, Standing, Standings, Votes
+from claudomator_py.routing.lessons import Lesson, Lessons, SpecialistStats, Standings, Votes
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.ranking import NO_VOTES
 from claudomator_py.store import learning_rows
@@ -30,7 +30,7 @@ _ORGANISATIONS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedWeights:
     """For one organisation."""
 
     standings: Standings
@@ -64,7 +64,7 @@ class LearnedRouting:
         self._space: Space | None = None
         self._lessons: dict[str, Lessons] = {}
 
-    def of(self, organisations: Sequence[str | None], space: "Space") -> Mapping[str | None, Learned]:
+    def of(self, organisations: Sequence[str | None], space: "Space") -> Mapping[str | None, LearnedWeights]:
         """For each of them; None: for the tasks that belong to none. Raises StoreUnavailable, EncoderFault."""
         keys = {organisation: organisation or learning_rows.NO_ORGANISATION for organisation in organisations}
         with self._lock:
@@ -92,7 +92,7 @@ class LearnedRouting:
 
     def _rows(self, connection: Connection, organisation: str) -> _Read:
         standings = {
-            (one.specialist, one.topic): Standing(one.performance, one.last_success_ms)
+            (one.specialist, one.topic): SpecialistStats(one.performance, one.last_success_ms)
             for one in learning_rows.standings(connection, organisation)
         }
         if not self._calibration.learned:
@@ -104,13 +104,13 @@ class LearnedRouting:
         lessons = (_lesson(one, specs[one.decision_id]) for one in labels if one.decision_id in specs)
         return _Read(standings, tuple(lessons))
 
-    def _learned(self, organisation: str, read: _Read, space: "Space") -> Learned:
+    def _learned(self, organisation: str, read: _Read, space: "Space") -> LearnedWeights:
         if not read.lessons:
-            return Learned(read.standings, None, space)
+            return LearnedWeights(read.standings, None, space)
         if organisation not in self._lessons:
             rows = space.placed(self._encoded(organisation, [one.text for one in read.lessons]))
             self._lessons[organisation] = Lessons(read.lessons, rows, self._calibration.alike)
-        return Learned(read.standings, self._lessons[organisation], space)
+        return LearnedWeights(read.standings, self._lessons[organisation], space)
 
     def _encoded(self, organisation: str, texts: Sequence[str]) -> "list[Vector]":
         """The vectors of these texts; of those that were there before, none is made again."""

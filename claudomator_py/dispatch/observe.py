@@ -46,7 +46,7 @@ from claudomator_py.store import (
     spending_rows,
     switch_rows,
 )
-from claudomator_py.store.tables import Classification, Run, Task
+from claudomator_py.store.tables import ClassificationRow, Run, Task
 from claudomator_py.tasks.inputs import specialist_meant
 
 AHEAD = 2
@@ -121,7 +121,7 @@ class _Front:
 class _About:
     """What is known of queued tasks from other rows."""
 
-    questions: Mapping[tuple[str, int], Classification] = field(default_factory=dict)
+    questions: Mapping[tuple[str, int], ClassificationRow] = field(default_factory=dict)
     """Those for their tiers, by the task's id and generation."""
     cards: Mapping[str, Card] = field(default_factory=dict)
     """Of the specialists who do them, by id."""
@@ -445,7 +445,7 @@ class Observer:
         return found
 
 
-def _asked(row: Classification, registry: AgentRegistry) -> AskedTier:
+def _asked(row: ClassificationRow, registry: AgentRegistry) -> AskedTier:
     agent, said = registry.find(row.agent), row.said_agent
     known = (row.agent, agent.kind) if agent is not None else (row.agent,)
     return AskedTier.model_validate(

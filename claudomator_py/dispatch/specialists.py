@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.learned import Learned, LearnedRouting
+from claudomator_py.dispatch.learned import LearnedRouting, LearnedWeights
 from claudomator_py.dispatch.text_vectors import TextVectors, encoded
 from claudomator_py.domain.card import Card, Visibility
 from claudomator_py.domain.encoder import Encoder, EncoderFault
@@ -41,7 +41,7 @@ class Roster:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedCard:
     """A card as it was read last."""
 
     content: str
@@ -82,7 +82,7 @@ class SpecialistDirectory:
         self._learned = LearnedRouting(database, encoder, calibration)
         self._lock = threading.Lock()
         self._roster: Roster | None = None
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _CachedCard] = {}
 
     @property
     def encoder(self) -> Encoder:
@@ -101,7 +101,7 @@ class SpecialistDirectory:
 
     def look(
         self, requests: Sequence[Request], organisations: Sequence[str | None], digest: str | None
-    ) -> tuple[Roster, list[Comparison], Mapping[str | None, Learned]]:
+    ) -> tuple[Roster, list[Comparison], Mapping[str | None, LearnedWeights]]:
         """Each task beside all cards, and what was learned from earlier ones. See ``roster``, ``compare`` and
         ``learned``."""
         return self._of_cards(
@@ -114,7 +114,7 @@ class SpecialistDirectory:
         vectors = encoded(self._encoder, texts) if texts else ()
         return [Comparison(self._compared(partial(roster.space.likeness, one)), one) for one in vectors]
 
-    def learned(self, roster: Roster, organisations: Sequence[str | None]) -> Mapping[str | None, Learned]:
+    def learned(self, roster: Roster, organisations: Sequence[str | None]) -> Mapping[str | None, LearnedWeights]:
         """What was learned from earlier decisions on the tasks of each organisation; None: of those that belong to
         none. Raises StoreUnavailable, EncoderFault."""
         return self._compared(partial(self._learned.of, organisations, roster.space))
@@ -160,7 +160,7 @@ class SpecialistDirectory:
         )
         return Roster({name: one.card for name, one in known.items()}, space, digest)
 
-    def _look_at_cards(self, connection: Connection) -> dict[str, "_Known"]:
+    def _look_at_cards(self, connection: Connection) -> dict[str, "_CachedCard"]:
         """All cards, by id; of those that were known before, none is read again."""
         hashes = specialist_rows.content_hashes(connection)
         found = {name: self._known[name] for name in hashes if name in self._known}
@@ -171,8 +171,8 @@ class SpecialistDirectory:
                 found[one.card.id] = self._seen(one.card, hashes[one.card.id])
         return {name: found[name] for name in sorted(found)}
 
-    def _seen(self, card: Card, content: str) -> "_Known":
+    def _seen(self, card: Card, content: str) -> "_CachedCard":
         profile = profile_of(card)
         if self._calibration.as_one:
             profile = profile.as_one
-        return _Known(content, card, profile, {text_hash(text): text for text in profile.texts})
+        return _CachedCard(content, card, profile, {text_hash(text): text for text in profile.texts})

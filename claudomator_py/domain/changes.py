@@ -13,13 +13,13 @@ MAX_COMMITS = 50
 MAX_REFS = 50
 
 
-class Record(BaseModel):
+class ChangeRecord(BaseModel):
     """A part of the record."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class FileChange(Record):
+class FileChange(ChangeRecord):
     """A file that was other after the run than before it."""
 
     path: str
@@ -31,7 +31,7 @@ class FileChange(Record):
     """Lines, as above."""
 
 
-class Commit(Record):
+class Commit(ChangeRecord):
     """A commit that was not in the repository before."""
 
     id: str
@@ -40,7 +40,7 @@ class Commit(Record):
     author: str
 
 
-class RefChange(Record):
+class RefChange(ChangeRecord):
     """A branch, a tag or another reference that was made, moved or deleted."""
 
     name: str
@@ -51,7 +51,7 @@ class RefChange(Record):
     """The hash that it names; None: it is not there any more."""
 
 
-class RunChanges(Record):
+class RunChanges(ChangeRecord):
     """What is other in a run's working directory, or in the repository around it, than it was before the run."""
 
     place: str

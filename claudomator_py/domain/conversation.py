@@ -30,7 +30,7 @@ class Exchange(BaseModel):
     allowed: tuple[str, ...] = ()
 
 
-class ConversationRef(BaseModel):
+class ResumedConversation(BaseModel):
     """The conversation that the next run of a task continues: that of the run ``run_id``."""
 
     model_config = ConfigDict(frozen=True)

@@ -9,7 +9,7 @@ SUBSTANTIAL = 40
 """Characters of an answer from which on it says something; fewer may be a word of confirmation."""
 
 
-class Verdict(StrEnum):
+class LabelVerdict(StrEnum):
     """What a label says of the specialist who was chosen."""
 
     POSITIVE = "positive"
@@ -48,18 +48,18 @@ OF_THE_WORK = frozenset(
 machine or people, and would have met anybody."""
 
 _VERDICTS = {
-    LabelRule.SUCCEEDED: Verdict.POSITIVE,
-    LabelRule.FOLLOWED: Verdict.POSITIVE,
-    LabelRule.OVERRIDDEN: Verdict.NEGATIVE,
-    LabelRule.FAILED: Verdict.NEGATIVE,
-    LabelRule.NO_ANSWER: Verdict.NEGATIVE,
-    LabelRule.SHORT_ANSWER: Verdict.NEUTRAL,
-    LabelRule.ELSEWHERE: Verdict.NEUTRAL,
-    LabelRule.CANCELLED: Verdict.NEUTRAL,
+    LabelRule.SUCCEEDED: LabelVerdict.POSITIVE,
+    LabelRule.FOLLOWED: LabelVerdict.POSITIVE,
+    LabelRule.OVERRIDDEN: LabelVerdict.NEGATIVE,
+    LabelRule.FAILED: LabelVerdict.NEGATIVE,
+    LabelRule.NO_ANSWER: LabelVerdict.NEGATIVE,
+    LabelRule.SHORT_ANSWER: LabelVerdict.NEUTRAL,
+    LabelRule.ELSEWHERE: LabelVerdict.NEUTRAL,
+    LabelRule.CANCELLED: LabelVerdict.NEUTRAL,
 }
 
 
-def verdict_of(rule: LabelRule) -> Verdict:
+def verdict_of(rule: LabelRule) -> LabelVerdict:
     """What the rule says of the specialist."""
     return _VERDICTS[rule]
 

@@ -32,7 +32,7 @@ class TaskFilter(Strict):
     )
 
 
-class Standing(Strict):
+class StateSelection(Strict):
     """A part of all tasks: those in a state, of which the rest is true as well."""
 
     state: StateName
@@ -55,7 +55,7 @@ class LatestFilter(Strict):
 
     context: str | None = None
     """Of the conversation that whoever asks calls so, or that the task of this id began."""
-    standings: tuple[Standing, ...] | None = None
+    standings: tuple[StateSelection, ...] | None = None
     """In one of these."""
     since_ms: int | None = None
     """Changed then or later, in epoch milliseconds."""

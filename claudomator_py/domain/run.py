@@ -275,7 +275,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PromptPart:
     """A part, and the bytes that it was made from."""
 
     offset: int

@@ -101,7 +101,7 @@ def _replacement(unwanted: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """The text of the bytes from ``offset`` up to ``next_offset``, where a reader that begins again continues."""
 
     offset: int
@@ -121,7 +121,7 @@ class ReadableText:
         self.offset = offset
         """Up to where the bytes have become pieces."""
 
-    def feed(self, data: bytes, *, final: bool = False) -> Piece | None:
+    def feed(self, data: bytes, *, final: bool = False) -> TextPiece | None:
         """The next piece, if there is one. final: nothing follows."""
         pending = self._pending + data
         size = len(pending) if final else self._settled(pending)
@@ -130,15 +130,15 @@ class ReadableText:
             return None
         self._pending = pending[size:]
         text = self._redactor.redact(plain(pending[:size].decode(errors="replace")))
-        piece = Piece(self.offset, self.offset + size, text)
+        piece = TextPiece(self.offset, self.offset + size, text)
         self.offset = piece.next_offset
         return piece
 
-    def skip_to(self, offset: int) -> list[Piece]:
+    def skip_to(self, offset: int) -> list[TextPiece]:
         """What was held back, and a word about the bytes up to there, which were not kept."""
         pieces = [piece for piece in (self.feed(b"", final=True),) if piece is not None]
         text = f"\n[{offset - self.offset} bytes were not kept]\n"
-        pieces.append(Piece(self.offset, offset, text))
+        pieces.append(TextPiece(self.offset, offset, text))
         self.offset = offset
         return pieces
 

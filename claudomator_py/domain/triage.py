@@ -107,7 +107,7 @@ FROM_OUTSIDE: Final = (BY_WEBHOOK, BY_SLACK)
 """What the id of an author begins with who writes through a webhook, and whom the daemon does not know."""
 
 
-class Answered(BaseModel):
+class AnsweredMessage(BaseModel):
     """The message that another one answers."""
 
     model_config = ConfigDict(frozen=True)
@@ -128,7 +128,7 @@ class Incoming(BaseModel):
     role: MessageRole = MessageRole.USER
     content: str
     """Data, whatever it says."""
-    reply_to: Answered | None = None
+    reply_to: AnsweredMessage | None = None
 
 
 class TriageDecision(BaseModel):

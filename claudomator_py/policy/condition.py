@@ -21,7 +21,7 @@ from claudomator_py.policy.expression import (
     STRING,
     Context,
     Expression,
-    Undecided,
+    Unevaluated,
     code_of,
     context_of,
     first_line,
@@ -112,7 +112,7 @@ def checked(text: str) -> Expression:
 def _truth(found: object) -> bool:
     """Raises Undecided."""
     if not isinstance(found, bool):
-        raise Undecided(f"is {shown(str(found))}, which is neither true nor false")
+        raise Unevaluated(f"is {shown(str(found))}, which is neither true nor false")
     return found
 
 
@@ -121,7 +121,7 @@ def _try(program: Expression, text: str, code: str) -> None:
     for shape in _shapes():
         try:
             _truth(program.value(shape.context))
-        except Undecided as undecided:
+        except Unevaluated as undecided:
             raise _without_value(undecided, shape.said) from None
     parts = list(_parts(code, text))
     for part in parts if len(parts) > 1 else ():
@@ -158,13 +158,13 @@ class _Part:
     program: Expression
 
     @property
-    def faults(self) -> dict[_Shape, Undecided]:
+    def faults(self) -> dict[_Shape, Unevaluated]:
         """For which tasks it has no value, and why."""
         found = {}
         for shape in _shapes():
             try:
                 self.program.value(shape.context)
-            except Undecided as undecided:
+            except Unevaluated as undecided:
                 found[shape] = undecided
         return found
 
@@ -213,14 +213,14 @@ def _gets_to(part: _Part, parts: Sequence[_Part], text: str, code: str, shape: _
             tried, tried_code = (f"{whole[: one.start]}{value}{whole[one.end :]}" for whole in (tried, tried_code))
         try:
             Expression(tried, tried_code).value(shape.context)
-        except Undecided:
+        except Unevaluated:
             return True
         except (ValueError, RecursionError):
             continue
     return False
 
 
-def _without_value(undecided: Undecided, said: str, part: _Part | None = None) -> BadCondition:
+def _without_value(undecided: Unevaluated, said: str, part: _Part | None = None) -> BadCondition:
     at = "" if part is None else f" at character {part.start + 1}, `{shown(part.text)}`,"
     where = f"{at} {said}".rstrip().removesuffix(",")
     remedy = undecided.remedy or "it has to be true or false for every task: ask first whether there is what it needs"
@@ -358,6 +358,6 @@ def _check_patterns(text: str, code: str) -> None:
             Expression(f'"".matches({found[1]})', "").value(context_of({}))
         except (ValueError, RecursionError):
             continue
-        except Undecided as undecided:
+        except Unevaluated as undecided:
             why = f"has a pattern at character {found.start(1) + 1} that is no regular expression, {shown(found[1])}"
             raise BadCondition(f"{why}: {str(undecided).rpartition(': ')[2]}", _PATTERN_REMEDY) from None

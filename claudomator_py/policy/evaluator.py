@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.policy.expression import Context, Expression, Undecided, code_of, context_of
+from claudomator_py.policy.expression import Context, Expression, Unevaluated, code_of, context_of
 from claudomator_py.policy.sandbox import MAX_MEMORY_MIB
 
 _PANIC = "Internal evaluation error"
@@ -78,7 +78,7 @@ class _Evaluator:
     def _value(self, text: str) -> dict[str, object]:
         try:
             value = _compiled(text).value(self._context)
-        except Undecided as undecided:
+        except Unevaluated as undecided:
             self._look_for_lack_of_memory(str(undecided))
             return {"undecided": str(undecided), "remedy": undecided.remedy}
         return {"value": value if isinstance(value, bool) else str(value)[:_MAX_SHOWN]}

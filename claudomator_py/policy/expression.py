@@ -33,7 +33,7 @@ _MAX_MESSAGE: Final = 300
 _COERCES = re.compile(r"Unsupported operation: (\S+) (\S+) (\S+)\. CEL does not coerce")
 
 
-class Undecided(Exception):
+class Unevaluated(Exception):
     """It could not be evaluated for a task. Its text says why; remedy: what the library advises."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
@@ -142,7 +142,7 @@ class Expression:
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException as error:  # what its functions raise, and what Rust panics with, which is no Exception
-            raise Undecided(_cut(first_line(error)), _remedy(error)) from None
+            raise Unevaluated(_cut(first_line(error)), _remedy(error)) from None
 
 
 def _cut(message: str) -> str:
@@ -154,7 +154,7 @@ def literal(text: str) -> Any:
     """The value of a literal; None: it is none."""
     try:
         return Expression(text, code_of(text)).value(context_of({}))
-    except (ValueError, RecursionError, Undecided):
+    except (ValueError, RecursionError, Unevaluated):
         return None
 
 

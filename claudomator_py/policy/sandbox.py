@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from claudomator_py.policy.expression import Context, Undecided
+from claudomator_py.policy.expression import Context, Unevaluated
 
 MAX_CPU_MS: Final = 500
 """The processor's time for one condition on one task."""
@@ -183,16 +183,16 @@ def evaluate(text: str, context: Context) -> bool | str:
     allowance = context.allowance
     cpu_ms = min(MAX_CPU_MS, allowance.left_ms)
     if cpu_ms < 1:
-        raise Undecided(f"the rules together take more than {allowance.total_ms / 1000:g} s of the processor's time")
+        raise Unevaluated(f"the rules together take more than {allowance.total_ms / 1000:g} s of the processor's time")
     try:
         sandbox = _URGENT if allowance.is_urgent else _SANDBOX
         answer = sandbox.ask({"evaluate": text, "cpu_ms": cpu_ms}, context, MAX_WALL_S)
     except _Lost as lost:
         allowance.left_ms -= cpu_ms
-        raise Undecided(str(lost)) from None
+        raise Unevaluated(str(lost)) from None
     allowance.left_ms -= answer["cpu_ms"]
     if "undecided" in answer:
-        raise Undecided(answer["undecided"], answer["remedy"])
+        raise Unevaluated(answer["undecided"], answer["remedy"])
     value: bool | str = answer["value"]
     return value
 

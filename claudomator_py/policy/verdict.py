@@ -9,7 +9,7 @@ from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap, nearest
 from claudomator_py.domain.views.policy import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
-from claudomator_py.policy.expression import Allowance, Context, Undecided, context_of
+from claudomator_py.policy.expression import Allowance, Context, Unevaluated, context_of
 from claudomator_py.policy.facts import MAX_PATHS, MAX_TEXT, Facts
 from claudomator_py.policy.rule import NOT_READ, Rule, TierBounds, policy_hash
 
@@ -117,7 +117,7 @@ class Policy:
             condition = self._conditions.get(rule.name)
             try:
                 applies = condition is None or (context is not None and _applies(condition, facts, context))
-            except Undecided as fault:
+            except Unevaluated as fault:
                 verdict = _undecided(verdict, rule, str(fault))
                 continue
             if not applies:
@@ -134,9 +134,9 @@ class Policy:
 def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
     """Raises Undecided."""
     if len(facts.spec.instructions) > MAX_TEXT and condition.mentions("task.text"):
-        raise Undecided(f"its text has more than {MAX_TEXT:,} characters")
+        raise Unevaluated(f"its text has more than {MAX_TEXT:,} characters")
     if len(facts.paths) > MAX_PATHS and condition.mentions("task.paths"):
-        raise Undecided(f"its text names more than {MAX_PATHS} paths")
+        raise Unevaluated(f"its text names more than {MAX_PATHS} paths")
     return condition.applies(context)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.conversation import ConversationRef, Conversations, Usage
+from claudomator_py.domain.conversation import Conversations, ResumedConversation, Usage
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.requests import RestartRequest
@@ -26,12 +26,12 @@ GIVEN_UP = "conversation_given_up"
 _FRESH = "Restart it without `resume`."
 
 
-def resumption_of(task: Task) -> ConversationRef | None:
+def resumption_of(task: Task) -> ResumedConversation | None:
     """What the task's row says."""
-    return readable(ConversationRef, task.resume)
+    return readable(ResumedConversation, task.resume)
 
 
-def columns_of(resumption: ConversationRef | None, spec: TaskSpec) -> dict[str, Any]:
+def columns_of(resumption: ResumedConversation | None, spec: TaskSpec) -> dict[str, Any]:
     """The columns that say it: who is eligible depends on it, too."""
     return {
         "resume": None if resumption is None else resumption.model_dump(mode="json"),
@@ -39,14 +39,14 @@ def columns_of(resumption: ConversationRef | None, spec: TaskSpec) -> dict[str, 
     }
 
 
-def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> ConversationRef | None:
+def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> ResumedConversation | None:
     """The conversation of a run that has ended; None: there is none to continue in.
 
-    words, asked: see ``ConversationRef``.
+    words, asked: see ``ResumedConversation``.
     """
     if run.state != "ended" or run.conversation_id is None:
         return None
-    return ConversationRef(
+    return ResumedConversation(
         run_id=run.id,
         agent=run.agent,
         kind=run.kind,
@@ -73,7 +73,7 @@ def goes_on(
 ) -> dict[str, Any]:
     """What to write so that the next attempt continues after this run, which has ended, in its conversation.
 
-    optional: unless somebody else can begin it before. confirms: see ``ConversationRef``. In one that this run
+    optional: unless somebody else can begin it before. confirms: see ``ResumedConversation``. In one that this run
     continued in, what was new to it is told again: whether it was taken in before the run ended is not known. Nobody
     else takes over one that it was asked to continue in.
     """
@@ -112,7 +112,7 @@ def tell_given_up(connection: Connection, task: Task, run_id: str | None, resume
 
 def meant_by_force(
     connection: Connection, task: Task, run: Run, restart: Mapping[str, Any], revision: int, now_ms: int
-) -> ConversationRef | None:
+) -> ResumedConversation | None:
     """What a forced restart continues in, now that the run has ended which it cancelled; None: a fresh conversation.
 
     Of a run that never started it is the conversation that this was to continue in. Content that is newer than the
@@ -236,7 +236,7 @@ class Followed:
     """See ``spec``."""
     thread: str
     """The task that began the thread."""
-    resumption: ConversationRef | None
+    resumption: ResumedConversation | None
     """The conversation; one that is given up tells only whose work continues."""
     why: str | None = None
     """The cause, if it is given up."""
@@ -258,7 +258,7 @@ def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | N
         placed = spec.model_copy(update={"working_dir": told.working_dir, "isolation": told.isolation})
         dir_key = content.dir_key
     why = _why_not(run, told, placed)
-    resumption = ConversationRef(
+    resumption = ResumedConversation(
         run_id=run.id,
         agent=run.agent,
         kind=run.kind,

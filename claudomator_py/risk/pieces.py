@@ -18,7 +18,7 @@ _GOES_ON: Final = re.compile(r"[a-z0-9`(\"'/]")
 _MAY_GO_ON: Final = re.compile(r"[\w,)\"'`]")
 
 
-class Piece(NamedTuple):
+class TextPart(NamedTuple):
     """A sentence or line. pasted: it stands in what somebody has copied."""
 
     text: str
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
     """Whether it is a line of a log, of which there are many that differ by their numbers."""
 
 
-def pieces(text: str) -> Iterator[Piece]:
+def pieces(text: str) -> Iterator[TextPart]:
     """Return them in order. A line that may go on in the next is there by itself, and again with what follows it. If
     all of a text is pasted, nothing is."""
     found = list(_lines(text))
@@ -36,13 +36,13 @@ def pieces(text: str) -> Iterator[Piece]:
     for line in found:
         for sentence in _SENTENCE.split(line.text):
             for part in _parts(sentence):
-                yield Piece(part, line.pasted and not every, line.logged)
+                yield TextPart(part, line.pasted and not every, line.logged)
         if line.pasted:
             before = ""
             continue
         if before and _GOES_ON.match(line.text.lstrip()):
             for part in _parts(f"{before} {_SENTENCE.split(line.text)[0].lstrip()}"):
-                yield Piece(part, pasted=False)
+                yield TextPart(part, pasted=False)
             before = before if len(line.text) < 2 else f"{before} {line.text.lstrip()}"[-_OVERLAP:]
         if _MAY_GO_ON.match(line.text.rstrip()[-1:]):
             before = _SENTENCE.split(line.text)[-1].rstrip()[-_OVERLAP:]
@@ -50,7 +50,7 @@ def pieces(text: str) -> Iterator[Piece]:
             before = ""
 
 
-def _lines(text: str) -> Iterator[Piece]:
+def _lines(text: str) -> Iterator[TextPart]:
     fenced = steps = False
     logs, reports = lexicon().patterns["logged"], lexicon().patterns["reported"]
     for line in text.splitlines():
@@ -62,7 +62,7 @@ def _lines(text: str) -> Iterator[Piece]:
             continue
         steps = reports.match(line) is not None or (steps and _LISTED.match(line) is not None)
         logged = logs.match(line) is not None
-        yield Piece(line, fenced or steps or logged or _INDENTED.match(line) is not None, logged)
+        yield TextPart(line, fenced or steps or logged or _INDENTED.match(line) is not None, logged)
 
 
 def _parts(sentence: str) -> Iterator[str]:

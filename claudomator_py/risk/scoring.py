@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from claudomator_py.risk.folding import joined
-from claudomator_py.risk.pieces import Piece, pieces
+from claudomator_py.risk.pieces import TextPart, pieces
 from claudomator_py.risk.reading import Clause, Sentence, read, spoken_of
 
 WEIGHTS: Final = "weights.json"
@@ -26,7 +26,7 @@ _NO_MORE: Final = frozenset({"alone", "back"})
 class Read(NamedTuple):
     """A sentence of a text, and its clauses that order something, each with its features in the text."""
 
-    piece: Piece
+    piece: TextPart
     sentence: Sentence
     orders: list[tuple[Clause, frozenset[str]]]
 

@@ -114,7 +114,7 @@ def is_english(said: Sequence[str]) -> bool:
     return common >= 3 and common * 3 >= len(words)
 
 
-class _Known(NamedTuple):
+class _Vocabulary(NamedTuple):
     """What words and beginnings of words tell, of all languages that are spelt in letters of Latin."""
 
     exact: dict[str, int]
@@ -127,7 +127,7 @@ class _Known(NamedTuple):
 
 
 @cache
-def _known() -> _Known:
+def _known() -> _Vocabulary:
     exact, prefixes, (lead, ask) = Counter[str](), Counter[str](), lexicon().leads
     phrases: dict[str, list[Any]] = {}
 
@@ -162,7 +162,7 @@ def _known() -> _Known:
         for word in words:
             put(word, flag)
     asking = frozenset((one[-2], one[-1]) for one in lead if len(one) > 1)
-    return _Known(exact, prefixes, sorted({len(one) for one in prefixes}), phrases, asking)
+    return _Vocabulary(exact, prefixes, sorted({len(one) for one in prefixes}), phrases, asking)
 
 
 _ROLES: Final = {"verb": DOES, "done": DONE, "doing": DONE, "thing": ABOUT, "prod": IN_USE}

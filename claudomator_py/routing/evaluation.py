@@ -18,7 +18,7 @@ from claudomator_py.routing.calibration import Calibration, calibration_for
 from claudomator_py.routing.handoff_evaluation import figures, handed_over, plain
 from claudomator_py.routing.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.routing.mentions import Names, Participant
-from claudomator_py.routing.precedence import Claims, settled
+from claudomator_py.routing.precedence import Assignments, settled
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import ANYBODY, NO_LIKENESS, Needs, RoutingRules, decide, rank, unless_vague
 from claudomator_py.routing.signals import keyword_in
@@ -227,7 +227,7 @@ def evaluate(
         needs = (
             Needs(verdict.risk, verdict.requires, verdict.excluded, unread=unread) if policy is not None else ANYBODY
         )
-        claims = Claims(by_rule=verdict.specialist, rule=verdict.given_by, addressed=names.addressed(text))
+        claims = Assignments(by_rule=verdict.specialist, rule=verdict.given_by, addressed=names.addressed(text))
         record = settled(claims, frozenset(by_id), needs, rules, None)
         if record is None:
             began = clock_ns()

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from claudomator_py.domain.learning import Verdict
+from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.routing.signals import NO_PERFORMANCE
 
@@ -18,22 +18,22 @@ PRIOR: Final = 0.25
 """Of votes for nobody, so that one task which is a little like it does not decide."""
 
 
-def moved(performance: float, verdict: Verdict, rate: float) -> float:
+def moved(performance: float, verdict: LabelVerdict, rate: float) -> float:
     """Performance after one more label: an exponential moving average (Roberts 1959) towards 1 or 0. It begins at
     ``signals.NO_PERFORMANCE``, and a neutral label moves nothing."""
-    if verdict is Verdict.NEUTRAL:
+    if verdict is LabelVerdict.NEUTRAL:
         return performance
-    return performance + rate * ((1.0 if verdict is Verdict.POSITIVE else 0.0) - performance)
+    return performance + rate * ((1.0 if verdict is LabelVerdict.POSITIVE else 0.0) - performance)
 
 
-def corrected(performance: float, verdict: Verdict, rate: float, later: int) -> float:
+def corrected(performance: float, verdict: LabelVerdict, rate: float, later: int) -> float:
     """Performance as if a label had had this verdict, not the opposite one. later: how many have moved it since,
     each of which has left ``1 - rate`` of what the label had moved."""
-    return performance + (1.0 if verdict is Verdict.POSITIVE else -1.0) * rate * (1 - rate) ** later
+    return performance + (1.0 if verdict is LabelVerdict.POSITIVE else -1.0) * rate * (1 - rate) ** later
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SpecialistStats:
     """How a specialist has done so far."""
 
     performance: float = NO_PERFORMANCE
@@ -41,17 +41,17 @@ class Standing:
     last_success_ms: int | None = None
 
 
-Standings = Mapping[tuple[str, str], Standing]
+Standings = Mapping[tuple[str, str], SpecialistStats]
 """By specialist and topic. That of the topic ``""`` is of all topics together, and stands in for one that is not
 there."""
 
 
-def standing_of(standings: Standings, specialist: str, topic: str | None) -> Standing:
+def standing_of(standings: Standings, specialist: str, topic: str | None) -> SpecialistStats:
     """How the specialist has done on that topic; where nothing is known of that, on any."""
-    whole = standings.get((specialist, ""), Standing())
+    whole = standings.get((specialist, ""), SpecialistStats())
     own = standings.get((specialist, topic)) if topic else None
     # A success is one whatever it was about: recency says that the specialist is at work.
-    return whole if own is None else Standing(own.performance, whole.last_success_ms)
+    return whole if own is None else SpecialistStats(own.performance, whole.last_success_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRe
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class Assignments:
     """To which specialist a task was given, by whom; None: by nobody of that kind. The first of them counts."""
 
     by_rule: str | None = None
@@ -27,7 +27,7 @@ class Claims:
 
 
 def settled(
-    claims: Claims, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
+    claims: Assignments, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
 ) -> SpecialistRecord | None:
     """Who does it; a person is asked where they are gone, or excluded. None: nobody has said who.
 
@@ -40,7 +40,7 @@ def settled(
 
 
 def _given(
-    claims: Claims, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
+    claims: Assignments, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
 ) -> SpecialistRecord | None:
     versions = rules.versions
     if claims.by_rule is not None:

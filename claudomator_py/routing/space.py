@@ -133,7 +133,7 @@ class Space:
             alike = cosines(self._skills, asked)
             semantic[self._with_skills] += self._rest * np.maximum.reduceat(alike, self._starts)
             best[self._with_skills] = self._first_best(alike)
-        return _Found(self._at, semantic, best, self._names)
+        return _SimilarCards(self._at, semantic, best, self._names)
 
     def compared(self, text: Vector) -> tuple[Vector, Vector, Vector]:
         """Of what ``likeness`` is made, a column for each card: how alike a text is to the card's own text, to all its
@@ -157,7 +157,7 @@ def _sparse(row: Row) -> SparseRow:
     return row if isinstance(row, SparseRow) else SparseRow.of(row)
 
 
-class _Found(Mapping[str, Likeness]):
+class _SimilarCards(Mapping[str, Likeness]):
     """How alike a task is to each card. Of a great many cards few are looked at, so no value is made before it is."""
 
     def __init__(self, at: Mapping[str, int], semantic: Vector, best: Indices, names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from claudomator_py.scheduler.decision import Candidate, DecisionRecord, Overrid
 from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.load import Load, all_closed
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
-from claudomator_py.scheduler.tiers import Undecided, tier_for
+from claudomator_py.scheduler.tiers import TierPending, tier_for
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
 
 _LEAST_ACTIVE = rationale(RationaleCode.LEAST_ACTIVE)
@@ -100,7 +100,7 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
     if isinstance(choice, Blocked):
         return choice
     decided = tier_for(head, hinted_by(head, agents), choice.agent, classifier=rules.classifier, now_ms=now_ms)
-    if isinstance(decided, Undecided):
+    if isinstance(decided, TierPending):
         return blocked(BlockCode.CLASSIFYING, until=decided.until)
     return _record(head, agents, choice, rules, *decided)
 
@@ -128,7 +128,7 @@ def _for_task(
         agent = agent.model_copy(update={"problem": sentence, "unfit": True})
     hinted = hinted_by(head, agents)
     decided = tier_for(head, hinted, agent, classifier=rules.classifier, now_ms=now_ms)
-    if isinstance(decided, Undecided):
+    if isinstance(decided, TierPending):
         return agent.with_model(None)
     tier = decided[0]
     if not _pinned_on(head, hinted, agent):

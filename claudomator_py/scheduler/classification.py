@@ -82,7 +82,7 @@ class TierQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Classification:
+class ClassifierAnswer:
     """An answer that counts. agent_type: what the model said of the agent; recorded, and never acted on."""
 
     tier: Tier
@@ -161,7 +161,7 @@ def cache_key(question: TierQuestion, classifier_model: str) -> str:
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
 
-def parse_answer(text: str, question: TierQuestion) -> Classification:
+def parse_answer(text: str, question: TierQuestion) -> ClassifierAnswer:
     """The answer in the text: JSON bare, in fences, after noise or amid prose. Raises Unusable."""
     objects = [answer for answer in json_objects(text[:ANSWER_CHARS]) if "tier" in answer or "model" in answer]
     if not objects:
@@ -170,7 +170,7 @@ def parse_answer(text: str, question: TierQuestion) -> Classification:
     strongest = max(range(len(named)), key=lambda index: _STRENGTH[named[index]])
     chosen = objects[strongest]
     reason, agent_type = chosen.get("reason"), chosen.get("agent_type")
-    return Classification(
+    return ClassifierAnswer(
         tier=named[strongest],
         reason=shown(reason) if isinstance(reason, str) else "",
         agent_type=shown(agent_type) if isinstance(agent_type, str) else None,

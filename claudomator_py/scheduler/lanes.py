@@ -9,7 +9,7 @@ from typing import Any
 
 from claudomator_py.domain.agent import PERMISSION_VARIABLES
 from claudomator_py.domain.budget import Unit
-from claudomator_py.domain.conversation import ConversationRef
+from claudomator_py.domain.conversation import ResumedConversation
 from claudomator_py.domain.task import PLAIN_TOOL, OnLimit, PermissionMode, TaskSpec
 from claudomator_py.scheduler.snapshot import HeldBy
 
@@ -49,7 +49,7 @@ def _environment(env: dict[str, str]) -> list[str]:
     ]
 
 
-def eligibility(spec: TaskSpec, resumption: ConversationRef | None = None) -> str:
+def eligibility(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
     """What decides which agents and models are eligible for the task, as far as that is known when it is queued.
 
     Not where it works: that keeps it apart from others, whoever runs them. resumption: the conversation in which it
@@ -71,7 +71,7 @@ def hint_of(agent_type: str | None, *, strict: bool) -> str:
     return json.dumps([agent_type, strict], separators=(",", ":"))
 
 
-def hint(spec: TaskSpec, resumption: ConversationRef | None = None) -> str:
+def hint(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
     """Which agent the task asks for, and whether no other will do; empty where it continues a conversation, as then
     it is for the agent that has that.
 
@@ -83,12 +83,12 @@ def hint(spec: TaskSpec, resumption: ConversationRef | None = None) -> str:
     return hint_of(spec.agent.type, strict=spec.agent.strict)
 
 
-def lane_columns(spec: TaskSpec, resumption: ConversationRef | None = None) -> dict[str, Any]:
+def lane_columns(spec: TaskSpec, resumption: ResumedConversation | None = None) -> dict[str, Any]:
     """The columns of a task that follow from its content and its conversation, and say where it is in the queue."""
     return {"eligibility": eligibility(spec, resumption), "hint": hint(spec, resumption)}
 
 
-def held_by(resumption: ConversationRef | None, spec: TaskSpec) -> HeldBy | None:
+def held_by(resumption: ResumedConversation | None, spec: TaskSpec) -> HeldBy | None:
     """The conversation that the task continues in, as planning sees it; None: a fresh one."""
     if resumption is None or resumption.given_up:
         return None

@@ -12,7 +12,7 @@ from claudomator_py.schema.agent_settings import usual_models
 
 
 @dataclass(frozen=True, slots=True)
-class Undecided:
+class TierPending:
     """The question is open. until: epoch milliseconds at which the default is taken instead; None: not asked yet."""
 
     until: int | None
@@ -34,13 +34,13 @@ class AskTier:
 
 def tier_for(
     head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, *, classifier: bool, now_ms: int
-) -> tuple[Tier, Classification] | Undecided:
+) -> tuple[Tier, Classification] | TierPending:
     """The tier of a task that this agent is to run, and where it comes from. hinted: what its hint names.
 
     The floor and the ceiling of its constraints come last: what is asked and answered does not depend on them.
     """
     decided = _unclamped(head, hinted, agent, classifier=classifier, now_ms=now_ms)
-    if isinstance(decided, Undecided):
+    if isinstance(decided, TierPending):
         return decided
     tier, classification = decided
     clamped = head.constraints.clamp(tier)
@@ -51,7 +51,7 @@ def tier_for(
 
 def _unclamped(
     head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, *, classifier: bool, now_ms: int
-) -> tuple[Tier, Classification] | Undecided:
+) -> tuple[Tier, Classification] | TierPending:
     pinned = _pinned(head, hinted)
     if pinned is not None:
         return pinned
@@ -77,9 +77,9 @@ def _unclamped(
     if not _has_choice(agent) or head.constraints.only_tier is not None:
         return default, Classification(source="default", cause=Cause.NOTHING_TO_CHOOSE)
     if asked_tier is None:
-        return Undecided(None)
+        return TierPending(None)
     if now_ms < asked_tier.deadline:
-        return Undecided(asked_tier.deadline)
+        return TierPending(asked_tier.deadline)
     return default, Classification(source="default", cause=Cause.TIMEOUT, asked_about=asked_tier.agent)
 
 

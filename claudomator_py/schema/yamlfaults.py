@@ -12,7 +12,7 @@ COMMENT: Final = re.compile(r"[ \t]+(#[^\r\n]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SuggestedValue:
     """What a value may have been meant to be, and how that is written in YAML."""
 
     value: str | float
@@ -30,9 +30,9 @@ class BadText(Exception):
         super().__init__(problem.render())
         self.problem = problem
         self.path: Path = ()
-        self.forms: tuple[Written, ...] = ()
+        self.forms: tuple[SuggestedValue, ...] = ()
 
-    def written(self, path: Path, *forms: Written) -> Self:
+    def written(self, path: Path, *forms: SuggestedValue) -> Self:
         """Return the same, with what the value at that path may have been meant to be."""
         self.path, self.forms = path, forms
         return self

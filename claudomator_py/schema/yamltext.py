@@ -17,7 +17,7 @@ from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
 from claudomator_py.domain.errors import NUMBER_OR_TEXT, Path, field_name, shown
-from claudomator_py.schema.yamlfaults import COMMENT, BadText, Written, bad, syntax_fault
+from claudomator_py.schema.yamlfaults import COMMENT, BadText, SuggestedValue, bad, syntax_fault
 
 # YAML 1.1 wants a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
 _JSON_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")
@@ -280,7 +280,7 @@ class _Builder:
                     return bool(_constructor.construct_yaml_bool(node))
                 case "int" | "float" if len(text) > _MAX_NUMBER:
                     refusal = self._refuse(line, f"is a number of more than {_MAX_NUMBER} characters", NUMBER_OR_TEXT)
-                    raise refusal.written(self._place(), Written(text, quoted(text)))
+                    raise refusal.written(self._place(), SuggestedValue(text, quoted(text)))
                 case "int":
                     return self._decimal(text, kind, int(_constructor.construct_yaml_int(node)), line)
                 case "float":
@@ -288,7 +288,7 @@ class _Builder:
         except (ValueError, KeyError, IndexError, OverflowError):
             noun = "finite number" if kind == "float" else f"valid {kind}"
             refusal = self._refuse(line, f"`{shown(text)}` is not a {noun}", NUMBER_OR_TEXT)
-            raise refusal.written(self._place(), Written(text, quoted(text))) from None
+            raise refusal.written(self._place(), SuggestedValue(text, quoted(text))) from None
         raise self._tag(tag, text, line)
 
     def _decimal(self, text: str, kind: str, number: float, line: int) -> float:
@@ -297,7 +297,7 @@ class _Builder:
             return number
         message, text_form = f"`{shown(text)}` is the number {number} to YAML", quoted(text)
         refusal = self._refuse(line, message, f"write {number} for the number, or {text_form} for the text")
-        raise refusal.written(self._place(), Written(number, str(number)), Written(text, text_form))
+        raise refusal.written(self._place(), SuggestedValue(number, str(number)), SuggestedValue(text, text_form))
 
     def _tag(self, tag: str, text: str, line: int) -> BadText:
         """The refusal of a tag. text: what stands behind it; empty: a list or mapping."""

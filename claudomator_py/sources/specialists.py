@@ -15,7 +15,7 @@ from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.schema.cardfile import ParsedCards, parse_card_file
-from claudomator_py.sources.inbox.values import FileFormat, FileStamp, Reading
+from claudomator_py.sources.inbox.values import FileFormat, FileStamp, InboxReading
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
@@ -30,7 +30,7 @@ CARD_FILES = FileFormat(parse_card_file, "the specialists in it are as they were
 _UNKNOWN = FileStamp(0, 0, 0)
 
 
-class _Refused(Exception):
+class _CardRefused(Exception):
     """Undoes the transaction that it is raised in."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -55,7 +55,7 @@ class CardIntake:
         """See ``inbox.values.Intake``. No file has this stamp, so each is read, and each that is gone is missed."""
         return dict.fromkeys(self._database.read(specialist_rows.files), _UNKNOWN)
 
-    def take(self, readings: Sequence[Reading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
+    def take(self, readings: Sequence[InboxReading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
         """See ``inbox.values.Intake``."""
         refused = self._database.read(lambda connection: _sent_nowhere(connection, readings))
         beside = {card.id for card in _cards_of([one for one in readings if one.path not in refused])}
@@ -64,7 +64,7 @@ class CardIntake:
         self._warn([reading for reading, wrong in zip(readings, problems, strict=True) if not wrong])
         return problems
 
-    def _take(self, reading: Reading[ParsedCards], beside: Collection[str]) -> Sequence[Problem]:
+    def _take(self, reading: InboxReading[ParsedCards], beside: Collection[str]) -> Sequence[Problem]:
         def transaction(connection: Connection) -> None:
             now_ms = self._clock()
             if reading.renamed_from is not None:
@@ -83,7 +83,7 @@ class CardIntake:
                     )
                 except ServiceError as refused:
                     problems = refused.problems or [_problem(card.id, refused)]
-                    raise _Refused([reading.parsed.located(card.id, one) for one in problems]) from None
+                    raise _CardRefused([reading.parsed.located(card.id, one) for one in problems]) from None
             here = {card.id for card in reading.parsed.cards}
             for one in specialist_rows.of_file(connection, reading.path):
                 if one.card.id not in here:
@@ -91,12 +91,12 @@ class CardIntake:
 
         try:
             self._database.write(caused_by(INBOX.id, transaction))
-        except _Refused as refused:
+        except _CardRefused as refused:
             return refused.problems
         log.info("cards_read", file=reading.path, specialists=", ".join(card.id for card in reading.parsed.cards))
         return []
 
-    def _warn(self, readings: Sequence[Reading[ParsedCards]]) -> None:
+    def _warn(self, readings: Sequence[InboxReading[ParsedCards]]) -> None:
         """Tell the log what is odd about the cards."""
         if not readings:
             return
@@ -134,11 +134,13 @@ class CardIntake:
             self.gone(elsewhere)
 
 
-def _cards_of(readings: Iterable[Reading[ParsedCards]]) -> list[Card]:
+def _cards_of(readings: Iterable[InboxReading[ParsedCards]]) -> list[Card]:
     return [card for reading in readings for card in reading.parsed.cards]
 
 
-def _sent_nowhere(connection: Connection, readings: Sequence[Reading[ParsedCards]]) -> Mapping[str, Sequence[Problem]]:
+def _sent_nowhere(
+    connection: Connection, readings: Sequence[InboxReading[ParsedCards]]
+) -> Mapping[str, Sequence[Problem]]:
     """Files whose cards name a specialist that neither is registered nor comes with the others that are good, by path.
 
     So the order in which files are read is of no account, and cards may name each other.

@@ -214,7 +214,7 @@ def ready(connection: Connection, limit: int = 100) -> Sequence[ChannelAnswer]:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RuleFigures:
     """How many messages one rule decided, of which operators have said the same."""
 
     reason: str
@@ -229,7 +229,7 @@ class Figures:
     """Those about which they decided as the operator says that it is right."""
 
 
-def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[Figures]:
+def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[RuleFigures]:
     """Of the channel's messages since then, but for questions of its own."""
     wanted = (
         CHANNEL_MESSAGE.c.channel_id == channel_id,
@@ -245,7 +245,7 @@ def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[
         told[1] += 1
         told[2] += row.shadow["agents"] != row.decision["agents"]
         told[3] += _is_right(row.shadow["agents"], row.decision["agents"], row.verdict)
-    return [Figures(*key, *counts) for key, counts in sums.items()]
+    return [RuleFigures(*key, *counts) for key, counts in sums.items()]
 
 
 def _is_right(agents: Sequence[str], marked: Sequence[str], verdict: str | None) -> bool:

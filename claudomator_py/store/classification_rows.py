@@ -6,7 +6,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.store import task_rows
-from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, Classification
+from claudomator_py.store.tables import CLASSIFICATION, TIER_ANSWER, ClassificationRow
 
 NEXT_DEADLINE = select(func.min(CLASSIFICATION.c.deadline_ms)).where(
     CLASSIFICATION.c.answered_ms.is_(None), CLASSIFICATION.c.deadline_ms > bindparam("now")
@@ -18,21 +18,21 @@ DEFAULT = "default"
 """What a task's row says of a question without an answer, and of one that was answered with no tier."""
 
 
-def find(connection: Connection, task_id: str, generation: int) -> Classification | None:
+def find(connection: Connection, task_id: str, generation: int) -> ClassificationRow | None:
     """What was asked for this generation of the task, or None."""
     query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id == task_id, CLASSIFICATION.c.generation == generation)
     row = connection.execute(query).one_or_none()
-    return None if row is None else Classification(**row._mapping)
+    return None if row is None else ClassificationRow(**row._mapping)
 
 
-def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple[str, int], Classification]:
+def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple[str, int], ClassificationRow]:
     """What was asked for these tasks, by task and generation."""
     query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id.in_(sorted(task_ids)))
-    found = [Classification(**row._mapping) for row in connection.execute(query)]
+    found = [ClassificationRow(**row._mapping) for row in connection.execute(query)]
     return {(row.task_id, row.generation): row for row in found}
 
 
-def add(connection: Connection, row: Classification) -> None:
+def add(connection: Connection, row: ClassificationRow) -> None:
     """Insert the question; there is at most one for a generation."""
     values = {column.name: getattr(row, column.name) for column in CLASSIFICATION.columns}
     connection.execute(insert(CLASSIFICATION).values(values))

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, insert, select, update
 
-from claudomator_py.domain.learning import LabelRule, Verdict
+from claudomator_py.domain.learning import LabelRule, LabelVerdict
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import remembered
 from claudomator_py.store.tables import DECISION, LABEL, STANDING, TASK, TASK_REVISION, Label, Standing
@@ -17,7 +17,7 @@ NO_ORGANISATION = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LearningProgress:
     """How far learning has come."""
 
     event: int
@@ -26,10 +26,10 @@ class Progress:
     """Raised by whatever changes what was learned."""
 
 
-def progress(connection: Connection) -> Progress | None:
+def progress(connection: Connection) -> LearningProgress | None:
     """How far it has come; None: it has not begun."""
     data = remembered.find(connection, _REMEMBERED)
-    return Progress(int(data["event"]), int(data["version"])) if data else None
+    return LearningProgress(int(data["event"]), int(data["version"])) if data else None
 
 
 def version(connection: Connection) -> int:
@@ -38,7 +38,7 @@ def version(connection: Connection) -> int:
     return 0 if now is None else now.version
 
 
-def keep_progress(connection: Connection, now: Progress) -> None:
+def keep_progress(connection: Connection, now: LearningProgress) -> None:
     """Remember it."""
     remembered.keep(connection, _REMEMBERED, {"event": now.event, "version": now.version})
 
@@ -114,7 +114,9 @@ def counted_after(connection: Connection, label: Label, topic: str) -> int:
 
 def last_success(connection: Connection, label: Label, topic: str) -> int | None:
     """When its specialist last succeeded, as far as other labels know that, in epoch milliseconds; topic: as above."""
-    query = _of_standing(select(func.max(LABEL.c.at_ms)), label, topic).where(LABEL.c.counted == Verdict.POSITIVE.value)
+    query = _of_standing(select(func.max(LABEL.c.at_ms)), label, topic).where(
+        LABEL.c.counted == LabelVerdict.POSITIVE.value
+    )
     found: int | None = connection.execute(query.where(LABEL.c.decision_id != label.decision_id)).scalar_one()
     return found
 
@@ -142,12 +144,14 @@ def overrides(connection: Connection, organisation: str, limit: int) -> Sequence
 
 def confirmations(connection: Connection, organisation: str, limit: int) -> Sequence[Label]:
     """The newest learned labels of tasks that were right where they were."""
-    query = _counting(organisation).where(LABEL.c.verdict == Verdict.POSITIVE.value, LABEL.c.specialist.is_not(None))
+    query = _counting(organisation).where(
+        LABEL.c.verdict == LabelVerdict.POSITIVE.value, LABEL.c.specialist.is_not(None)
+    )
     return _labels(connection, query, limit)
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class SpecialistFigures:
     """Decisions on who does a task, for one specialist and topic."""
 
     specialist: str | None
@@ -166,7 +170,7 @@ class Figures:
     """Of all answers."""
 
 
-def figures(connection: Connection, since_ms: int, organisation: str | None) -> Sequence[Figures]:
+def figures(connection: Connection, since_ms: int, organisation: str | None) -> Sequence[SpecialistFigures]:
     """Of the decisions since then, on tasks of that organisation; None: of any."""
     ended = LABEL.c.rule.is_not(None) & LABEL.c.wanted.is_(None)
     query = (
@@ -187,7 +191,7 @@ def figures(connection: Connection, since_ms: int, organisation: str | None) -> 
         .group_by(DECISION.c.specialist, DECISION.c.topic)
         .order_by(DECISION.c.specialist, DECISION.c.topic)
     )
-    return [Figures(**row._mapping) for row in connection.execute(query)]
+    return [SpecialistFigures(**row._mapping) for row in connection.execute(query)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +258,7 @@ def waiting(connection: Connection, organisation: str | None) -> int:
 
 def telling(connection: Connection, organisation: str | None, limit: int) -> Sequence[Label]:
     """The newest labels that count and say who is right; of that organisation; None: of any."""
-    right = (LABEL.c.verdict == Verdict.POSITIVE.value) & LABEL.c.specialist.is_not(None)
+    right = (LABEL.c.verdict == LabelVerdict.POSITIVE.value) & LABEL.c.specialist.is_not(None)
     query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), LABEL.c.wanted.is_not(None) | right)
     if organisation is not None:
         query = query.where(LABEL.c.organisation == organisation)

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, StateName
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.requests import LatestFilter, Standing, TaskFilter
+from claudomator_py.domain.requests import LatestFilter, StateSelection, TaskFilter
 from claudomator_py.store.run_rows import run_from
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
@@ -114,8 +114,8 @@ def latest(
     return Listed(_first(connection, and_(*which), (TASK.c.updated_ms.desc(), TASK.c.id.desc()), limit), total)
 
 
-def _stands(standing: Standing) -> ColumnElement[bool]:
-    """Of ``TASK``, as ``Standing.holds`` says of its view."""
+def _stands(standing: StateSelection) -> ColumnElement[bool]:
+    """Of ``TASK``, as ``StateSelection.holds`` says of its view."""
     which = [TASK.c.state == standing.state]
     if standing.begun is not None:
         which.append(TASK.c.last_run_id.is_not(None) if standing.begun else TASK.c.last_run_id.is_(None))

@@ -21,7 +21,7 @@ _BEGUN = RUN.c.state != literal_column("'revoked'")
 
 
 @dataclass(frozen=True, slots=True)
-class EndedRun:
+class FinishedRun:
     """A run that ended."""
 
     task_id: str
@@ -38,7 +38,7 @@ class EndedRun:
     """As ``domain.changes.RunChanges``."""
 
 
-def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[EndedRun]:
+def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[FinishedRun]:
     """Return the runs that ended from since_ms until before until_ms and exist for that principal, in the order in
     which they ended."""
     query = (
@@ -59,7 +59,9 @@ def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Princip
         .order_by(RUN.c.ended_ms, RUN.c.id)
     )
     rows = (row._asdict() for row in connection.execute(query))
-    return [EndedRun(**row | {"changes": row["changes"] if isinstance(row["changes"], dict) else None}) for row in rows]
+    return [
+        FinishedRun(**row | {"changes": row["changes"] if isinstance(row["changes"], dict) else None}) for row in rows
+    ]
 
 
 def _ended(state: StateName, since_ms: int, until_ms: int, by: Principal) -> ColumnElement[bool]:

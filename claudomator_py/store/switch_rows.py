@@ -4,11 +4,11 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from claudomator_py.store.loading import loader
 from claudomator_py.store.statement import Statement
-from claudomator_py.store.tables import SWITCH, Switch
+from claudomator_py.store.tables import SWITCH, SwitchRow
 
 DRAIN = "drain"
 _FIND = Statement(select(SWITCH).where(SWITCH.c.name == bindparam("switch")))
-_switch_from = loader(Switch)
+_switch_from = loader(SwitchRow)
 
 
 def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) -> bool:
@@ -24,7 +24,7 @@ def turn_off(connection: Connection, name: str) -> bool:
     return connection.execute(delete(SWITCH).where(SWITCH.c.name == name)).rowcount > 0
 
 
-def find(connection: Connection, name: str) -> Switch | None:
+def find(connection: Connection, name: str) -> SwitchRow | None:
     """The switch, if it is on."""
     row = _FIND.row(connection, switch=name)
     return None if row is None else _switch_from(row)

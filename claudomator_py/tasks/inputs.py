@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.acts.tool_calls import digest_in
-from claudomator_py.domain.conversation import ConversationRef, Exchange
+from claudomator_py.domain.conversation import Exchange, ResumedConversation
 from claudomator_py.domain.errors import (
     LIST_OF_SPECIALISTS,
     Conflict,
@@ -286,7 +286,9 @@ def _with_exchange(
     a fresh one is told all.
     """
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    resumption = ConversationRef(run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision)
+    resumption = ResumedConversation(
+        run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision
+    )
     earlier = resumption_of(task) or resumption
     agent = registry.find(run.agent)
     why = None

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.learning import LabelRule, Verdict, rule_for, verdict_of
+from claudomator_py.domain.learning import LabelRule, LabelVerdict, rule_for, verdict_of
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.rationale import RationaleCode
@@ -14,7 +14,7 @@ from claudomator_py.routing.profile import Request
 from claudomator_py.routing.signals import NO_PERFORMANCE
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows, dependency_rows, events, learning_rows, run_rows, switch_rows, task_rows
-from claudomator_py.store.learning_rows import Progress
+from claudomator_py.store.learning_rows import LearningProgress
 from claudomator_py.store.tables import Decision, Event, Label, Standing, Task
 
 FROZEN: Final = "learning_frozen"
@@ -26,7 +26,7 @@ _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, Rational
 
 def has_more(connection: Connection, since: int = 0) -> bool:
     """Whether ``learn`` has something to do. since: the event behind which to begin, if nothing was ever learned."""
-    so_far = learning_rows.progress(connection) or Progress(since, 0)
+    so_far = learning_rows.progress(connection) or LearningProgress(since, 0)
     return events.last_id(connection) > so_far.event or bool(learning_rows.unlearned(connection, 1))
 
 
@@ -54,7 +54,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
 
     rate: how far one label moves performance, 0 to 1. since: see ``has_more``.
     """
-    so_far = learning_rows.progress(connection) or Progress(since, 0)
+    so_far = learning_rows.progress(connection) or LearningProgress(since, 0)
     new_events = events.following(connection, so_far.event, BATCH_SIZE)
     for event in new_events:
         if event.kind == "state" and event.data.get("state") in ENDED:
@@ -68,7 +68,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
     changed = bool(waiting) and not frozen
     if new_events or changed:
         last = new_events[-1].id if new_events else so_far.event
-        learning_rows.keep_progress(connection, Progress(last or 0, so_far.version + changed))
+        learning_rows.keep_progress(connection, LearningProgress(last or 0, so_far.version + changed))
 
 
 def reset(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
@@ -76,8 +76,8 @@ def reset(connection: Connection, organisation: str | None, specialist: str | No
 
     organisation, specialist: see ``learning_rows.forget``.
     """
-    so_far = learning_rows.progress(connection) or Progress(events.last_id(connection), 0)
-    learning_rows.keep_progress(connection, Progress(so_far.event, so_far.version + 1))
+    so_far = learning_rows.progress(connection) or LearningProgress(events.last_id(connection), 0)
+    learning_rows.keep_progress(connection, LearningProgress(so_far.event, so_far.version + 1))
     return learning_rows.forget(connection, organisation, specialist, now_ms)
 
 
@@ -185,8 +185,8 @@ def _answer(connection: Connection, event: Event) -> str | None:
 def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> None:
     """Let the label move what is known of the specialist, on its topic and altogether. A decision counts once: what its
     former label has moved is moved as if this one had stood in its place."""
-    verdict = Verdict(label.verdict)
-    if label.specialist is None or verdict is Verdict.NEUTRAL or label.counted == verdict:
+    verdict = LabelVerdict(label.verdict)
+    if label.specialist is None or verdict is LabelVerdict.NEUTRAL or label.counted == verdict:
         return
     overall = learning_rows.standing(connection, label.organisation, label.specialist, "")
     prior = NO_PERFORMANCE if overall is None else overall.performance
@@ -210,10 +210,10 @@ def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> Non
 
 
 def _moved(
-    connection: Connection, standing: Standing, label: Label, verdict: Verdict, rate: float, now_ms: int
+    connection: Connection, standing: Standing, label: Label, verdict: LabelVerdict, rate: float, now_ms: int
 ) -> Standing:
     """What is known once the label counts, in place of the other verdict where it has counted with that."""
-    succeeded, again = verdict is Verdict.POSITIVE, label.counted is not None
+    succeeded, again = verdict is LabelVerdict.POSITIVE, label.counted is not None
     last_success_ms = standing.last_success_ms
     if again:
         later = learning_rows.counted_after(connection, label, standing.topic)

@@ -26,7 +26,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import (
-    Answered,
+    AnsweredMessage,
     Incoming,
     Member,
     MessageRole,
@@ -75,7 +75,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PostedMessage:
     """A message on its way in."""
 
     author: str
@@ -104,7 +104,9 @@ class _Place:
     """With the names that specialists' cards have now."""
 
 
-def post(connection: Connection, channel: Channel, written: Written, advice: Advice, now_ms: int) -> ChannelMessage:
+def post(
+    connection: Connection, channel: Channel, written: PostedMessage, advice: Advice, now_ms: int
+) -> ChannelMessage:
     """Add the message, decide who answers it, and have tasks made for them. One that an incoming webhook brought before
     is not added again. Raises Invalid for an answer to what is not in the channel, Conflict where the channel is full.
     """
@@ -216,7 +218,7 @@ def deliver(connection: Connection, answer: ChannelAnswer, advice: Advice, now_m
     if question is None:
         return None
     role, text = _result(connection, current)
-    written = Written(
+    written = PostedMessage(
         author=current.specialist,
         role=role,
         message=NewMessage.model_construct(content=text, reply_to=question.id, attachments=()),
@@ -227,7 +229,7 @@ def deliver(connection: Connection, answer: ChannelAnswer, advice: Advice, now_m
     return posted
 
 
-def incoming_of(connection: Connection, channel: Channel, written: Written) -> Incoming:
+def incoming_of(connection: Connection, channel: Channel, written: PostedMessage) -> Incoming:
     """The message as triage sees it. Raises Invalid for an answer to what is not in the channel."""
     answered = None
     if written.message.reply_to is not None:
@@ -235,7 +237,7 @@ def incoming_of(connection: Connection, channel: Channel, written: Written) -> I
         if original is None:
             message = f"there is no message {written.message.reply_to} in this channel"
             raise Invalid.of([Problem(field="reply_to", message=message, remedy="name one of this channel")])
-        answered = Answered(id=str(original.id), author=original.author, role=MessageRole(original.role))
+        answered = AnsweredMessage(id=str(original.id), author=original.author, role=MessageRole(original.role))
     return Incoming(author=written.author, role=written.role, content=written.message.content, reply_to=answered)
 
 

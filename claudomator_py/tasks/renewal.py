@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
-from claudomator_py.domain.conversation import ConversationRef
+from claudomator_py.domain.conversation import ResumedConversation
 from claudomator_py.domain.lifecycle import (
     ENDED,
     UNSUCCESSFUL,
@@ -52,7 +52,7 @@ def renew(
     new_generation: bool = True,
     data: Mapping[str, Any] | None = None,
     place: int = 0,
-    resumption: ConversationRef | None = None,
+    resumption: ResumedConversation | None = None,
 ) -> Task:
     """Begin again with this content. new_generation: a new generation; else the present one, of which nothing has run.
     place: see ``NewTask``. resumption: the conversation to continue in; None: a fresh one.
@@ -104,7 +104,7 @@ def _renew(
     new_generation: bool,
     data: Mapping[str, Any] | None,
     place: int = 0,
-    resumption: ConversationRef | None = None,
+    resumption: ResumedConversation | None = None,
 ) -> Task:
     content = task_rows.revision_of(connection, task.id, revision)
     spec = TaskSpec.model_validate(content.spec)

@@ -53,7 +53,7 @@ class OtlpExporter:
         session = requests.Session()
         session.hooks["response"].append(self._answered)
         for scheme in ("http://", "https://"):
-            session.mount(scheme, _InTime())
+            session.mount(scheme, _DeadlineAdapter())
         self._exporter = OTLPSpanExporter(
             endpoint=settings.traces_url, headers=headers, timeout=TIMEOUT_S, session=session
         )
@@ -82,7 +82,7 @@ class OtlpExporter:
         self._answer = answer
 
 
-class _InTime(BaseAdapter):
+class _DeadlineAdapter(BaseAdapter):
     """Has each request of the session end in time, whatever the collector does."""
 
     def send(

@@ -1,6 +1,6 @@
 """The page of which agents there are: what each can be held to, reports and resumes, and how it was tried."""
 
-from claudomator_py.agents.acp.profiles import Profile, profiles
+from claudomator_py.agents.acp.profiles import AcpProfile, profiles
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import AgentSpec
@@ -70,7 +70,7 @@ def _own(info: KindInfo) -> list[str]:
     return [code(info.name), started, _yes(info.fences), reports, _yes(resumes), _yes(info.mcp), login]
 
 
-def _acp(profile: Profile) -> list[str]:
+def _acp(profile: AcpProfile) -> list[str]:
     info = AgentSpec(name=profile.name, kind="acp", command=profile.command).info
     held = ["asks" if profile.asks else "nothing: it never asks", *(["plan"] if "plan" in profile.modes else [])]
     held += ["reach"] if profile.fences else []

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.classify.gemini_cli import GeminiCli
-from claudomator_py.classify.http import GeminiApi, OpenAi
+from claudomator_py.classify.http import GeminiApi, OpenAiApi
 from claudomator_py.domain.agent import Tier
 from claudomator_py.scheduler.classification import Cause, ModelFault, TierQuestion, parse_answer, tier_question
 from tests.fakes.tier_server import TierServer, hangs, hangs_up, says, status, tier
 
 QUESTION = TierQuestion("fix-login", "Find out why.", "claude", {Tier.FAST: "haiku", Tier.POWERFUL: "opus"})
-HttpClassifier = GeminiApi | OpenAi
+HttpClassifier = GeminiApi | OpenAiApi
 Make = Callable[[str], HttpClassifier]
 
 
@@ -32,7 +32,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
     made: list[HttpClassifier] = []
 
     def build(url: str) -> HttpClassifier:
-        kind = GeminiApi if request.param == "gemini-api" else OpenAi
+        kind = GeminiApi if request.param == "gemini-api" else OpenAiApi
         made.append(kind("lite", url, "the-key"))
         return made[-1]
 

@@ -25,7 +25,7 @@ from claudomator_py.resources.channels.shape import (
 )
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.store.database import Database
-from claudomator_py.tasks.messages import Written
+from claudomator_py.tasks.messages import PostedMessage
 from tests.contract.talk import OFF, made, of, said, task_of, told
 from tests.fakes.cards import card
 from tests.fakes.world import World
@@ -153,7 +153,7 @@ def test_a_message_sent_again_is_there_once(world: World) -> None:
 
 def test_a_message_from_outside_is_there_once(world: World) -> None:
     made(world)
-    written = Written("slack:U1", NewMessage(content="@cook soup"), username="U1", external_id="Ev1")
+    written = PostedMessage("slack:U1", NewMessage(content="@cook soup"), username="U1", external_id="Ev1")
     assert of(world).write("kitchen", written).id == of(world).write("kitchen", written).id
     assert len(told(world)) == len(world.names()) == 1
 

@@ -6,7 +6,7 @@ import pytest
 from freezegun import freeze_time
 from sqlalchemy import select
 
-from claudomator_py.domain.learning import LabelRule, Verdict
+from claudomator_py.domain.learning import LabelRule, LabelVerdict
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
 from claudomator_py.resources.routing.service import Routing
@@ -167,7 +167,7 @@ def test_a_restart_with_another_specialist_corrects_the_decision(taught: Taught)
 
     (label,) = taught.labels("slow")
     assert (label.specialist, label.wanted) == ("database-administrator", "backend-engineer")
-    assert (label.verdict, label.rule) == (Verdict.NEGATIVE, LabelRule.OVERRIDDEN)
+    assert (label.verdict, label.rule) == (LabelVerdict.NEGATIVE, LabelRule.OVERRIDDEN)
     assert label.answer_chars == len(ANSWER)
     found = taught.standings()["database-administrator", "queries"]
     assert (found.positive, found.negative, found.last_success_ms) == (0, 1, None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from claudomator_py.daemon.loop import TICK_BOUNDS_S, Ticks
-from claudomator_py.daemon.metering import FRESH_S, Measured, Meter, ProcessGauges, Wait
+from claudomator_py.daemon.metering import FRESH_S, Measured, Meter, ProcessGauges, WaitCount
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.histogram import Histogram
@@ -53,7 +53,7 @@ def test_nothing_happened_yet(world: World) -> None:
 
 def test_a_task_on_its_way(world: World) -> None:
     world.submit("t", agent={"type": "claude"})
-    assert measure(world).waits == {Wait("QUEUED", "ready", "claude"): 1}
+    assert measure(world).waits == {WaitCount("QUEUED", "ready", "claude"): 1}
     world.tick()
     found = measure(world)
     assert (found.tasks, found.waits, found.live) == ({"RUNNING": 1}, {}, {("claude", "starting"): 1})
@@ -148,9 +148,9 @@ def test_each_wait_has_the_reason_that_the_api_gives(world: World) -> None:
     for wait, number in found.items():
         measured[wait.state, wait.reason] += number
     assert measured == told
-    assert found[Wait("QUEUED", "workdir", code="workdir")] == 2
-    assert found[Wait("QUEUED", "limited", "claude", "agents_limited")] == 1
-    assert found[Wait("QUEUED", "agent", "other", "required_agent")] == 1
+    assert found[WaitCount("QUEUED", "workdir", code="workdir")] == 2
+    assert found[WaitCount("QUEUED", "limited", "claude", "agents_limited")] == 1
+    assert found[WaitCount("QUEUED", "agent", "other", "required_agent")] == 1
 
 
 def test_it_is_measured_once_in_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import MessageView
 from claudomator_py.store.database import Database
-from claudomator_py.tasks.messages import Written
+from claudomator_py.tasks.messages import PostedMessage
 from tests.contract.policed import Make, policed_world, rule
 from tests.fakes.cards import card
 from tests.fakes.world import World
@@ -40,7 +40,7 @@ def said(world: World, text: str, by: Principal = OPERATOR) -> MessageView:
 
 
 def by_webhook(world: World, text: str, author: str = STRANGER) -> MessageView:
-    return world.access.as_(OPERATOR)[Channels].write("kitchen", Written(author, NewMessage(content=text)))
+    return world.access.as_(OPERATOR)[Channels].write("kitchen", PostedMessage(author, NewMessage(content=text)))
 
 
 def task_of(world: World, message: MessageView) -> str:

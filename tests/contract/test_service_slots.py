@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.app.replay import Replay, Window
-from claudomator_py.daemon.metering import Wait
+from claudomator_py.daemon.metering import WaitCount
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS
@@ -71,9 +71,9 @@ def test_who_waits_for_what_is_told_and_measured(world: World) -> None:
     assert world.task("n2").reason_text == said
     assert world.task("o1").reason == "ready"
     assert measure(world).waits == {
-        Wait("QUEUED", "slots", code="organisation_slots"): 2,
-        Wait("QUEUED", "slots", code="kept_slots"): 1,
-        Wait("QUEUED", "ready"): 1,
+        WaitCount("QUEUED", "slots", code="organisation_slots"): 2,
+        WaitCount("QUEUED", "slots", code="kept_slots"): 1,
+        WaitCount("QUEUED", "ready"): 1,
     }
 
 

@@ -8,7 +8,7 @@ from claudomator_py.domain.errors import BadCursor, NotFound, Problem
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.requests import HoldRequest, LatestFilter, Standing, TaskFilter
+from claudomator_py.domain.requests import HoldRequest, LatestFilter, StateSelection, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
 from claudomator_py.domain.views.base import Page
 from claudomator_py.resources import cursors
@@ -181,7 +181,7 @@ def test_the_latest_change_comes_first_and_standings_part_all_tasks(world: World
     world.end("again", status="failed", reason="agent_error")
     world.tick()
     standings = [
-        Standing(state=state, begun=begun, rejected=rejected)
+        StateSelection(state=state, begun=begun, rejected=rejected)
         for state in get_args(StateName)
         for begun in (None, True, False)
         for rejected in (None, True, False)

@@ -14,7 +14,7 @@ from unittest.mock import MagicMock
 
 from claudomator_py.api.app import create_app
 from claudomator_py.api.endpoint import bind, bind_own, bound_address, publish_endpoint, url_of
-from claudomator_py.api.guard.limits import ConnectionLimit, Limits
+from claudomator_py.api.guard.limits import ConnectionLimit, RequestLimits
 from claudomator_py.api.guard.operator_token import ensure_token
 from claudomator_py.api.guard.protocol import Connection
 from claudomator_py.api.server import WebServer
@@ -129,7 +129,7 @@ class Served(Protocol):
         """Who has which token besides the operator."""
 
 
-PATIENT = Limits(body_s=PATIENCE_S, login_body_s=PATIENCE_S)
+PATIENT = RequestLimits(body_s=PATIENCE_S, login_body_s=PATIENCE_S)
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def running(
     *,
     allowed_hosts: tuple[str, ...] = (),
     meter: Meter | None = None,
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     protocol: type[Connection] = Patient,
     connection_limit: ConnectionLimit | None = None,
     listen: str = "127.0.0.1:0",

@@ -10,8 +10,8 @@ from typing import Any
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.protocols.hub.hub import (
     LEASE_S,
+    AgentConnection,
     Hub,
-    Link,
 )
 from claudomator_py.protocols.hub.waking import NotWoken
 from claudomator_py.resources.specialists.service import Specialists
@@ -96,8 +96,8 @@ class Met:
         return next((one for one in self.told(run_id) if one["type"] == "end"), None)
 
 
-def link(peer: Peer, instance: str = "one", agent_id: str = "shepherd", most: int = 1) -> Link:
-    return Link(agent_id, instance, most, peer)
+def link(peer: Peer, instance: str = "one", agent_id: str = "shepherd", most: int = 1) -> AgentConnection:
+    return AgentConnection(agent_id, instance, most, peer)
 
 
 class Held:

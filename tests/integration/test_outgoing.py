@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from claudomator_py import outgoing
-from claudomator_py.classify.http import GeminiApi, OpenAi
+from claudomator_py.classify.http import GeminiApi, OpenAiApi
 from claudomator_py.cli import card_files
 from claudomator_py.domain.encoder import EncoderFault
 from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
@@ -97,7 +97,7 @@ DRIPPING = {
 
 def a_classifier(url: str) -> None:
     with pytest.raises(ModelFault) as fault:
-        OpenAi("m", url, None).ask(QUESTION, DEADLINE_S)
+        OpenAiApi("m", url, None).ask(QUESTION, DEADLINE_S)
     assert fault.value.cause is Cause.TIMEOUT
 
 

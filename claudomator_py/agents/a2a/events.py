@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from claudomator_py.agents.api_errors import limited
-from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
-from claudomator_py.agents.run_events import Ending, RunEvents, shown, tokens_text
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, shown, tokens_text
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 
@@ -82,7 +82,7 @@ class A2aEvents(RunEvents):
             said.append(Part("usage", words))
         return said
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         """What its end means."""
         if self.end is None:
             return None
@@ -90,18 +90,18 @@ class A2aEvents(RunEvents):
         error = text_of(self.end, "error") or "it gave no reason"
         match outcome:
             case "completed":
-                return Verdict(OutcomeStatus.SUCCEEDED)
+                return RunVerdict(OutcomeStatus.SUCCEEDED)
             case "question":
-                return Verdict(OutcomeStatus.NEEDS_INPUT)
+                return RunVerdict(OutcomeStatus.NEEDS_INPUT)
             case "limited":
                 return limited(error, instant_of(self.end, "reset_at"))
             case "lost":
-                return Verdict(OutcomeStatus.LOST, Reason.LOST, error)
+                return RunVerdict(OutcomeStatus.LOST, Reason.LOST, error)
             case "unknown":
                 return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=self.resumed)
         return failed(OUTCOMES.get(outcome) or Reason.AGENT_ERROR, error)
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """Its client ended without a word: a fault of ours, or of the machine."""
         silent = f"its client exited with {ending.exit_code} without a terminal event"
         return failed(Reason.AGENT_ERROR, ending.stderr or silent)

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from claudomator_py.agents.a2a_client import wire
-from claudomator_py.agents.a2a_client.connection import READ_S, Answer, Cut, Server, Unsent, excerpt, refusal
-from claudomator_py.agents.a2a_client.discovery import Interface
-from claudomator_py.agents.a2a_client.ending import End
-from claudomator_py.agents.a2a_client.output import Output
+from claudomator_py.agents.a2a_client.connection import READ_S, Cut, HttpAnswer, Server, Unsent, excerpt, refusal
+from claudomator_py.agents.a2a_client.discovery import AgentInterface
 from claudomator_py.agents.a2a_client.task import RemoteTask
+from claudomator_py.agents.client_output import End, Output
 
 FIRST_PAUSE_S: Final = 0.2
 MAX_PAUSE_S: Final = 10.0
@@ -41,7 +40,7 @@ REPEATS: Final = 5
 
 
 @dataclass(frozen=True)
-class Order:
+class RemoteTaskOrder:
     """What is to be done."""
 
     prompt: str
@@ -53,7 +52,7 @@ class Order:
     """Empty: none in particular."""
 
 
-class RpcError(Exception):
+class ServerError(Exception):
     """The server answered with an error of JSON-RPC."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -64,7 +63,7 @@ class RpcError(Exception):
 class Conversation:
     """One run."""
 
-    def __init__(self, server: Server, interface: Interface, order: Order, output: Output) -> None:
+    def __init__(self, server: Server, interface: AgentInterface, order: RemoteTaskOrder, output: Output) -> None:
         self._server = server
         self._interface = interface
         self._order = order
@@ -94,7 +93,7 @@ class Conversation:
         if not self.task.id or self.task.ended:
             return
         until = time.monotonic() + CANCEL_S
-        with contextlib.suppress(Unsent, Cut, End, RpcError):
+        with contextlib.suppress(Unsent, Cut, End, ServerError):
             self._take(self._call(wire.CANCEL, {"id": self.task.id}, timeout_s=CANCEL_S))
             while not self.task.ended and time.monotonic() < until:
                 time.sleep(FIRST_PAUSE_S)
@@ -134,7 +133,7 @@ class Conversation:
                     return
                 if repeats == 0:
                     raise _lost(str(error), deduplicates=self._order.deduplicates) from error
-            except RpcError as error:
+            except ServerError as error:
                 raise _rpc_end(error) from error
             else:
                 if task.id or task.settled:
@@ -171,7 +170,7 @@ class Conversation:
         server knows no stream of it, or one that says nothing although it has ended the one before."""
         try:
             self._stream(wire.SUBSCRIBE, self._named(), silence_s=UNATTENDED_S if self._is_left else None)
-        except RpcError as error:
+        except ServerError as error:
             if error.code == wire.TASK_NOT_FOUND:
                 return False
             self._no_subscription = True
@@ -200,7 +199,7 @@ class Conversation:
             except (Unsent, Cut) as error:
                 if time.monotonic() - since > patience_s:
                     raise End("unreachable", str(error)) from error
-            except RpcError as error:
+            except ServerError as error:
                 if error.code == wire.TASK_NOT_FOUND:
                     raise End(unknown, f"it does not know the task {self.task.id}: {error}") from error
                 raise _rpc_end(error) from error
@@ -236,7 +235,7 @@ class Conversation:
         since = time.monotonic()
         body = self._body(method, params)
         with self._server.stream(self._interface.path, body, self._headers(), timeout_s=STREAM_SILENCE_S) as streamed:
-            if isinstance(streamed, Answer):
+            if isinstance(streamed, HttpAnswer):
                 self._take(_result(self._server, streamed))
                 return
             for data in streamed:
@@ -263,7 +262,7 @@ class Conversation:
         return {"Content-Type": "application/json", "Accept": "application/json", **version}
 
 
-def _result(server: Server, answer: Answer) -> object:
+def _result(server: Server, answer: HttpAnswer) -> object:
     """What a whole answer holds. Raises Cut, RpcError and End."""
     refused = refusal(server, answer)
     if refused is not None and refused.outcome in ("auth", "no_credit", "limited", "overloaded"):
@@ -289,11 +288,13 @@ def _result_of(data: bytes) -> object:
         raise _NotRpc(data[:200].decode(errors="replace"))
     if isinstance(error := value.get("error"), dict):
         code, message = error.get("code"), error.get("message")
-        raise RpcError(code if isinstance(code, int) else 0, message if isinstance(message, str) else "no reason given")
+        raise ServerError(
+            code if isinstance(code, int) else 0, message if isinstance(message, str) else "no reason given"
+        )
     return value["result"]
 
 
-def _rpc_end(error: RpcError) -> End:
+def _rpc_end(error: ServerError) -> End:
     if error.code == wire.TASK_NOT_FOUND:
         return End("unknown", str(error))
     # -32700 to -32600 and A2A's own say that it will not be any better the next time; -32603 is an internal error.

@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.message import Message
+from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from claudomator_py.agents.a2a_client.ending import End, retry_after_s
+from claudomator_py.agents.client_output import End
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of one answer."""
@@ -23,6 +24,9 @@ MAX_STREAM: Final = 64 * 1024 * 1024
 _PIECE: Final = 64 * 1024
 CONNECT_S: Final = 15.0
 READ_S: Final = 60.0
+MIN_HOLD_S: Final = 1.0
+MAX_HOLD_S: Final = 24 * 3600.0
+"""What a service asks for beyond this is cut to it: nobody waits for a year because of a digit too many."""
 
 
 class Unsent(Exception):
@@ -71,7 +75,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """A whole answer."""
 
     status: int
@@ -95,7 +99,7 @@ class Server:
         headers: Mapping[str, str] | None = None,
         *,
         timeout_s: float | None = READ_S,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer. timeout_s: of silence; None: any, while the other machine is there.
 
         Raises Unsent, Cut, and End for a redirect or an answer that is too large.
@@ -106,14 +110,14 @@ class Server:
     @contextlib.contextmanager
     def stream(
         self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float
-    ) -> "Iterator[Answer | Events]":
+    ) -> "Iterator[HttpAnswer | ServerEvents]":
         """Its server-sent events, or an answer that is no stream. Raises as ``request``."""
         asked = {**headers, "Accept": "text/event-stream"}
         with self._answered("POST", path, body, asked, timeout_s) as response:
             kind = response.headers.get_content_type()
-            yield Events(response) if kind == "text/event-stream" else self._whole(response)
+            yield ServerEvents(response) if kind == "text/event-stream" else self._whole(response)
 
-    def _whole(self, response: http.client.HTTPResponse) -> Answer:
+    def _whole(self, response: http.client.HTTPResponse) -> HttpAnswer:
         try:
             body = response.read(MAX_ANSWER + 1)
         except (OSError, http.client.HTTPException) as error:
@@ -123,7 +127,7 @@ class Server:
         declared = response.headers.get("Content-Length", "")
         if declared.isdigit() and len(body) < int(declared):
             raise Cut(f"the answer of {self.origin} broke off after {len(body)} of {declared} bytes")
-        return Answer(response.status, response.headers, body)
+        return HttpAnswer(response.status, response.headers, body)
 
     @contextlib.contextmanager
     def _answered(
@@ -174,7 +178,7 @@ def _keep_alive(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-class Events:
+class ServerEvents:
     """The data of server-sent events as they come, None for a sign of life.
 
     They end where the connection does, for whatever cause. Source: HTML Living Standard, 9.2.6; fields other than
@@ -221,7 +225,7 @@ def _too_large() -> End:
     return End("too_large", f"an event is larger than {MAX_EVENT} bytes, or a stream than {MAX_STREAM}")
 
 
-def refusal(server: Server, answer: Answer) -> End | None:
+def refusal(server: Server, answer: HttpAnswer) -> End | None:
     """The end that an answer's HTTP status means; None: it is one of success."""
     status, said = answer.status, f"{server.origin} answered with HTTP {answer.status}{excerpt(answer.body)}"
     if 200 <= status < 300:
@@ -247,3 +251,22 @@ def excerpt(body: bytes) -> str:
 
 def _words(error: BaseException) -> str:
     return str(error) or type(error).__name__
+
+
+def retry_after_s(value: str | None, now_s: float) -> float | None:
+    """How long ``Retry-After`` asks for: seconds, whole or not, or an HTTP date; None: nothing that can be read.
+
+    Source: RFC 9110, 10.2.3, which knows no fractions; services send them anyway.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now_s
+        except (ValueError, OverflowError):
+            return None
+    if seconds != seconds:  # NaN
+        return None
+    return min(max(seconds, MIN_HOLD_S), MAX_HOLD_S)

@@ -8,15 +8,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from claudomator_py.agents.a2a_client.connection import Answer, Origin, Server, address, refusal
-from claudomator_py.agents.a2a_client.ending import End
+from claudomator_py.agents.a2a_client.connection import HttpAnswer, Origin, Server, address, refusal
 from claudomator_py.agents.a2a_client.wire import V0_3, V1
+from claudomator_py.agents.client_output import End
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
 
 
 @dataclass(frozen=True)
-class Interface:
+class AgentInterface:
     """Where and how the agent is spoken with."""
 
     version: str
@@ -29,7 +29,7 @@ class Interface:
     """As the card calls the agent."""
 
 
-def discover(server: Server, path: str) -> Interface:
+def discover(server: Server, path: str) -> AgentInterface:
     """What the card says: at that path, below it, or at the root of the host. Raises as ``Server.request``, and End."""
     base = path.partition("?")[0].rstrip("/")
     places = [base] if base.endswith(".json") else list(dict.fromkeys([f"{base}{WELL_KNOWN}", WELL_KNOWN]))
@@ -41,7 +41,7 @@ def discover(server: Server, path: str) -> Interface:
     raise End("setup", error, elsewhere=" and ".join(places))
 
 
-def _card(server: Server, answer: Answer) -> dict[str, Any]:
+def _card(server: Server, answer: HttpAnswer) -> dict[str, Any]:
     if (refused := refusal(server, answer)) is not None:
         raise refused
     try:
@@ -53,7 +53,7 @@ def _card(server: Server, answer: Answer) -> dict[str, Any]:
     return card
 
 
-def _chosen(server: Server, card: dict[str, Any]) -> Interface:
+def _chosen(server: Server, card: dict[str, Any]) -> AgentInterface:
     name = card.get("name")
     capabilities = card.get("capabilities")
     streams = isinstance(capabilities, dict) and capabilities.get("streaming") is True
@@ -65,7 +65,7 @@ def _chosen(server: Server, card: dict[str, Any]) -> Interface:
                 # but us: whoever is responsible for the agent has to say that this is meant.
                 error = "its card names another host; configure that address if it is meant: its log has it"
                 raise End("setup", error, elsewhere=url)
-            return Interface(version, path, streams, tenant, name if isinstance(name, str) else "")
+            return AgentInterface(version, path, streams, tenant, name if isinstance(name, str) else "")
     raise End("setup", f"the card of {server.origin} names no interface for JSON-RPC in A2A 1.0 or 0.3")
 
 

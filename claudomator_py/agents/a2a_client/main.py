@@ -8,12 +8,11 @@ import sys
 import types
 from typing import Any
 
-from claudomator_py.agents.a2a_client.a2a import Conversation, Order
+from claudomator_py.agents.a2a_client.a2a import Conversation, RemoteTaskOrder
 from claudomator_py.agents.a2a_client.connection import Cut, Server, Unsent, address
-from claudomator_py.agents.a2a_client.discovery import Interface, discover
-from claudomator_py.agents.a2a_client.ending import End, Terminated
-from claudomator_py.agents.a2a_client.output import Output
+from claudomator_py.agents.a2a_client.discovery import AgentInterface, discover
 from claudomator_py.agents.a2a_client.post import post
+from claudomator_py.agents.client_output import End, Output, Terminated
 
 
 def main() -> int:
@@ -24,20 +23,20 @@ def main() -> int:
     parser.add_argument("--conversation", default="", help="what is to be continued")
     given = parser.parse_args()
     prompt = sys.stdin.buffer.read().decode(errors="replace")
-    order = Order(
+    order = RemoteTaskOrder(
         prompt=prompt,
         message_id=given.message,
         conversation=given.conversation,
         deduplicates=given.remote.get("deduplicates") is True,
         skill=given.remote.get("skill") or "",
     )
-    return Client(given.remote, order).run()
+    return A2aClient(given.remote, order).run()
 
 
-class Client:
+class A2aClient:
     """One run. remote: as the command line has it."""
 
-    def __init__(self, remote: dict[str, Any], order: Order) -> None:
+    def __init__(self, remote: dict[str, Any], order: RemoteTaskOrder) -> None:
         self._remote = remote
         self._order = order
         self._output = Output()
@@ -78,13 +77,13 @@ class Client:
         if protocol == "auto":
             interface = discover(server, path)
         else:
-            interface = Interface(protocol, path, streams=False)
+            interface = AgentInterface(protocol, path, streams=False)
         self._output.event("notice", text=_told(interface))
         self._conversation = Conversation(server, interface, self._order, self._output)
         return self._conversation.run()
 
 
-def _told(interface: Interface) -> str:
+def _told(interface: AgentInterface) -> str:
     how = "streaming" if interface.streams else "polling"
     return f"A2A {interface.version}, {how}{f', {interface.agent}' if interface.agent else ''}"
 

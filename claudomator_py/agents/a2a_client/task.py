@@ -3,9 +3,8 @@
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from claudomator_py.agents.a2a_client.ending import End
-from claudomator_py.agents.a2a_client.output import Output
 from claudomator_py.agents.a2a_client.wire import ASKS, ENDS, Artifact, Update
+from claudomator_py.agents.client_output import End, Output
 
 MAX_CONVERSATION: Final = 100
 """Characters of a conversation that can be continued; a longer one could not be told from others."""

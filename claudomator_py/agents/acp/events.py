@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from claudomator_py.agents.acp.profiles import named
-from claudomator_py.agents.acp.verdict import LOST_SESSION, Turn
+from claudomator_py.agents.acp.verdict import LOST_SESSION, TurnEnd
 from claudomator_py.agents.denied import distinct, questions
-from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.plaintext import readable, shortened
-from claudomator_py.agents.run_events import Ending, RunEvents, shown, tokens_text
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 
@@ -93,12 +93,12 @@ class AcpEvents(RunEvents):
             said.append(Part("usage", used))
         return said
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         """What its end means."""
         return None if self.end is None else self._turn(self.end, ending).verdict()
 
-    def _turn(self, end: Event, ending: Ending) -> Turn:
-        return Turn(
+    def _turn(self, end: Event, ending: OutputEnd) -> TurnEnd:
+        return TurnEnd(
             end,
             named(self.profile),
             ending.printed_ms,
@@ -108,14 +108,14 @@ class AcpEvents(RunEvents):
             stderr=ending.stderr,
         )
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """Its client ended without a word: a fault of ours, or of the machine."""
         silent = f"its client exited with {ending.exit_code} without a terminal event"
         return failed(Reason.AGENT_ERROR, ending.stderr or silent)
 
     def result(self) -> Result:
         end = self.end or {}
-        said = self.said(Ending(None, 0, "", ""))
+        said = self.said(OutputEnd(None, 0, "", ""))
         answered = said is not None and said.status is OutcomeStatus.SUCCEEDED
         return Result(
             conversation_id=self.conversation_id,

@@ -5,7 +5,7 @@ from typing import Any
 
 from claudomator_py.agents.acp import INFO
 from claudomator_py.agents.acp.events import AcpEvents
-from claudomator_py.agents.acp.profiles import Profile, profile_of
+from claudomator_py.agents.acp.profiles import AcpProfile, profile_of
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import fence_order, is_fenced
 from claudomator_py.agents.own_programs import own_program
@@ -95,7 +95,7 @@ class Acp(EventKind):
         return sentences
 
 
-def _order(request: LaunchRequest, profile: Profile) -> dict[str, Any]:
+def _order(request: LaunchRequest, profile: AcpProfile) -> dict[str, Any]:
     """What ``acp_client.order`` reads."""
     agent, task, model = request.agent, request.task, request.model
     return {

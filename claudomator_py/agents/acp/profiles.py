@@ -15,7 +15,7 @@ _VERSION = re.compile(r"(?<=.)@[\w.^~-]+\Z")
 _RUNNERS = frozenset({"npx", "uvx", "bunx", "pipx", "node", "env", "sh", "run", "-y", "--yes"})
 
 
-class Profile(BaseModel):
+class AcpProfile(BaseModel):
     """One agent. All that is left out is as for an agent that nothing is known of."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,14 +69,14 @@ class Profile(BaseModel):
 
 
 @cache
-def profiles() -> Mapping[str, Profile]:
+def profiles() -> Mapping[str, AcpProfile]:
     """All of them, by name."""
     text = (pkgutil.get_data("claudomator_py.agents.acp", "profiles.toml") or b"").decode()
     found = tomllib.loads(text)
-    return MappingProxyType({name: Profile(name=name, **fields) for name, fields in found.items()})
+    return MappingProxyType({name: AcpProfile(name=name, **fields) for name, fields in found.items()})
 
 
-def profile_of(command: tuple[str, ...]) -> Profile:
+def profile_of(command: tuple[str, ...]) -> AcpProfile:
     """The profile of the agent that the command starts: by its program, or the package that a runner starts it from."""
     for word in command:
         base = word if word.startswith("@") else word.rpartition("/")[2]
@@ -89,6 +89,6 @@ def profile_of(command: tuple[str, ...]) -> Profile:
     return profiles()[GENERIC]
 
 
-def named(name: str | None) -> Profile:
+def named(name: str | None) -> AcpProfile:
     """The profile of that name; of one that there is not, what is right for any agent."""
     return profiles().get(name or "") or profiles()[GENERIC]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from claudomator_py.agents.acp.profiles import Profile
+from claudomator_py.agents.acp.profiles import AcpProfile
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
-from claudomator_py.agents.ending import Verdict, denials, failed
+from claudomator_py.agents.ending import RunVerdict, denials, failed
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
@@ -129,11 +129,11 @@ _MAX_ERROR = 2_000
 
 
 @dataclass(frozen=True)
-class Turn:
+class TurnEnd:
     """The end of a run as its client printed it. rejected: tools, one for each call that was denied."""
 
     end: Event
-    profile: Profile
+    profile: AcpProfile
     printed_ms: int
     zone: str | None = None
     rejected: Sequence[str] = ()
@@ -141,7 +141,7 @@ class Turn:
     """Whether it asked a person something, which ended its turn."""
     stderr: str = ""
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RunVerdict:
         """What it means."""
         outcome = text_of(self.end, "outcome") or ""
         error = text_of(self.end, "error") or "it gave no reason"
@@ -158,7 +158,7 @@ class Turn:
 
     # --- errors ---
 
-    def _refused(self, error: str) -> Verdict:
+    def _refused(self, error: str) -> RunVerdict:
         """An answer that is an error: by its code and data, then by its words."""
         code, data = self.end.get("code"), self.end.get("data")
         message = _message(error, data)
@@ -183,13 +183,13 @@ class Turn:
         named = self.profile.codes.get(str(code))
         return Reason(named) if named is not None else _BY_CODE.get(code)
 
-    def _by_words(self, message: str, status: int | None = None) -> Verdict:
+    def _by_words(self, message: str, status: int | None = None) -> RunVerdict:
         return classify(message, _RULES, self.printed_ms, status=status, zone=self.zone)
 
-    def _limited(self, message: str) -> Verdict:
+    def _limited(self, message: str) -> RunVerdict:
         return limited(message, find_reset(message, self.printed_ms, self.zone))
 
-    def _silent(self, error: str) -> Verdict:
+    def _silent(self, error: str) -> RunVerdict:
         """Silence is what agents make of limits and outages. Which it is shows where they said why they ask again."""
         retry = event_of(self.end, "retry")
         told = text_of(retry, "text") or ""
@@ -202,7 +202,7 @@ class Turn:
         known = reason if reason in (Reason.AUTH, Reason.NO_CREDIT, Reason.NETWORK) else Reason.OVERLOADED
         return failed(known or Reason.OVERLOADED, detail)
 
-    def _gone(self, error: str) -> Verdict:
+    def _gone(self, error: str) -> RunVerdict:
         code = self.end.get("exit_code")
         step = text_of(self.end, "step") or "its start"
         how = (
@@ -223,7 +223,7 @@ class Turn:
 
     # --- a turn that ended ---
 
-    def _answered(self) -> Verdict:
+    def _answered(self) -> RunVerdict:
         stop = text_of(self.end, "stop_reason")
         text = (text_of(self.end, "text") or "").strip()
         if stop != "end_turn":
@@ -238,17 +238,17 @@ class Turn:
         if (found := self._error_text(text, proven=counts == "counts")) is not None:
             return self._said_error(found)
         if self.asked:
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
+            return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
         if not text and self.rejected:
             return self._denied()
         if text and not silent:
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
+            return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
         return self._mute(count_of(self.end, "tools") or 0, counts)
 
-    def _denied(self) -> Verdict:
+    def _denied(self) -> RunVerdict:
         return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
 
-    def _said_error(self, text: str) -> Verdict:
+    def _said_error(self, text: str) -> RunVerdict:
         """The error of a turn that calls itself done, in words alone."""
         if not text:
             return failed(Reason.AGENT_ERROR, "its turn ended with an error that it does not tell")
@@ -267,7 +267,7 @@ class Turn:
         looks = (one for one in (piece, text) if len(one) <= _MAX_ERROR and _LOOKS_LIKE_ERROR.match(one))
         return None if proven else next(looks, None)
 
-    def _mute(self, tools: int, counts: str) -> Verdict:
+    def _mute(self, tools: int, counts: str) -> RunVerdict:
         """A turn that ended without a last word."""
         retry = event_of(self.end, "retry")
         told = text_of(retry, "text")
@@ -275,7 +275,7 @@ class Turn:
             why = f"it ended without a word{f', after: {told}' if told else ', as it does where its service fails'}"
             return failed(Reason.OVERLOADED, why)
         if tools and counts == "counts":
-            return Verdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
+            return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
         if tools:
             return failed(Reason.UNFINISHED, "its turn ended after a tool call, without a word of what came of it")
         return failed(Reason.NO_ANSWER, "it said that it was done, but its model has neither said nor done anything")

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
-from claudomator_py.agents.acp_client.ending import End, Refused
 from claudomator_py.agents.acp_client.order import Order
-from claudomator_py.agents.acp_client.output import Output
+from claudomator_py.agents.acp_client.peer import RequestRefused
+from claudomator_py.agents.client_output import End, Output
 
 _WANTED: Final = {"default": "ask", "acceptEdits": "edits", "plan": "plan", "bypassPermissions": "all"}
 _ASKING: Final = ("ask", "default", "manual", "read-only", "normal")
@@ -58,7 +58,7 @@ def _set(session: Settable, what: str, option: str | None, value: str) -> None:
             session.set(method, **{name: value})
         else:
             session.set("session/set_config_option", configId=option, value=value)
-    except Refused as refused:
+    except RequestRefused as refused:
         raise End(what, f"it does not take {value!r}: {refused.message}") from None
 
 

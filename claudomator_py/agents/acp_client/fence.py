@@ -5,14 +5,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.agents.acp_client.tools import Call
+from claudomator_py.agents.acp_client.tools import ToolCall
 
 _FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
 _NAMES: Final = {"edit": "edit", "read": "read", "fetch": "WebFetch", "search": "search"}
 """Names of tools of which ``acts`` knows what they do, by the protocol's kinds of tools."""
 
 
-class Judged(NamedTuple):
+class FencedCall(NamedTuple):
     """What the fence says of a call. beyond: what of it goes too far; empty: nothing does."""
 
     beyond: str = ""
@@ -22,7 +22,7 @@ class Judged(NamedTuple):
     """Whether a person has allowed it."""
 
 
-def judge(order: Mapping[str, Any], call: Call) -> Judged:
+def judge(order: Mapping[str, Any], call: ToolCall) -> FencedCall:
     """Return what the fence says of the call. One that cannot be judged is beyond any reach."""
     # Read for whoever asks for something, and not for every run that starts.
     from claudomator_py.acts.tool_calls import rule_for
@@ -30,16 +30,16 @@ def judge(order: Mapping[str, Any], call: Call) -> Judged:
 
     tool, given = _acting(call)
     if not given:
-        return Judged("nothing is known of the call")
+        return FencedCall("nothing is known of the call")
     try:
         event = {"tool_name": tool, "tool_input": given, "cwd": os.getcwd()}  # noqa: PTH109
         far, granted = judged(order, event)
     except Exception as error:
-        return Judged(f"the call could not be judged ({type(error).__name__})")
-    return Judged(granted=granted) if far is None else Judged(far.does, rule_for(tool, given, far.digest))
+        return FencedCall(f"the call could not be judged ({type(error).__name__})")
+    return FencedCall(granted=granted) if far is None else FencedCall(far.does, rule_for(tool, given, far.digest))
 
 
-def _acting(call: Call) -> tuple[str, dict[str, Any]]:
+def _acting(call: ToolCall) -> tuple[str, dict[str, Any]]:
     """The call as ``acts`` reads calls: a tool's name, and what it is given."""
     tool = call.name or _NAMES.get(call.kind) or call.tool
     folder = {name: call.given[name] for name in _FOLDERS if isinstance(call.given.get(name), str)}

@@ -4,11 +4,10 @@ import signal
 import sys
 import types
 
-from claudomator_py.agents.acp_client.ending import End, Refused, Terminated
 from claudomator_py.agents.acp_client.order import Order, order_of
-from claudomator_py.agents.acp_client.output import Output
-from claudomator_py.agents.acp_client.peer import Gone, Peer
-from claudomator_py.agents.acp_client.session import Session
+from claudomator_py.agents.acp_client.peer import Peer, PeerGone, RequestRefused
+from claudomator_py.agents.acp_client.session import AcpSession
+from claudomator_py.agents.client_output import End, Output, Terminated
 
 _GRACE_S = 2.0
 _NOT_FOUND = 127
@@ -31,7 +30,7 @@ def main() -> int:
 
 
 def _run(peer: Peer, order: Order, prompt: str, output: Output) -> int:
-    session = Session(peer, order, prompt, output)
+    session = AcpSession(peer, order, prompt, output)
     patience_s = order.patience_s
     try:
         end = ending(session, peer)
@@ -48,21 +47,21 @@ def _run(peer: Peer, order: Order, prompt: str, output: Output) -> int:
     return 0 if end.outcome == "answered" else 1
 
 
-def ending(session: Session, peer: Peer) -> End:
+def ending(session: AcpSession, peer: Peer) -> End:
     """How the run ends, whatever it ends by."""
     try:
         return session.run()
     except End as end:
         return end
-    except Refused as refused:
+    except RequestRefused as refused:
         facts = session.turn.facts() if session.turn is not None else {}
         return End("refused", refused.message, code=refused.code, data=refused.data, **facts)
-    except Gone as gone:
+    except PeerGone as gone:
         facts = session.turn.facts() if session.turn is not None else {}
         return End("gone", str(gone), exit_code=peer.exit_code(2.0), **facts)
 
 
-def tell(end: End, session: Session, peer: Peer, output: Output) -> None:
+def tell(end: End, session: AcpSession, peer: Peer, output: Output) -> None:
     """Print how it ended."""
     said = "\n".join(peer.noise)
     output.event("end", outcome=end.outcome, error=end.error, step=session.step, said=said, **end.fields)

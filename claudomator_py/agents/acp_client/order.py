@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.agents.acp_client.tools import Permissions
+from claudomator_py.agents.acp_client.tools import ToolPermissions
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -51,9 +51,9 @@ class Order(NamedTuple):
     """How long it has to end once its input has ended."""
 
     @property
-    def permissions(self) -> Permissions:
+    def permissions(self) -> ToolPermissions:
         """What the run may do."""
-        return Permissions(self.mode, self.allowed, self.disallowed)
+        return ToolPermissions(self.mode, self.allowed, self.disallowed)
 
 
 def order_of(text: str) -> Order:

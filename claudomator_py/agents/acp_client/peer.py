@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
@@ -22,11 +22,22 @@ _MAX_NOISE: Final = 20
 Message = dict[str, Any]
 
 
-class Gone(Exception):
+class RequestRefused(Exception):
+    """An error that the agent answers a request with."""
+
+    def __init__(self, error: object) -> None:
+        error_fields = error if isinstance(error, Mapping) else {}
+        self.code = error_fields.get("code")
+        self.message = str(error_fields.get("message", error))
+        self.data = error_fields.get("data")
+        super().__init__(self.message)
+
+
+class PeerGone(Exception):
     """The agent has ended, or reads and writes no more."""
 
 
-class Channel(Protocol):
+class RpcChannel(Protocol):
     """Whoever speaks for an agent."""
 
     noise: list[str]
@@ -132,7 +143,7 @@ class Peer:
             self._unsent.clear()
             self._read_all()
             if not self._messages:
-                raise Gone(f"it reads no more: {error.strerror}") from None
+                raise PeerGone(f"it reads no more: {error.strerror}") from None
         waits = self._is_registered()
         if self._unsent and not waits:
             self._selector.register(self._in, selectors.EVENT_WRITE)
@@ -150,7 +161,7 @@ class Peer:
         try:
             while self._read():
                 pass
-        except Gone:
+        except PeerGone:
             pass
 
     def _read(self) -> bool:
@@ -164,7 +175,7 @@ class Peer:
             self._pending.clear()
             if self._messages:
                 return False
-            raise Gone("it ended")
+            raise PeerGone("it ended")
         *lines, rest = data.split(b"\n")
         for line in lines:
             whole, skipped = bytes(self._pending) + line, self._skips

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from claudomator_py.agents.acp_client.choices import choose_effort, choose_mode, choose_model
-from claudomator_py.agents.acp_client.ending import End, Refused
 from claudomator_py.agents.acp_client.order import Order
-from claudomator_py.agents.acp_client.output import Output, shown
-from claudomator_py.agents.acp_client.peer import Channel, Gone, Message
+from claudomator_py.agents.acp_client.peer import Message, PeerGone, RequestRefused, RpcChannel
 from claudomator_py.agents.acp_client.turn import Turn
+from claudomator_py.agents.client_output import End, Output, shown
 
 VERSION: Final = 1
 START_S: Final = 180.0
@@ -33,12 +32,12 @@ _LOST: Final = (-32002, -32601, -32602, -32603)
 _MINUTE_S: Final = 60.0
 
 
-class Session:
+class AcpSession:
     """One run over a channel. prompt: what is asked."""
 
     def __init__(
         self,
-        channel: Channel,
+        channel: RpcChannel,
         order: Order,
         prompt: str,
         output: Output,
@@ -79,7 +78,7 @@ class Session:
         if self._turn is not None:
             try:
                 self._cancel(min(CANCEL_S, 1.5))
-            except (Gone, End):
+            except (PeerGone, End):
                 return
 
     def set(self, method: str, **params: Any) -> Message:
@@ -131,7 +130,7 @@ class Session:
                 self._await_minute()
             try:
                 state = self._call(way, {"sessionId": self._id, **place}, SESSION_S)
-            except Refused as refused:
+            except RequestRefused as refused:
                 if refused.code not in _LOST:
                     raise
                 problem = refused.message
@@ -183,7 +182,7 @@ class Session:
                 self._handle(message)
                 continue
             if "error" in message:
-                raise Refused(message["error"])
+                raise RequestRefused(message["error"])
             result = message.get("result")
             result = result if isinstance(result, dict) else {}
             if self._order.usage_file:
@@ -208,7 +207,7 @@ class Session:
                     return
                 if message is not None:
                     self._handle(message, cancelled=True)
-        except Gone:
+        except PeerGone:
             return
 
     # --- messages ---
@@ -231,7 +230,7 @@ class Session:
                 self._handle(message)
                 continue
             if "error" in message:
-                raise Refused(message["error"])
+                raise RequestRefused(message["error"])
             result = message.get("result")
             return result if isinstance(result, dict) else {}
         raise End("no_answer", f"it did not answer {method} within {limit_s:.0f} s")

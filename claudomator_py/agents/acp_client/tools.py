@@ -16,7 +16,7 @@ _ACTS: Final = frozenset({"execute", "edit", "delete", "move"})
 _RULE: Final = re.compile(r"(?P<tool>[^()]+)\((?P<subject>.*)\)", re.DOTALL)
 
 
-class Call:
+class ToolCall:
     """A call, as far as it has been told: some agents tell of it in pieces, and some ask before they tell.
 
     name: the agent's own name of the tool, where it says it. told: whether it was printed.
@@ -76,22 +76,22 @@ class Call:
                     self.kind, self.title = kind, self.title[found.end() :]
 
 
-class Calls:
+class ToolCalls:
     """The calls of a turn, by their ids."""
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self._kinds = tuple(kinds.items())
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, ToolCall] = {}
         self.finished = 0
 
     def knows(self, told: Mapping[str, Any]) -> bool:
         """Whether the call was told of before."""
         return str(told.get("toolCallId")) in self._calls
 
-    def take(self, told: Mapping[str, Any]) -> Call:
+    def take(self, told: Mapping[str, Any]) -> ToolCall:
         """The call of which that is told."""
         call_id = str(told.get("toolCallId"))
-        call = self._calls.get(call_id) or Call(call_id)
+        call = self._calls.get(call_id) or ToolCall(call_id)
         was_open = call.open
         call.take(told, self._kinds)
         self._calls[call_id] = call
@@ -107,14 +107,14 @@ class Calls:
         return any(call.open for call in self._calls.values())
 
 
-class Permissions(NamedTuple):
+class ToolPermissions(NamedTuple):
     """What a run may do. mode: as tasks name it."""
 
     mode: str = "default"
     allowed: tuple[str, ...] = ()
     disallowed: tuple[str, ...] = ()
 
-    def allow(self, call: Call) -> bool:
+    def allow(self, call: ToolCall) -> bool:
         """Whether it may be done. What is denied by its tool is denied whatever else allows it."""
         names = {call.kind, call.name} - {""}
         if names & set(self.disallowed):
@@ -128,7 +128,7 @@ class Permissions(NamedTuple):
         return any(_fits(rule, names, call) for rule in self.allowed)
 
 
-def rule_for(call: Call) -> str | None:
+def rule_for(call: ToolCall) -> str | None:
     """What allows that call and as little else as can be told apart; None: there is no such thing."""
     tool = call.kind or call.name
     if not tool:
@@ -138,7 +138,7 @@ def rule_for(call: Call) -> str | None:
     return f"{tool}({call.subject})" if call.subject and not set("()*\n") & set(call.subject) else tool
 
 
-def _fits(rule: str, names: set[str], call: Call) -> bool:
+def _fits(rule: str, names: set[str], call: ToolCall) -> bool:
     if rule in names:
         return True
     found = _RULE.fullmatch(rule)
@@ -154,7 +154,7 @@ def _fits(rule: str, names: set[str], call: Call) -> bool:
     return starts and (call.kind != "execute" or is_simple(subject))
 
 
-def is_own(call: Call) -> bool:
+def is_own(call: ToolCall) -> bool:
     """Whether it is a tool of the run's own server, which checks by itself what a run may ask. By its title alone no
     call is one that acts: models write titles."""
     if call.kind in _ACTS or any(key in call.given for key in _COMMANDS):

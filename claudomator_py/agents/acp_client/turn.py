@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from claudomator_py.agents.acp_client.fence import Judged, judge
+from claudomator_py.agents.acp_client.fence import FencedCall, judge
 from claudomator_py.agents.acp_client.order import Order
-from claudomator_py.agents.acp_client.output import Output, shown
-from claudomator_py.agents.acp_client.tools import Call, Calls, is_own, rule_for, text_of
-from claudomator_py.agents.acp_client.usage import Usage
+from claudomator_py.agents.acp_client.tools import ToolCall, ToolCalls, is_own, rule_for, text_of
+from claudomator_py.agents.acp_client.usage import UsageTally
+from claudomator_py.agents.client_output import Output, shown
 
 MAX_TEXT: Final = 200_000
 """Characters of an answer that are kept: its end."""
@@ -29,9 +29,9 @@ class Turn:
         self._length = 0
         self._message_id: object = None
         self._last_piece = ""
-        self.calls = Calls(order.kinds)
-        self.usage = Usage(order.usage)
-        self.rejected: list[Call] = []
+        self.calls = ToolCalls(order.kinds)
+        self.usage = UsageTally(order.usage)
+        self.rejected: list[ToolCall] = []
         self.failed_status = False
         self.retry: dict[str, Any] | None = None
         """What the agent last said of a request that it makes again."""
@@ -75,7 +75,7 @@ class Turn:
     def decide(self, told: Mapping[str, Any]) -> bool:
         """Whether the call may be done that the agent asks about. It is printed with what was decided."""
         call = self._called(told)
-        judged = judge(self._order.fence, call) if self._order.fence and not is_own(call) else Judged()
+        judged = judge(self._order.fence, call) if self._order.fence and not is_own(call) else FencedCall()
         allowed = not judged.beyond and (judged.granted or self._order.permissions.allow(call))
         self._progress()
         call.status = "in_progress" if allowed else "rejected"
@@ -146,7 +146,7 @@ class Turn:
         if not call.open:
             self._output.event("tool_result", id=call.id, tool=call.tool, status=call.status, text=shown(call.text))
 
-    def _called(self, told: Mapping[str, Any]) -> Call:
+    def _called(self, told: Mapping[str, Any]) -> ToolCall:
         """The call. Whatever was said before it is not the answer."""
         if not self.calls.knows(told):
             self._text, self._length, self._last_piece, self._message_id = [], 0, "", None

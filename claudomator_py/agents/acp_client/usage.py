@@ -16,7 +16,7 @@ _PLAIN: Final = re.compile(r"\w[\w.-]*")
 """Ids of sessions that can be part of a path."""
 
 
-class Usage:
+class UsageTally:
     """The numbers of a run. means: ``usage`` of the agent's profile."""
 
     def __init__(self, means: str) -> None:

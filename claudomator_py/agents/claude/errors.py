@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from claudomator_py.agents.api_errors import MAX_READ, Rules, by_status, by_words, limited, words
 from claudomator_py.agents.claude.use import family_of
-from claudomator_py.agents.ending import Verdict, failed
+from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import Reason
@@ -126,7 +126,7 @@ class Failure:
 
 def classify(
     failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None = None
-) -> Verdict:
+) -> RunVerdict:
     """The verdict. now_ms: the present for a message that does not say when it was printed. zone: as for find_reset.
 
     model: the one that it runs on, as far as it has said.
@@ -159,7 +159,7 @@ def _typed(failure: Failure) -> Reason | None:
 
 def _limited(
     failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None
-) -> Verdict:
+) -> RunVerdict:
     """Limited until the time that was reported; if none was, until one that the caller has to estimate.
 
     The service's own epoch is exact; the message has it to the minute only, and without a date.

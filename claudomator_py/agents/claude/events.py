@@ -14,16 +14,15 @@ from claudomator_py.agents.claude.errors import USAGE_LIMIT, Failure, Rejection,
 from claudomator_py.agents.claude.results import cut_off, ending_of, lists_all_errors, message_of, succeeded
 from claudomator_py.agents.claude.rules import rule_for
 from claudomator_py.agents.claude.turns import Turns, is_of_no_turn
-from claudomator_py.agents.claude.use import INPUT_FIELDS, Usage, windows_of
+from claudomator_py.agents.claude.use import INPUT_FIELDS, ClaudeUsage, windows_of
 from claudomator_py.agents.denied import denied_call, distinct, questions
-from claudomator_py.agents.ending import NearLimit, Result, Verdict
-from claudomator_py.agents.fence import Verdict as FenceVerdict
-from claudomator_py.agents.fence import beyond_reach, fenced_call
+from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict
+from claudomator_py.agents.fence import FenceVerdict, beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import MAX_DETAIL, storable
 from claudomator_py.agents.run_events import (
-    Ending,
+    OutputEnd,
     RunEvents,
     arguments,
     content_text,
@@ -80,11 +79,11 @@ class ClaudeEvents(RunEvents):
     """Whether that is the last that came."""
     stop_reason: str | None = None
     """Why the last message ended, where it says so."""
-    near: NearLimit | None = None
+    near: NearLimitNotice | None = None
     denied: dict[str, _Denial] = field(default_factory=dict)
     beyond: dict[str, FenceVerdict] = field(default_factory=dict)
     """The digests that the fence named when it denied calls, by their ids."""
-    usage: Usage = field(default_factory=Usage)
+    usage: ClaudeUsage = field(default_factory=ClaudeUsage)
     model: str | None = None
     """The one that it runs on, as its first event names it."""
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
@@ -140,7 +139,7 @@ class ClaudeEvents(RunEvents):
         limit, used = text_of(info, "rateLimitType"), amount_of(info, "utilization")
         self.near = None
         if info.get("status") == "allowed_warning" and resets_at is not None:
-            self.near = NearLimit(resets_at, storable(limit)[:MAX_DETAIL] if limit else None, used)
+            self.near = NearLimitNotice(resets_at, storable(limit)[:MAX_DETAIL] if limit else None, used)
         rejected = info.get("status") == "rejected"
         self.rejection = Rejection(resets_at, text_of(info, "rateLimitType")) if rejected else None
         self.is_rejected = rejected and not (info.get("isUsingOverage") or info.get("overageStatus") == "allowed")
@@ -249,7 +248,7 @@ class ClaudeEvents(RunEvents):
             said.append(Part("usage", told, at_ms=at_ms))
         return said
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         """What the result of the last turn means."""
         result = self.last
         if result is None or not self.terminal:
@@ -274,7 +273,7 @@ class ClaudeEvents(RunEvents):
         return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
     @property
-    def _cut_off(self) -> Verdict | None:
+    def _cut_off(self) -> RunVerdict | None:
         return None if self.last is None else cut_off(self.last, self.stop_reason)
 
     def _has_succeeded(self, result: Event) -> bool:
@@ -294,21 +293,21 @@ class ClaudeEvents(RunEvents):
         known = classify(own, self.rejection, 0, self.zone, self.model).reason is not Reason.AGENT_ERROR
         return own if known or self.remark.startswith(_API_ERROR) else None
 
-    def last_error(self, ending: Ending) -> Verdict | None:
+    def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         if self.failure is None:
             return self._refused(ending) if self.is_rejected else None
         return classify(self.failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
-    def _refused(self, ending: Ending) -> Verdict:
+    def _refused(self, ending: OutputEnd) -> RunVerdict:
         """What a request means that was refused for quota, and of which nothing more was said."""
         failure = Failure("the service refused a request: a limit is used up", kind=USAGE_LIMIT)
         return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
-    def exited_well(self, ending: Ending) -> Verdict:
+    def exited_well(self, ending: OutputEnd) -> RunVerdict:
         """Only results of no turn came before: it was not asked anything."""
         return super().exited_well(ending) if self.worked or self.last is None else self.success()
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """What its last error, its exit code and stderr say."""
         if (verdict := self.last_error(ending)) is not None:
             return verdict

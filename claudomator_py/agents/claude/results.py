@@ -1,7 +1,7 @@
 """What the last result of Claude Code means: which of those that call themselves a success are one."""
 
 from claudomator_py.agents.claude.errors import ENDINGS
-from claudomator_py.agents.ending import Verdict, failed
+from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, count_of, list_of, text_of
 from claudomator_py.domain.outcome import Reason
 
@@ -24,7 +24,7 @@ def succeeded(result: Event) -> bool:
     return result.get("is_error") is False and not stopped and not refused
 
 
-def cut_off(result: Event, last: str | None) -> Verdict | None:
+def cut_off(result: Event, last: str | None) -> RunVerdict | None:
     """Return what a result means that calls itself a success although its model was cut off; None: it was not.
 
     What is not known to be an end is none. The tool by which a model answers to ``--json-schema`` ends its turn.

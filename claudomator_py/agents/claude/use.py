@@ -23,27 +23,27 @@ _MAX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class TokensAndCost:
     """Tokens and dollars. cost_usd None: not known."""
 
     input: int = 0
     output: int = 0
     cost_usd: float | None = 0.0
 
-    def __add__(self, other: "Share") -> "Share":
+    def __add__(self, other: "TokensAndCost") -> "TokensAndCost":
         known = self.cost_usd is not None and other.cost_usd is not None
         cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
-        return Share(self.input + other.input, self.output + other.output, cost)
+        return TokensAndCost(self.input + other.input, self.output + other.output, cost)
 
 
-class Usage:
+class ClaudeUsage:
     """What a run has used: what its results say, and what its messages say that came after the last of them."""
 
     def __init__(self) -> None:
         self._last: Event | None = None
-        self._since_last: Share | None = Share()
+        self._since_last: TokensAndCost | None = TokensAndCost()
         """The sum of what newer versions say that was used since the result before; None: an older one."""
-        self._turns = Share()
+        self._turns = TokensAndCost()
         """The sum of what the results say of their own turns."""
         self._messages = Messages()
 
@@ -56,7 +56,7 @@ class Usage:
         self._last, self._messages = event, Messages()
         usage = event_of(event, "usage")
         given = sum(count_of(usage, key) or 0 for key in INPUT_FIELDS)
-        self._turns += Share(given, count_of(usage, "output_tokens") or 0)
+        self._turns += TokensAndCost(given, count_of(usage, "output_tokens") or 0)
         since = event.get("model_usage_since_last_result")
         if isinstance(since, dict) and self._since_last is not None:
             self._since_last += _by_model(since)
@@ -74,7 +74,7 @@ class Usage:
         is_known = share.cost_usd or since == Tokens()
         return tokens, share.cost_usd if is_known else None
 
-    def _by_results(self, last: Event, *, resumed: bool, prior_cost_usd: float | None) -> Share:
+    def _by_results(self, last: Event, *, resumed: bool, prior_cost_usd: float | None) -> TokensAndCost:
         """Newer versions say what was used since the last result. Older ones give dollars and tokens per model for the
         whole conversation, and tokens per turn: of a resumed conversation, the tokens are the turn's, and the dollars
         what came on top of what was used before, or unknown.
@@ -86,25 +86,25 @@ class Usage:
             own = None
             if total_usd is not None and prior_cost_usd is not None:
                 own = max(0.0, total_usd - prior_cost_usd)
-            return Share(self._turns.input, self._turns.output, own)
+            return TokensAndCost(self._turns.input, self._turns.output, own)
         per_model = _by_model(event_of(last, "modelUsage"))
         tokens = per_model if per_model.input + per_model.output > 0 else self._turns
-        return Share(tokens.input, tokens.output, total_usd)
+        return TokensAndCost(tokens.input, tokens.output, total_usd)
 
-    def copy(self) -> "Usage":
+    def copy(self) -> "ClaudeUsage":
         """Another one that has taken the same."""
-        other = Usage()
+        other = ClaudeUsage()
         other._last, other._since_last, other._turns = self._last, self._since_last, self._turns
         other._messages = self._messages.copy()
         return other
 
 
-def _by_model(models: Event) -> Share:
-    share = Share()
+def _by_model(models: Event) -> TokensAndCost:
+    share = TokensAndCost()
     for model in models.values():
         if isinstance(model, dict):
             tokens = sum(count_of(model, key) or 0 for key in _MODEL_INPUT_FIELDS)
-            share += Share(tokens, count_of(model, "outputTokens") or 0, amount_of(model, "costUSD"))
+            share += TokensAndCost(tokens, count_of(model, "outputTokens") or 0, amount_of(model, "costUSD"))
     return share
 
 

@@ -7,12 +7,11 @@ from typing import ClassVar
 from claudomator_py.acts.tool_calls import rule_for
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.denied import MAX_CALLS, distinct
-from claudomator_py.agents.ending import Result, Verdict, failed
-from claudomator_py.agents.fence import Verdict as FenceVerdict
-from claudomator_py.agents.fence import beyond_reach, fenced_call
+from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.fence import FenceVerdict, beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms, find_model
-from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
@@ -239,22 +238,22 @@ class CodexEvents(RunEvents):
         """Whether it tells of a request."""
         return REQUEST.encode() in line
 
-    def stuck(self, started_ms: int | None) -> Verdict | None:
+    def stuck(self, started_ms: int | None) -> RunVerdict | None:
         """Without a network it waits for one forever."""
         verdict = classify(self.trouble, _RULES, started_ms or 0) if self.trouble is not None else None
         return verdict if verdict is not None and verdict.reason in _OUTAGES else None
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         if self.failure is not None:
             return self._to_the_second(_judge(self.failure, ending, self.zone))
         return self.success(["Bash"] * self._denials, undone=self.declined) if self.completed else None
 
-    def last_error(self, ending: Ending) -> Verdict | None:
+    def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         if self.error is None or not self.has_given_up:
             return None
         return self._to_the_second(_judge(self.error, ending, self.zone))
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """Once there are events, they say what went wrong. What else comes to stderr may be a tool's."""
         complaint = "\n".join(self.complaints[-1:])
         if self.anything and self.error is None:
@@ -265,7 +264,7 @@ class CodexEvents(RunEvents):
             message = "\n".join(line for line in lines if not line.startswith(_CHATTER))
         return _judge(message or _silent(ending), ending, self.zone)
 
-    def _to_the_second(self, verdict: Verdict) -> Verdict:
+    def _to_the_second(self, verdict: RunVerdict) -> RunVerdict:
         """Its words give the minute in which a limit resets, which begins too early. What its log says has to agree."""
         if verdict.status is not OutcomeStatus.LIMITED or self.resets_at is None:
             return verdict
@@ -304,7 +303,7 @@ class CodexEvents(RunEvents):
         )
 
 
-def _silent(ending: Ending) -> str:
+def _silent(ending: OutputEnd) -> str:
     return f"it exited with {ending.exit_code}, and did not say why"
 
 
@@ -315,7 +314,7 @@ def _agree(exact_ms: int, said_ms: int) -> bool:
     return apart_ms <= _FARTHEST_ZONE_MS and min(beside_ms, _ZONES_MS - beside_ms) <= _ROUNDED_MS
 
 
-def _judge(message: str, ending: Ending, zone: str | None) -> Verdict:
+def _judge(message: str, ending: OutputEnd, zone: str | None) -> RunVerdict:
     verdict = classify(message, _RULES, ending.printed_ms, zone=zone)
     return replace(verdict, limit=verdict.family)
 

@@ -19,7 +19,7 @@ _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 _PLAIN_MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+\[\]-]*")
 
 
-class Command:
+class CommandAgent:
     """The kind ``command``."""
 
     kind = INFO.name
@@ -100,4 +100,4 @@ def _fill(word: str, values: dict[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] is not None else found[0][0], word)
 
 
-KIND = Command()
+KIND = CommandAgent()

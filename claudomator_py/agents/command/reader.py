@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from claudomator_py.agents.api_errors import limited
-from claudomator_py.agents.ending import Result, Verdict, failed, outcome, verdict_of
+from claudomator_py.agents.ending import Result, RunVerdict, failed, outcome, verdict_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_DETAIL, Tail, readable, shortened
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
@@ -54,11 +54,11 @@ class CommandReader:
         verdict = verdict_of(
             None, exit_record, lambda record: self._by_exit(record, printed, found is not None, ended_ms)
         )
-        answer = (found or _Found()) if self._says.result is not None else _Found(printed or None)
+        answer = (found or _AnswerFields()) if self._says.result is not None else _AnswerFields(printed or None)
         text = answer.text if verdict.status is OutcomeStatus.SUCCEEDED or self._says.result is None else None
         return outcome(verdict, Result(text=text, tokens=answer.tokens, cost_usd=answer.cost_usd))
 
-    def _by_exit(self, record: ExitRecord, printed: str, has_answer: bool, now_ms: int) -> Verdict:
+    def _by_exit(self, record: ExitRecord, printed: str, has_answer: bool, now_ms: int) -> RunVerdict:
         said = self._tails["stderr"].text()
         if (line := self._limit(said) or self._limit(printed)) is not None:
             return limited(line, find_reset(line, now_ms, self._zone))
@@ -74,7 +74,7 @@ class CommandReader:
             return failed(Reason.AGENT_ERROR, said or f"it exited with {code} and wrote nothing to stderr")
         if self._says.result is not None and not has_answer:
             return failed(Reason.NO_ANSWER, f"it exited with 0, but printed no {self._says.result.text}")
-        return Verdict(OutcomeStatus.SUCCEEDED)
+        return RunVerdict(OutcomeStatus.SUCCEEDED)
 
     def _limit(self, text: str) -> str | None:
         """The last line that tells of a limit, or what was printed around it."""
@@ -87,7 +87,7 @@ class CommandReader:
         return whole if any(pattern.search(whole) for pattern in patterns) else None
 
 
-class _Found:
+class _AnswerFields:
     """What was found of an answer."""
 
     def __init__(self, text: str | None = None) -> None:
@@ -96,9 +96,9 @@ class _Found:
         self.cost_usd: float | None = None
 
 
-def _found(printed: str, result: ProgramResult) -> _Found | None:
+def _found(printed: str, result: ProgramResult) -> _AnswerFields | None:
     """The last answer in what was printed, with the last that was said of its use; None: there is no answer."""
-    found, has_answer = _Found(), False
+    found, has_answer = _AnswerFields(), False
     for document in _documents(printed, result.format):
         text = _at(document, result.text)
         if isinstance(text, str) and text.strip():

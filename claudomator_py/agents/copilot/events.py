@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.denied import denied_call, distinct
-from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
-from claudomator_py.agents.run_events import Ending, RunEvents, arguments, shown
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, shown
 from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.run import Part
@@ -118,7 +118,7 @@ class CopilotEvents(RunEvents):
         said = text_of(event_of(data, "result"), "content") or text_of(error, "message") or ""
         return Part("tool_result", said, tool)
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         if self.last is None:
             return None
         if self.error is not None:
@@ -128,10 +128,10 @@ class CopilotEvents(RunEvents):
             return failed(Reason.AGENT_ERROR, ending.stderr or f"it ended with {shown(self.last.get('exitCode'))}")
         return self.success(self.denied)
 
-    def last_error(self, ending: Ending) -> Verdict | None:
+    def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         return None if self.error is None else self._judge(self.error, ending)
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """Before its first event it speaks plain text."""
         if (known := self.last_error(ending)) is not None:
             return known
@@ -149,7 +149,7 @@ class CopilotEvents(RunEvents):
             denials=len(self.denied),
         )
 
-    def _judge(self, error: Event, ending: Ending) -> Verdict:
+    def _judge(self, error: Event, ending: OutputEnd) -> RunVerdict:
         kind = text_of(error, "errorType")
         message = text_of(error, "message") or kind or "it gave no reason"
         status = count_of(error, "statusCode") or _BY_TYPE.get(kind or "")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from claudomator_py.agents.api_errors import MAX_READ, Rules, classify, words
-from claudomator_py.agents.ending import Verdict, failed
+from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.domain.outcome import Reason
 
 TOOL_FAILED = "Error executing tool "
@@ -67,7 +67,7 @@ _RULES: Rules = (
 )
 
 
-def judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> Verdict:
+def judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> RunVerdict:
     """Return the verdict. kind: the type of the error. printed_ms: epoch milliseconds."""
     its_own = not message.startswith(TOOL_FAILED)
     known = _BY_TYPE.get(kind or "") or _BY_EXIT_CODE.get(exit_code or 0)
@@ -80,7 +80,7 @@ def judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int
     return classify(message, _RULES, printed_ms, status=_STATUS_BY_EXIT_CODE.get(exit_code or 0))
 
 
-def by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> Verdict:
+def by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> RunVerdict:
     """Return the verdict where the message may be a tool's, and says nothing of the run."""
     known = _BY_EXIT_CODE.get(exit_code or 0)
     if known is not None:

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from claudomator_py.agents.api_errors import limited, words
 from claudomator_py.agents.denied import denied_call, distinct, questions
-from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.gemini.errors import COMPLAINT, TOOL_FAILED, by_exit_code, complaint_of, judge
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, readable, shortened
-from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
@@ -210,7 +210,7 @@ class GeminiEvents(RunEvents):
             if len(self.printed_sleeps) <= _MAX_PRINTED:
                 self.printed_sleeps.add(int(found[1]))
 
-    def stuck(self, started_ms: int | None) -> Verdict | None:
+    def stuck(self, started_ms: int | None) -> RunVerdict | None:
         """The streams do not say which line came first, but a sleep that is over shows as a gap between the events."""
         since = self.last_at_ms if self.last_at_ms is not None else started_ms
         if self.sleep is None or since is None or not self._is_its_own(self.sleep, ended=started_ms is not None):
@@ -233,7 +233,7 @@ class GeminiEvents(RunEvents):
     def stuck_since(self) -> int | None:
         return self.last_at_ms
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         result = self.terminal_event
         if result is None:
             return None
@@ -245,7 +245,7 @@ class GeminiEvents(RunEvents):
         return self._named(judge(message, text_of(error, "type"), ending.exit_code, printed_ms))
 
     @property
-    def _stopped(self) -> Verdict | None:
+    def _stopped(self) -> RunVerdict | None:
         """What a success means whose model was stopped before its end: by a hook, or as it went in circles."""
         return None if self.stopped is None else failed(Reason.UNFINISHED, self.stopped)
 
@@ -253,18 +253,18 @@ class GeminiEvents(RunEvents):
         """It ends with "success" after an error, too, if that did not throw."""
         return result.get("status") == "success" and not result.get("error") and self.error is None
 
-    def last_error(self, ending: Ending) -> Verdict | None:
+    def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         printed_ms = self.last_at_ms if self.last_at_ms is not None else ending.printed_ms
         return None if self.error is None else self._named(judge(self.error, None, None, printed_ms))
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """Once tools may have run, stderr may repeat what they printed, and its words mean nothing."""
         message = self.error or complaint_of(ending.stderr) or f"it exited with {ending.exit_code}"
         its_own = self.error is not None or not (self.anything or self.told_failures)
         by_all = partial(judge, kind=None) if its_own else by_exit_code
         return self._named(by_all(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms))
 
-    def _named(self, verdict: Verdict) -> Verdict:
+    def _named(self, verdict: RunVerdict) -> RunVerdict:
         """The verdict with the name of its limit, and the model that it is for."""
         if verdict.status is not OutcomeStatus.LIMITED:
             return verdict

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from claudomator_py.agents.api_errors import limited
-from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, amount_of, text_of
-from claudomator_py.agents.run_events import Ending, RunEvents, shown
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, shown
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.run import Part
 
@@ -51,21 +51,21 @@ class HubEvents(RunEvents):
                 return [part] if said else []
         return []
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         """What its end means."""
         if self.end is None:
             return None
         outcome = text_of(self.end, "outcome") or ""
         if outcome == "completed":
-            return Verdict(OutcomeStatus.SUCCEEDED)
+            return RunVerdict(OutcomeStatus.SUCCEEDED)
         error = text_of(self.end, "error") or text_of(self.end, "text") or "it gave no reason"
         if outcome == "lost":
-            return Verdict(OutcomeStatus.LOST, Reason.LOST, error)
+            return RunVerdict(OutcomeStatus.LOST, Reason.LOST, error)
         given = text_of(self.end, "reason") or ""
         reason = _OF_THE_HUB.get(outcome) or (Reason(given) if given in OF_AN_AGENT else Reason.AGENT_ERROR)
         return limited(error, None) if reason is Reason.RATE_LIMITED else failed(reason, error)
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """Its process ended without a word: a fault of ours, or of the machine."""
         silent = f"its process exited with {ending.exit_code} without a terminal event"
         return failed(Reason.AGENT_ERROR, ending.stderr or silent)

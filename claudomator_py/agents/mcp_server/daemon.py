@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from claudomator_py.agents.mcp_server.tools import Failed, Unreachable
+from claudomator_py.agents.mcp_server.tools import DaemonUnreachable, ToolFailed
 
 SOCKET: Final = "api.sock"
 ENDPOINT: Final = "endpoint"
@@ -51,10 +51,10 @@ class DaemonClient:
                 if status < http.client.BAD_REQUEST:
                     return answer
                 if status not in _BUSY:
-                    raise Failed(_problem(answer) or f"The daemon answered with {status}.")
+                    raise ToolFailed(_problem(answer) or f"The daemon answered with {status}.")
                 problem = f"it answers with {status}"
             if time.monotonic() + pause_s > until:
-                raise Unreachable(f"The daemon cannot be reached: {problem}.")
+                raise DaemonUnreachable(f"The daemon cannot be reached: {problem}.")
             time.sleep(pause_s)
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
 

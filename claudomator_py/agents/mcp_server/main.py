@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
 from claudomator_py import __version__
-from claudomator_py.agents.mcp_server.tools import INSTRUCTIONS, TOOLS, Failed, Tool
+from claudomator_py.agents.mcp_server.tools import INSTRUCTIONS, TOOLS, Tool, ToolFailed
 
 RUN_VARIABLE: Final = "CLAUDOMATOR_RUN"
 TOKEN_VARIABLE: Final = "CLAUDOMATOR_RUN_TOKEN"  # noqa: S105 - the name of a variable
@@ -40,7 +40,7 @@ Answer = Callable[[Tool, Mapping[str, Any]], str]
 """What a tool says when it is called with these arguments. Raises Failed."""
 
 
-class _Refused(Exception):
+class _InvalidMessage(Exception):
     """A message that cannot be answered as asked. code: of JSON-RPC. data: of the error, for programs."""
 
     def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
@@ -102,7 +102,7 @@ def _reply(line: bytes, answer: Answer) -> dict[str, Any] | None:
     params = message.get("params")
     try:
         result = _result(message["method"], params if isinstance(params, dict) else {}, answer)
-    except _Refused as refused:
+    except _InvalidMessage as refused:
         return _error(asked, refused.code, str(refused), refused.data)
     return {"jsonrpc": "2.0", "id": asked, "result": result}
 
@@ -114,7 +114,7 @@ def _result(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str,
     if meta[VERSION_KEY] != STATELESS:
         # Before anything is done: a client that cannot read the answer would ask for it again.
         versions = {"supported": [STATELESS], "requested": str(meta[VERSION_KEY])[:100]}
-        raise _Refused(UNSUPPORTED_VERSION, f"no such version of MCP; there is {STATELESS}", versions)
+        raise _InvalidMessage(UNSUPPORTED_VERSION, f"no such version of MCP; there is {STATELESS}", versions)
     return {"resultType": "complete", "_meta": {SERVER_KEY: SERVER}, **_of_request(method, params, answer)}
 
 
@@ -129,7 +129,7 @@ def _of_request(method: str, params: Mapping[str, Any], answer: Answer) -> dict[
             return {**_tools(), **cached}
         case "tools/call":
             return _called(params, answer)
-    raise _Refused(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
+    raise _InvalidMessage(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
 
 
 def _of_session(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _of_session(method: str, params: Mapping[str, Any], answer: Answer) -> dict[
             return _tools()
         case "tools/call":
             return _called(params, answer)
-    raise _Refused(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
+    raise _InvalidMessage(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
 
 
 def _tools() -> dict[str, Any]:
@@ -161,12 +161,12 @@ def _called(params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     name, arguments = params.get("name"), params.get("arguments", {})
     tool = TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
-        raise _Refused(INVALID_PARAMS, f"no tool {str(name)[:100]!r}; there are {', '.join(TOOLS)}")
+        raise _InvalidMessage(INVALID_PARAMS, f"no tool {str(name)[:100]!r}; there are {', '.join(TOOLS)}")
     if not isinstance(arguments, dict):
-        raise _Refused(INVALID_PARAMS, "`arguments` is not an object")
+        raise _InvalidMessage(INVALID_PARAMS, "`arguments` is not an object")
     try:
         return {"content": [{"type": "text", "text": answer(tool, arguments)}]}
-    except Failed as failed:
+    except ToolFailed as failed:
         return {"content": [{"type": "text", "text": str(failed)}], "isError": True}
 
 

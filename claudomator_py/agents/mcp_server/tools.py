@@ -20,11 +20,11 @@ _ASK_BY_WORDS: Final = (
 )
 
 
-class Failed(Exception):
+class ToolFailed(Exception):
     """The call came to nothing; the message is for the model."""
 
 
-class Unreachable(Failed):
+class DaemonUnreachable(ToolFailed):
     """There is no daemon to ask."""
 
 
@@ -79,8 +79,8 @@ class Tool(NamedTuple):
         """What the model is told. Raises Failed."""
         try:
             answer = ask(self.method, self.path, None if self.method == "GET" else arguments)
-        except Unreachable as error:
-            raise Failed(str(error) if self.otherwise is None else f"{error} {self.otherwise}") from error
+        except DaemonUnreachable as error:
+            raise ToolFailed(str(error) if self.otherwise is None else f"{error} {self.otherwise}") from error
         return self.told(answer)
 
 

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct
-from claudomator_py.agents.ending import Result, Verdict, denials, failed
+from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_TEXT, shortened
-from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text, total
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text, total
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
@@ -177,7 +177,7 @@ class OpencodeEvents(RunEvents):
             return self.logged
         return self.logged if self.conversation_id is None else None
 
-    def stuck(self, started_ms: int | None) -> Verdict | None:
+    def stuck(self, started_ms: int | None) -> RunVerdict | None:
         """It waits as long as a service asks for, and asks one in trouble forever, without an event: only its log
         says why, and not until when."""
         last = self._own_log
@@ -193,7 +193,7 @@ class OpencodeEvents(RunEvents):
     def stuck_since(self) -> int | None:
         return self.logged.at_ms if self.logged is not None else None
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         if self.error is not None:
             printed_ms = self.error_at_ms if self.error_at_ms is not None else ending.printed_ms
             return _judge(self.error, self._own_log, printed_ms)
@@ -202,7 +202,7 @@ class OpencodeEvents(RunEvents):
         known = _BY_FINISH.get(self.finish or "")
         return failed(*known) if known is not None else None
 
-    def exited_well(self, ending: Ending) -> Verdict:
+    def exited_well(self, ending: OutputEnd) -> RunVerdict:
         """A tool that is refused ends the run, with 0 and without an error; so does, in some versions, an error before
         the first step."""
         if self.rejected:
@@ -216,7 +216,7 @@ class OpencodeEvents(RunEvents):
                 return classify(complaint, _RULES, ending.printed_ms)
         return super().exited_well(ending)
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """Once there are events, only its log is its own on stderr."""
         last, silent = self._own_log, f"it exited with {ending.exit_code}"
         logged = last.message if last is not None and self._is_latest(last) else None
@@ -243,7 +243,7 @@ def _words_of(error: Event) -> str | None:
     return text_of(event_of(error, "data"), "message") or text_of(error, "message") or text_of(error, "name")
 
 
-def _judge(error: Event, logged: _Logged | None, printed_ms: int) -> Verdict:
+def _judge(error: Event, logged: _Logged | None, printed_ms: int) -> RunVerdict:
     name, data = text_of(error, "name") or "", event_of(error, "data")
     message = _words_of(error) or "it reported an error without words"
     if logged is not None and _UNEXPLAINED in message.lower():

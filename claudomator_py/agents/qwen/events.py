@@ -11,11 +11,10 @@ from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct, questions
-from claudomator_py.agents.ending import Result, Verdict, failed
-from claudomator_py.agents.fence import Verdict as FenceVerdict
-from claudomator_py.agents.fence import beyond_reach, fenced_call
+from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.fence import FenceVerdict, beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
-from claudomator_py.agents.run_events import Ending, RunEvents, arguments, content_text, shown, tokens_text
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 
@@ -146,7 +145,7 @@ class QwenEvents(RunEvents):
         pause_s = (count_of(data, "delayMs") or 0) // 1_000
         return [Part("notice", f"asks its service again in {pause_s} s ({attempt} of {most})")]
 
-    def stuck(self, started_ms: int | None) -> Verdict | None:
+    def stuck(self, started_ms: int | None) -> RunVerdict | None:
         """A limit that it waits out, a minute at a time. That it waits is an event; for what, a line of stderr."""
         if not self.waits or self.retrying is None:
             return None
@@ -219,7 +218,7 @@ class QwenEvents(RunEvents):
         return self.ended and is_good and self.failure is None
 
     @property
-    def _cut_off(self) -> Verdict | None:
+    def _cut_off(self) -> RunVerdict | None:
         """What a success means that came before the model's end. Its program stops a model that goes in circles, if it
         is set to, and does not say so; what is not known to be an end is none."""
         if self.stop_reason not in (None, *_FINISHED):
@@ -228,7 +227,7 @@ class QwenEvents(RunEvents):
             return failed(Reason.UNFINISHED, "its program stopped it after the result of a tool, and did not say why")
         return None
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         if self.last is None or not self.ended:
             return None
         if self._succeeded:
@@ -240,10 +239,10 @@ class QwenEvents(RunEvents):
         error = text_of(event_of(self.last, "error"), "message") or text_of(self.last, "result") or silent
         return _by_exit_code(ending, error) or classify(error, _RULES, ending.printed_ms)
 
-    def last_error(self, ending: Ending) -> Verdict | None:
+    def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         return None if self.failure is None else _judge(self.failure, ending)
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         """Once there are events, what comes to stderr may be a tool's, and its words mean nothing."""
         message = self.complaint or f"it exited with {ending.exit_code}"
         if known := _by_exit_code(ending, message):
@@ -273,7 +272,7 @@ class QwenEvents(RunEvents):
         return Tokens(input=self.input, output=self.output) if self.input + self.output > 0 else Tokens()
 
 
-def _by_exit_code(ending: Ending, message: str) -> Verdict | None:
+def _by_exit_code(ending: OutputEnd, message: str) -> RunVerdict | None:
     """What the exit code says by itself; None: nothing. A missing login ends it as any other error of its settings."""
     known = _BY_EXIT_CODE.get(ending.exit_code or 0)
     if known is Reason.BAD_INVOCATION and _LOGIN.search(message):
@@ -281,7 +280,7 @@ def _by_exit_code(ending: Ending, message: str) -> Verdict | None:
     return None if known is None else failed(known, message)
 
 
-def _judge(failure: re.Match[str], ending: Ending) -> Verdict:
+def _judge(failure: re.Match[str], ending: OutputEnd) -> RunVerdict:
     status = failure["status"]
     message = failure["login"] or failure["message"] or failure[0]
     return classify(message, _RULES, ending.printed_ms, status=int(status) if status is not None else None)

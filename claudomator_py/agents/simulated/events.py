@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 from claudomator_py.agents.api_errors import limited
 from claudomator_py.agents.denied import denied_call, distinct
-from claudomator_py.agents.ending import Result, Verdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
-from claudomator_py.agents.run_events import Ending, RunEvents, shown, tokens_text
+from claudomator_py.agents.run_events import OutputEnd, RunEvents, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 
@@ -68,16 +68,16 @@ class SimulatedEvents(RunEvents):
             said.append(Part("usage", used))
         return said
 
-    def said(self, ending: Ending) -> Verdict | None:
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
         """What its end means."""
         if self.end is None:
             return None
         error = text_of(self.end, "error") or "it gave no reason"
         match self.end.get("outcome"):
             case "success":
-                return Verdict(OutcomeStatus.SUCCEEDED)
+                return RunVerdict(OutcomeStatus.SUCCEEDED)
             case "question":
-                return Verdict(OutcomeStatus.NEEDS_INPUT)
+                return RunVerdict(OutcomeStatus.NEEDS_INPUT)
             case "unknown":
                 return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=True)
             case "limited":
@@ -86,7 +86,7 @@ class SimulatedEvents(RunEvents):
                 return failed(_FAILURES.get(named, Reason.AGENT_ERROR), error)
         return failed(Reason.AGENT_ERROR, error)
 
-    def unsaid(self, ending: Ending) -> Verdict:
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
         silent = f"it exited with {ending.exit_code} without a terminal event"
         return failed(Reason.AGENT_ERROR, ending.stderr or silent)
 

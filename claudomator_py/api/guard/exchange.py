@@ -42,7 +42,7 @@ class RequestHeaders:
         return [value.decode("latin-1") for key, _, value in pairs if key == name]
 
 
-class Answer:
+class ResponseHeaders:
     """Sends the response with our headers added, and remembers that it began."""
 
     def __init__(self, send: Send) -> None:

@@ -22,7 +22,7 @@ _SOCKETS_SHARE = 8
 """Connections take at most such a part of the files that the process may have open: runs need some, too."""
 
 
-class Member(Protocol):
+class LimitedConnection(Protocol):
     """A connection, as far as its limit concerns it."""
 
     def may_go(self) -> bool:
@@ -43,10 +43,10 @@ class ConnectionLimit:
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most if most is not None else _affordable(MAX_REQUESTS, _REQUESTS_SHARE)
-        self._all: set[Member] = set()
-        self._waiting: dict[Member, None] = {}
+        self._all: set[LimitedConnection] = set()
+        self._waiting: dict[LimitedConnection, None] = {}
 
-    def enter(self, member: Member) -> bool:
+    def enter(self, member: LimitedConnection) -> bool:
         """A new connection, which waits for its client. False if there is no room, whoever else goes."""
         self._all.add(member)
         self._waiting[member] = None
@@ -55,27 +55,27 @@ class ConnectionLimit:
         self.leave(member)
         return False
 
-    def leave(self, member: Member) -> None:
+    def leave(self, member: LimitedConnection) -> None:
         """It is closed."""
         self._all.discard(member)
         self._waiting.pop(member, None)
 
-    def waits(self, member: Member) -> None:
+    def waits(self, member: LimitedConnection) -> None:
         """It waits for its client; if it did already, its place in the order stays."""
         if member in self._all:
             self._waiting.setdefault(member)
 
-    def spoke(self, member: Member) -> None:
+    def spoke(self, member: LimitedConnection) -> None:
         """Put it behind the others that wait: they have been silent for longer."""
         if member in self._waiting:
             del self._waiting[member]
             self._waiting[member] = None
 
-    def works(self, member: Member) -> None:
+    def works(self, member: LimitedConnection) -> None:
         """It has a whole request at hand, or is kept for another reason."""
         self._waiting.pop(member, None)
 
-    def make_room(self, newcomer: Member | None = None) -> bool:
+    def make_room(self, newcomer: LimitedConnection | None = None) -> bool:
         """Drop the connection that has waited longest. False if there is none but the newcomer's."""
         for member in self._waiting:
             if member is not newcomer and member.may_go():
@@ -121,7 +121,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """changes: requests of one client that change something. failures: failed logins from one address.
 
     clients: how many are told apart. target_bytes: of path and query. body_s: seconds until a body must be there;
@@ -136,7 +136,7 @@ class Limits:
     login_body_s: float = 5.0
 
 
-class Bucket:
+class TokenBucket:
     """A token bucket, full at first."""
 
     __slots__ = ("_clock", "_level", "_rate", "_since")
@@ -166,11 +166,11 @@ class Buckets:
         self._rate = rate
         self._most = most
         self._clock = clock
-        self._of: OrderedDict[str, Bucket] = OrderedDict()
+        self._of: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def take(self, client: str) -> float:
         """Take a token; 0, or the seconds until there is one, and then none was taken."""
-        bucket = self._of.pop(client, None) or Bucket(self._rate, self._clock)
+        bucket = self._of.pop(client, None) or TokenBucket(self._rate, self._clock)
         self._of[client] = bucket
         if len(self._of) > self._most:
             self._of.popitem(last=False)
@@ -180,7 +180,7 @@ class Buckets:
 class Throttle:
     """Refuses clients that ask for too much. For one event loop."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self._limits = limits
         self._changes = Buckets(limits.changes, limits.clients)
         self._failures = Buckets(limits.failures, limits.clients)

@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class CpuShare:
     """Of one processor. of_one: in the long run; burst_s: seconds at once after a pause."""
 
     of_one: float
     burst_s: float
 
 
-ONE_PRINCIPAL: Final = Share(0.15, 0.5)
-ALL_PRINCIPALS: Final = Share(0.3, 0.75)
+ONE_PRINCIPAL: Final = CpuShare(0.15, 0.5)
+ALL_PRINCIPALS: Final = CpuShare(0.3, 0.75)
 MAX_WAITING: Final = 32
 """Requests of one principal; each takes one of the server's connections."""
 MAX_ALL_WAITING: Final = 128
@@ -44,11 +44,11 @@ _MAX_COMMON_DEBT_S: Final = 0.5
 """Of all together: nobody waits long for what others have cost that was not known before. Whoever it was owes it."""
 
 
-class Busy(Exception):
+class PrincipalBusy(Exception):
     """Too many requests of the principal wait already."""
 
 
-class Desk:
+class ComputeQueue:
     """Where one at a time is served beside the loop: of several threads that compute, each keeps the loop waiting."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Strain:
 class Account:
     """Seconds of processor time that are left of a share. It may be overdrawn, as costs are known afterwards."""
 
-    def __init__(self, share: Share, clock: Callable[[], float], max_debt_s: float = math.inf) -> None:
+    def __init__(self, share: CpuShare, clock: Callable[[], float], max_debt_s: float = math.inf) -> None:
         """max_debt_s: what is owed beyond it is forgiven."""
         self._share = share
         self._clock = clock
@@ -136,7 +136,7 @@ class Account:
 class Pace:
     """That of one principal. On the loop."""
 
-    def __init__(self, own: Account, common: Account, desk: Desk, strain: Strain) -> None:
+    def __init__(self, own: Account, common: Account, desk: ComputeQueue, strain: Strain) -> None:
         self._own = own
         self._common = common
         self._desk = desk
@@ -180,7 +180,7 @@ class Pace:
         """
         full = self._common.waiting >= MAX_ALL_WAITING
         if self._own.waiting >= (MAX_WAITING_THEN if full else MAX_WAITING):
-            raise Busy
+            raise PrincipalBusy
         accounts = (self._own, self._common)
         for account in accounts:
             account.waiting += 1
@@ -225,7 +225,7 @@ class Paces:
         self._clock = clock
         self._most = most
         self._common = Account(ALL_PRINCIPALS, clock, _MAX_COMMON_DEBT_S)
-        self._desk = Desk()
+        self._desk = ComputeQueue()
         self._strain = Strain()
         self._own: OrderedDict[Principal, Account] = OrderedDict()
 

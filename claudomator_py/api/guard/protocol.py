@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from claudomator_py.api.guard.exchange import SECURITY_HEADERS
 from claudomator_py.api.guard.limits import ConnectionLimit
-from claudomator_py.api.guard.security import Load
+from claudomator_py.api.guard.security import ServerLoad
 from claudomator_py.api.problem import Refused
 
 HEAD_BYTES: Final = 32 * 1024
@@ -116,7 +116,13 @@ class GuardedProtocol(H11Protocol):
     def handle_events(self) -> None:
         """Handle what is complete by now."""
         # By what there is now, not when the connection was made: connections come and go.
-        self.app_state = {"load": Load.FULL if self._limit.full else Load.CROWDED if self._limit.crowded else Load.FREE}
+        self.app_state = {
+            "load": ServerLoad.FULL
+            if self._limit.full
+            else ServerLoad.CROWDED
+            if self._limit.crowded
+            else ServerLoad.FREE
+        }
         super().handle_events()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:

@@ -21,9 +21,9 @@ from enum import Enum
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from claudomator_py.api.guard.exchange import Answer, GoneError, RequestHeaders, bounded
+from claudomator_py.api.guard.exchange import GoneError, RequestHeaders, ResponseHeaders, bounded
 from claudomator_py.api.guard.limits import Throttle
-from claudomator_py.api.guard.pace import Busy, Paces
+from claudomator_py.api.guard.pace import Paces, PrincipalBusy
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.problem import Refused, unexpected
 from claudomator_py.api.settings import WebSettings
@@ -59,7 +59,7 @@ _READING = frozenset({"GET", "HEAD"})
 _ALLOWED_SITES = frozenset({b"same-origin", b"none"})
 
 
-class Load(Enum):
+class ServerLoad(Enum):
     """What the server can serve besides health."""
 
     FREE = "everybody"
@@ -127,7 +127,7 @@ class Security:
         if scope["type"] == "websocket":
             await self._connect(scope, receive, send)
             return
-        answer = Answer(send)
+        answer = ResponseHeaders(send)
         try:
             headers = RequestHeaders(scope)
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
@@ -138,7 +138,7 @@ class Security:
             authorised = admitted.by is not None
             state = scope.setdefault("state", {})
             state.update(principal=admitted.by, standing=admitted.standing, session=admitted.session)
-            _check_load(state.get("load", Load.FREE), scope["path"], authorised=authorised)
+            _check_load(state.get("load", ServerLoad.FREE), scope["path"], authorised=authorised)
             heard = await self._hear(headers, receive, scope, authorised=authorised)
             if scope["method"] == "HEAD":
                 scope, heard = {**scope, "method": "GET"}, answer.only_head(heard)
@@ -150,7 +150,7 @@ class Security:
                     await self._app(scope, heard, answer)
         except GoneError:
             return  # nobody waits for an answer
-        except Busy:
+        except PrincipalBusy:
             await self._dress(scope, _busy().response(scope["path"]))(scope, receive, answer)
         except Refused as refused:
             await self._dress(scope, refused.response(scope["path"]))(scope, receive, answer)
@@ -341,9 +341,9 @@ def _cross_site() -> Refused:
     )
 
 
-def _check_load(load: Load, path: str, *, authorised: bool) -> None:
+def _check_load(load: ServerLoad, path: str, *, authorised: bool) -> None:
     """Raises Refused for what there is no room for. Health is told whatever the load."""
-    if load is not Load.FREE and not (load is Load.CROWDED and authorised) and path not in OPEN_PATHS:
+    if load is not ServerLoad.FREE and not (load is ServerLoad.CROWDED and authorised) and path not in OPEN_PATHS:
         raise Refused(
             503,
             "too_many_connections",

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from claudomator_py.api.guard.limits import Bucket, ConnectionLimit, Rate
+from claudomator_py.api.guard.limits import ConnectionLimit, Rate, TokenBucket
 from claudomator_py.api.guard.pace import Pace
 
 FRAMES: Final = Rate(500, 4_000)
@@ -30,7 +30,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         """limit: how many there are. server: what uvicorn gives to each."""
         super().__init__(**server)
         self._limit = limit
-        self._frames = Bucket(FRAMES)
+        self._frames = TokenBucket(FRAMES)
         self._is_kept = False
         self._has_failed = False
         self.pace: Pace | None = None

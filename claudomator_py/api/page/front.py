@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.rows import Row, row_of, words_of
+from claudomator_py.api.page.rows import TaskRow, row_of, words_of
 from claudomator_py.api.page.wanted import filter_url, read_fields, read_filter
 from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.api.section import guarded
@@ -64,7 +64,7 @@ def router(access: Access) -> APIRouter:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class AttentionItem:
     """Something other than a task that needs a person. place: where it is, if that is long.
 
     release: the agent whose holds a button would end.
@@ -88,17 +88,17 @@ class Rest:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class TaskSection:
     """A list with its heading. notices stand before the tasks, files after them. count: how long the whole list is;
     more: how many of it are not shown; rest: where these are, if a page has them."""
 
     id: str
     title: str
     empty: str
-    rows: tuple[Row, ...]
+    rows: tuple[TaskRow, ...]
     count: int
-    notices: tuple[Notice, ...] = ()
-    files: tuple[Notice, ...] = ()
+    notices: tuple[AttentionItem, ...] = ()
+    files: tuple[AttentionItem, ...] = ()
     more: int = 0
     note: str | None = None
     rest: tuple[Rest, ...] = ()
@@ -133,7 +133,7 @@ class Front:
     standstill: that no agent can take anything, and until when.
     """
 
-    sections: tuple[Section, ...]
+    sections: tuple[TaskSection, ...]
     agents: tuple[AgentCard, ...]
     summary: str
     title: str
@@ -144,7 +144,7 @@ class Front:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FilterOption:
     """One of several values of a filter."""
 
     value: str
@@ -159,7 +159,7 @@ class Filters:
     text: str
     tag: str
     specialist: str
-    states: tuple[Choice, ...]
+    states: tuple[FilterOption, ...]
     any: bool
     select_url: str
 
@@ -170,7 +170,7 @@ def filters_of(wanted: TaskFilter) -> Filters:
         text=wanted.text or "",
         tag=wanted.tag or "",
         specialist=wanted.specialist or "",
-        states=tuple(Choice(state, words_of(state), state == wanted.state) for state in STATES),
+        states=tuple(FilterOption(state, words_of(state), state == wanted.state) for state in STATES),
         any=wanted != TaskFilter(),
         select_url=filter_url("/select", wanted),
     )
@@ -182,7 +182,7 @@ def front_of(status: StatusView) -> Front:
     needs = status.total("needs_you") + len(notices) + status.total("inbox")
     failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
     sections = (
-        Section(
+        TaskSection(
             "needs-you", "Needs you", "Nothing needs you.", _rows(status.needs_you), needs, notices, files,
             more=needs - len(status.needs_you) - len(notices) - len(files),
         ),
@@ -213,13 +213,13 @@ def found_of(wanted: TaskFilter, page: Page[TaskView], number: int, agents: Sequ
     rows = _rows(page.items)
     rest = () if page.next_cursor is None else (Rest("Show more", filter_url("/", wanted, cursor=page.next_cursor)),)
     note = f"{len(rows)} of them shown" if len(rows) < number else None
-    section = Section("found", "Found", "No task matches.", rows, number, note=note, rest=rest)
+    section = TaskSection("found", "Found", "No task matches.", rows, number, note=note, rest=rest)
     summary = f"{number:,} found"
     cards = tuple(_card(agent) for agent in agents)
     return Front((section,), cards, summary, f"{summary} · Claudomator", no_tasks=False)
 
 
-def _rows(tasks: Sequence[TaskView]) -> tuple[Row, ...]:
+def _rows(tasks: Sequence[TaskView]) -> tuple[TaskRow, ...]:
     return tuple(row_of(task) for task in tasks)
 
 
@@ -231,12 +231,14 @@ def _section(
     empty: str,
     *states: StateName,
     note: str | None = None,
-) -> Section:
+) -> TaskSection:
     """states: of which there are tasks in the list."""
     rows, count = _rows(getattr(status, name)), status.total(name)
     rest = [Rest(f"all {status.counts.get(state, 0):,} {words_of(state)}", f"/?state={state}") for state in states]
     more = count - len(rows)
-    return Section(section_id, title, empty, rows, count, more=more, note=note, rest=tuple(rest) if more > 0 else ())
+    return TaskSection(
+        section_id, title, empty, rows, count, more=more, note=note, rest=tuple(rest) if more > 0 else ()
+    )
 
 
 def _standstill(status: StatusView) -> Sentence | None:
@@ -252,9 +254,9 @@ def _standstill(status: StatusView) -> Sentence | None:
     )
 
 
-def _notices(status: StatusView) -> tuple[Notice, ...]:
+def _notices(status: StatusView) -> tuple[AttentionItem, ...]:
     found = [
-        Notice(f"check-{check.name}", "daemon", check.name, (check.detail,), remedy=check.remedy)
+        AttentionItem(f"check-{check.name}", "daemon", check.name, (check.detail,), remedy=check.remedy)
         for check in status.trouble
     ]
     for agent in status.agents:
@@ -265,20 +267,22 @@ def _notices(status: StatusView) -> tuple[Notice, ...]:
             lines = tuple(line for line in (meaning_of(reason), cause) if line)
             remedy = "Fix that, then release the agent: nothing starts on it before."
             found.append(
-                Notice(f"held-{agent.name}", "agent held", agent.name, lines, remedy=remedy, release=agent.name)
+                AttentionItem(f"held-{agent.name}", "agent held", agent.name, lines, remedy=remedy, release=agent.name)
             )
         if agent.problem is not None:
-            found.append(Notice(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
+            found.append(AttentionItem(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
     return tuple(found)
 
 
-def _refused(file: FileProblemView) -> Notice:
+def _refused(file: FileProblemView) -> AttentionItem:
     """A refused file with its first problem: the others are in the file beside it."""
     folder, _, name = file.path.rpartition("/")
     lines = tuple(problem.render() for problem in file.problems[:1])
     if len(file.problems) > 1:
         lines += (f"and {len(file.problems) - 1} more in {name}.error.txt",)
-    return Notice(f"file-{file.path}", "file refused", name, lines, folder or None, "It is read again when it changes.")
+    return AttentionItem(
+        f"file-{file.path}", "file refused", name, lines, folder or None, "It is read again when it changes."
+    )
 
 
 def _by_reason(counts: Mapping[str, int]) -> str | None:

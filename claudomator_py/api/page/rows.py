@@ -20,7 +20,7 @@ TONES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TaskRow:
     """What one line of a list says. label: its state, or nearer than that.
 
     stamp: when it got where it is; since: whether it has been there from then on.
@@ -46,7 +46,7 @@ class Row:
     tags: tuple[str, ...]
 
 
-def row_of(task: TaskView) -> Row:
+def row_of(task: TaskView) -> TaskRow:
     """The row of a task."""
     running, asks = task.state == "RUNNING", task.state == "NEEDS_INPUT"
     line = short_line(task.result_text) if task.state == "COMPLETED" else None
@@ -59,7 +59,7 @@ def row_of(task: TaskView) -> Row:
     label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
     # Where it runs is yet to be decided, wherever it ran before.
     undecided = task.state in ("QUEUED", "WAITING") and task.runs > 0
-    return Row(
+    return TaskRow(
         id=task.id,
         name=task.name,
         url=f"/tasks/{task.id}",

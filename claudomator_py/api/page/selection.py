@@ -37,7 +37,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SelectionResult:
     """What became of one task. refusal: why nothing was done, and the remedy."""
 
     name: str
@@ -105,7 +105,7 @@ def _parsed(chosen: str) -> tuple[str, int]:
     return task_id, int(version)
 
 
-def _done(granted: Session, change: Change, task_id: str, version: int) -> Verdict:
+def _done(granted: Session, change: Change, task_id: str, version: int) -> SelectionResult:
     """Each is bound to what was shown: one that has changed meanwhile is left as it is, and said."""
     refusal: ServiceError | None = None
     try:
@@ -117,4 +117,4 @@ def _done(granted: Session, change: Change, task_id: str, version: int) -> Verdi
         refusal, task = error, granted[Tasks].one(task_id)
     row = row_of(task)
     said = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
-    return Verdict(row.name, row.url, row.state, said)
+    return SelectionResult(row.name, row.url, row.state, said)

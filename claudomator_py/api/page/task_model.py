@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from claudomator_py.api.page.rows import Row, row_of, words_of
+from claudomator_py.api.page.rows import TaskRow, row_of, words_of
 from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
@@ -80,7 +80,7 @@ class RunEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Specialist:
+class SpecialistLink:
     """Who does it. url: the page; None: nobody decided so, or it does not exist for whoever looks."""
 
     name: str
@@ -88,7 +88,7 @@ class Specialist:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateEntry:
     """An agent as the last decision saw it."""
 
     agent: str
@@ -98,7 +98,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogPanel:
     """The log that is shown. live: the run still writes. check: it is that of the run's check. kept: it was not removed
     yet."""
 
@@ -114,21 +114,21 @@ class TaskPage:
     """The whole page."""
 
     task: TaskView
-    row: Row
+    row: TaskRow
     title: str
     meaning: str | None
     wait: Sentence | None
     actions: tuple[Action, ...]
     facts: tuple[tuple[str, str], ...]
-    specialist: Specialist | None
+    specialist: SpecialistLink | None
     sentences: tuple[str, ...]
     route: RouteShown | None
     restart_url: str | None
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateEntry, ...]
     decided_at: str | None
     runs: tuple[RunEntry, ...]
     moments: tuple[Moment, ...]
-    log: Log | None
+    log: LogPanel | None
     result: str | None
     instructions: str | None
     content: tuple[tuple[str, str], ...]
@@ -205,11 +205,11 @@ def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]
     return tuple((name, value) for name, value in found if value)
 
 
-def _specialist(why: WhyView) -> Specialist | None:
+def _specialist(why: WhyView) -> SpecialistLink | None:
     name, routing = why.task.specialist, why.routing
     if name is None:
         return None
-    return Specialist(name, url_of(name) if routing is not None and routing.specialist == name else None)
+    return SpecialistLink(name, url_of(name) if routing is not None and routing.specialist == name else None)
 
 
 def _needed(one: DependencyView) -> str:
@@ -269,11 +269,11 @@ def _reset(outcome: OutcomeView | None) -> Sentence | None:
     return (Piece("Resets "), Piece(instant=outcome.reset_at), Piece(f" ({named})" if named else ""))
 
 
-def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
+def _candidate(candidate: CandidateView, decision: DecisionView) -> CandidateEntry:
     picked = candidate.agent == decision.agent
     said_of_it = candidate.rejected_because or ("eligible" if candidate.eligible else "not eligible")
     verdict = said(said_of_it) if candidate.rejected is None else predicate(candidate.rejected)
-    return Candidate(
+    return CandidateEntry(
         agent=candidate.agent,
         load=f"{candidate.active}/{candidate.max_concurrent}",
         verdict=said(f"picked: {decision.reason}") if picked else verdict,
@@ -281,10 +281,10 @@ def _candidate(candidate: CandidateView, decision: DecisionView) -> Candidate:
     )
 
 
-def _log(number: int, run: RunView, *, check: bool) -> Log:
+def _log(number: int, run: RunView, *, check: bool) -> LogPanel:
     live = run.state not in ("ended", "revoked")
     title = f"Check of run {number}" if check else f"Run {number} on {run.agent}"
-    return Log(run.id, title, live, check, run.output_kept)
+    return LogPanel(run.id, title, live, check, run.output_kept)
 
 
 def _empty(value: object) -> bool:

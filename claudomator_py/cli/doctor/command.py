@@ -9,13 +9,13 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
-from claudomator_py.cli.output import Column, Format, FormatOption, fail, note, out, out_json, render
+from claudomator_py.cli.output import Format, FormatOption, TextColumn, fail, note, out, out_json, render
 
 if TYPE_CHECKING:
     from claudomator_py.cli.doctor.finding import Finding
     from claudomator_py.schema.settings import Settings
 
-_COLUMNS = (Column("VERDICT"), Column("CHECK"), Column("FOUND", flexible=True))
+_COLUMNS = (TextColumn("VERDICT"), TextColumn("CHECK"), TextColumn("FOUND", flexible=True))
 
 
 def doctor(
@@ -33,7 +33,7 @@ def doctor(
     Checks configuration, folders, daemon, agents and their logins, the service and the machine, and says how to fix
     what is wrong. Exits with 1 if there is a problem; warnings do not count.
     """
-    from claudomator_py.cli.doctor.finding import Verdict
+    from claudomator_py.cli.doctor.finding import Severity
 
     if include_tasks and bundle is None:
         raise typer.BadParameter("--include-tasks requires --bundle")
@@ -48,7 +48,7 @@ def doctor(
                 note(f"{finding.name}: {finding.detail}\n  {finding.remedy}")
     if bundle is not None:
         _bundle(bundle, findings, settings, (config, state_dir), tasks=include_tasks)
-    if any(finding.verdict is Verdict.PROBLEM for finding in findings):
+    if any(finding.verdict is Severity.PROBLEM for finding in findings):
         raise typer.Exit(exits.FAILURE)
 
 

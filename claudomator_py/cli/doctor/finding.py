@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """problem: it keeps the daemon from working. warn: it may, or it is not as it should be."""
 
     OK = "ok"
@@ -19,21 +19,21 @@ class Finding(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str
-    verdict: Verdict
+    verdict: Severity
     detail: str
     remedy: str | None = None
 
 
 def ok(name: str, detail: str) -> Finding:
     """As it should be."""
-    return Finding(name=name, verdict=Verdict.OK, detail=detail)
+    return Finding(name=name, verdict=Severity.OK, detail=detail)
 
 
 def warn(name: str, detail: str, remedy: str) -> Finding:
     """Not as it should be."""
-    return Finding(name=name, verdict=Verdict.WARN, detail=detail, remedy=remedy)
+    return Finding(name=name, verdict=Severity.WARN, detail=detail, remedy=remedy)
 
 
 def problem(name: str, detail: str, remedy: str) -> Finding:
     """It does not work so."""
-    return Finding(name=name, verdict=Verdict.PROBLEM, detail=detail, remedy=remedy)
+    return Finding(name=name, verdict=Severity.PROBLEM, detail=detail, remedy=remedy)

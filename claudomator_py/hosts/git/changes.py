@@ -29,7 +29,7 @@ from claudomator_py.domain.changes import (
     RunChanges,
 )
 from claudomator_py.hosts.git.git import Git, GitRefused
-from claudomator_py.hosts.git.shadow import Repository, Shadow, discover
+from claudomator_py.hosts.git.shadow import Repository, ShadowRepository, discover
 
 DEADLINE_S = 10.0
 MAX_ENTRIES = 20_000
@@ -51,7 +51,7 @@ _NAME_OF = {"A": "added", "D": "deleted"}
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _PlaceState:
     """How a place stands. place, git_dir, common_dir: see ``Repository``; without a repository only files are known."""
 
     place: str
@@ -85,7 +85,7 @@ class ChangeRecorder:
         state = self._state(run_dir, folder)
         with suppress(OSError):
             new = run_dir / f"{BEFORE}.new"
-            new.write_text(json.dumps({name: getattr(state, name) for name in _State.__slots__}), encoding="utf-8")
+            new.write_text(json.dumps({name: getattr(state, name) for name in _PlaceState.__slots__}), encoding="utf-8")
             new.rename(run_dir / BEFORE)
 
     @staticmethod
@@ -104,12 +104,12 @@ class ChangeRecorder:
         with. Never raises."""
         try:
             said: dict[str, Any] = json.loads((run_dir / BEFORE).read_text(encoding="utf-8"))
-            before = _State(**{**said, "files": {name: (size, at) for name, (size, at) in said["files"].items()}})
+            before = _PlaceState(**{**said, "files": {name: (size, at) for name, (size, at) in said["files"].items()}})
         except (OSError, ValueError, TypeError, KeyError):
             # A folder of its own was empty.
             if not (scratch := run_dir / SCRATCH).is_dir():
                 return None
-            before = _State(str(scratch))
+            before = _PlaceState(str(scratch))
         known = recorded(run_dir)
         if known is not None:
             return known
@@ -121,17 +121,17 @@ class ChangeRecorder:
             shutil.rmtree(run_dir / _FOLDER, ignore_errors=True)
         return changes
 
-    def _state(self, run_dir: Path, folder: str) -> _State:
+    def _state(self, run_dir: Path, folder: str) -> _PlaceState:
         """How a folder stands."""
         until = self._monotonic() + DEADLINE_S
         try:
             if not _is_in_repository(folder):
-                return _State(folder, files=_files(folder, lambda: self._monotonic() > until))
+                return _PlaceState(folder, files=_files(folder, lambda: self._monotonic() > until))
             return self._look(run_dir, discover(self._git, folder), until).state()
         except _FAULTS as error:
-            return _State(folder, fault=_fault(error))
+            return _PlaceState(folder, fault=_fault(error))
 
-    def _compared(self, run_dir: Path, before: _State) -> RunChanges:
+    def _compared(self, run_dir: Path, before: _PlaceState) -> RunChanges:
         if before.fault is not None:
             return RunChanges(place=_text(before.place), fault=before.fault)
         until = self._monotonic() + DEADLINE_S
@@ -169,9 +169,9 @@ class _Look:
         self._folder = run_dir / _FOLDER
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._objects = self._folder / "objects"
-        self._shadow = Shadow(git, self._folder / "shadow", repository.common_dir)
+        self._shadow = ShadowRepository(git, self._folder / "shadow", repository.common_dir)
 
-    def state(self) -> _State:
+    def state(self) -> _PlaceState:
         """Return how it stands. Raises GitRefused; OSError."""
         options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
         listed = self._call("status", *options, "--ignore-submodules=dirty")
@@ -186,9 +186,9 @@ class _Look:
         }
         place, git_dir, common_dir = self._repository.top, self._repository.git_dir, self._repository.common_dir
         known = (uncommitted[:MAX_ENTRIES], untracked[:MAX_ENTRIES])
-        return _State(place, git_dir, common_dir, head, branch, tree, refs, beside, *known)
+        return _PlaceState(place, git_dir, common_dir, head, branch, tree, refs, beside, *known)
 
-    def between(self, before: _State, after: _State) -> RunChanges:
+    def between(self, before: _PlaceState, after: _PlaceState) -> RunChanges:
         """Return what is other in the second. Raises GitRefused; OSError."""
         compared = self._files(before.tree or self._no_tree(), after.tree or self._no_tree())
         files = sorted([*compared, *_differences(before.files, after.files)], key=lambda file: file.path)
@@ -254,7 +254,7 @@ class _Look:
         listed = self._call("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", *_PLAIN, before, after)
         return _numbered(listed.split("\0"))
 
-    def _commits(self, before: _State, after: _State, refs: Sequence[RefChange]) -> tuple[list[Commit], int]:
+    def _commits(self, before: _PlaceState, after: _PlaceState, refs: Sequence[RefChange]) -> tuple[list[Commit], int]:
         new = {ref.after for ref in refs if ref.after and ref.name != _STASH} | ({after.head} if after.head else set())
         known = set(before.refs.values()) | ({before.head} if before.head else set())
         if not new - known:
@@ -273,7 +273,7 @@ class _Look:
         found = zip(parts[::3], parts[1::3], parts[2::3], strict=False)
         return [Commit(id=oid, author=_text(author), subject=_text(subject)) for oid, author, subject in found], count
 
-    def _patch(self, before: _State, after: _State, files: Sequence[FileChange]) -> tuple[int | None, bool]:
+    def _patch(self, before: _PlaceState, after: _PlaceState, files: Sequence[FileChange]) -> tuple[int | None, bool]:
         """Write the patch to the run's directory: as many of its files, in their order, as there is room for."""
         if not files:
             return None, True
@@ -416,7 +416,7 @@ def _is_cache(folder: str) -> bool:
         return False
 
 
-def _compared_files(before: _State, after: _State) -> RunChanges:
+def _compared_files(before: _PlaceState, after: _PlaceState) -> RunChanges:
     changes = _differences(before.files, after.files)
     files = tuple(changes[:MAX_RECORDED])
     return RunChanges(place=_text(before.place), is_repository=False, files=files, file_count=len(changes))

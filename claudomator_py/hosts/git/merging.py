@@ -14,7 +14,7 @@ from claudomator_py.domain.merging import Discarded, Merged, MergeMethod, MergeO
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
 from claudomator_py.hosts.git.git import GitRefused
 from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of
-from claudomator_py.hosts.git.shadow import Shadow
+from claudomator_py.hosts.git.shadow import ShadowRepository
 from claudomator_py.hosts.git.worktrees import LocalTrees
 
 DISCARDED = "refs/claudomator/discarded/"
@@ -65,15 +65,15 @@ class LocalBranches:
                 raise TreeFault(f"the work tree {name} is not there any more")
             if self._trees.users(tree):
                 raise NotMerged(f"a process works in {tree.path}", "end it first")
-            self._trees.remove(tree, lambda tree, shadow: told.append(_At(tree, shadow, False).keep()))
+            self._trees.remove(tree, lambda tree, shadow: told.append(_MergeTree(tree, shadow, False).keep()))
         if not told:
             raise NotMerged(f"the work tree {name} is not there any more", "there is nothing left to discard")
         return told[0]
 
     @contextmanager
-    def _at(self, name: str, *, dry_run: bool) -> Iterator["_At"]:
+    def _at(self, name: str, *, dry_run: bool) -> Iterator["_MergeTree"]:
         with _explained(name), self._trees.opened(name) as (tree, shadow):
-            yield _At(tree, shadow, dry_run)
+            yield _MergeTree(tree, shadow, dry_run)
 
 
 @contextmanager
@@ -91,13 +91,13 @@ def _explained(name: str) -> Iterator[None]:
         raise NotMerged(f"{name}: {error}", "correct it, and try again") from error
 
 
-class _At:
+class _MergeTree:
     """git at one tree. Methods raise NotMerged, GitRefused, OSError.
 
     dry_run: what git makes goes to a folder that is removed.
     """
 
-    def __init__(self, tree: Tree, shadow: Shadow, dry_run: bool) -> None:
+    def __init__(self, tree: Tree, shadow: ShadowRepository, dry_run: bool) -> None:
         self.tree = tree
         self._shadow = shadow
         self._dry_run = dry_run

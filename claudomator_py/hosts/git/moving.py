@@ -20,7 +20,7 @@ from claudomator_py.domain.worktree import Tree
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git.git import Git, GitRefused
 from claudomator_py.hosts.git.records import back_pointer
-from claudomator_py.hosts.git.shadow import POINTER, Shadow
+from claudomator_py.hosts.git.shadow import POINTER, ShadowRepository
 
 CHECKOUT_S = 600.0
 _LOCK = "index.lock"
@@ -109,10 +109,10 @@ class BranchMover:
         self._git = git
         self._folder = folder
 
-    def move(self, shadow: Shadow, move: Move, is_busy: IsBusy) -> None:
+    def move(self, shadow: ShadowRepository, move: Move, is_busy: IsBusy) -> None:
         """Move the branch, and have the files follow. Raises NotMerged, GitRefused or OSError, and then it is where it
         was; TreeFault is for what could not be finished, and is finished later."""
-        at = _At(shadow, move)
+        at = _BranchTree(shadow, move)
         note = self._note(move)
         if not at.lock():
             note.unlink()
@@ -131,12 +131,12 @@ class BranchMover:
         at.follow(move.before)
         note.unlink()
 
-    def check(self, shadow: Shadow, move: Move, is_busy: IsBusy, variables: Mapping[str, str]) -> None:
+    def check(self, shadow: ShadowRepository, move: Move, is_busy: IsBusy, variables: Mapping[str, str]) -> None:
         """Raise what keeps the branch from being moved: NotMerged, GitRefused, OSError. Changes nothing. variables: say
         where git finds what was made for that."""
         if os.path.lexists(Path(move.git_dir) / _LOCK):
             raise NotMerged(f"another git is at work in {move.top}", f"wait for it, or remove {move.git_dir}/{_LOCK}")
-        _At(shadow, move, variables).check(is_busy)
+        _BranchTree(shadow, move, variables).check(is_busy)
 
     def recover(self) -> None:
         """Finish what a crash has left half done. What cannot be finished now stays, and is tried the next time."""
@@ -144,14 +144,14 @@ class BranchMover:
             with suppress(GitRefused, NotMerged, OSError, ValueError, TypeError):
                 move = Move(**json.loads(note.read_bytes().decode(errors="surrogateescape")))
                 with self.shadow(move.common_dir) as shadow:
-                    _At(shadow, move).finish()
+                    _BranchTree(shadow, move).finish()
                 note.unlink()
 
     @contextmanager
-    def shadow(self, common_dir: str) -> Iterator[Shadow]:
+    def shadow(self, common_dir: str) -> Iterator[ShadowRepository]:
         """Give a shadow of a repository. Raises GitRefused; OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shadow = Shadow(self._git, self._folder / f"{uuid4().hex}{POINTER}", common_dir)
+        shadow = ShadowRepository(self._git, self._folder / f"{uuid4().hex}{POINTER}", common_dir)
         try:
             yield shadow
         finally:
@@ -168,10 +168,10 @@ class BranchMover:
         return path
 
 
-class _At:
+class _BranchTree:
     """git at the work tree whose branch moves. The methods raise GitRefused, NotMerged and OSError."""
 
-    def __init__(self, shadow: Shadow, move: Move, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, shadow: ShadowRepository, move: Move, variables: Mapping[str, str] | None = None) -> None:
         self._shadow = shadow
         self._variables = variables or {}
         self._move = move

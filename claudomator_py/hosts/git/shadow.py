@@ -88,7 +88,7 @@ def pointing_to(git_dir: str) -> bytes:
     return f"gitdir: {git_dir}\n".encode(errors="surrogateescape")
 
 
-class Shadow:
+class ShadowRepository:
     """git for one repository, under our configuration. path: a folder for that, which is replaced."""
 
     def __init__(self, git: Git, path: Path, common_dir: str) -> None:

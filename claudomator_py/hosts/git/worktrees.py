@@ -22,7 +22,7 @@ from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStandi
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.git.git import Git, GitRefused, fault_of
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding
-from claudomator_py.hosts.git.shadow import POINTER, Repository, Shadow, discover
+from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
 
 CHECKOUT_S = 600.0
 STATUS_S = 60.0
@@ -118,7 +118,7 @@ class LocalTrees:
         return leftovers.size_of(Path(tree.path))
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[tuple[Tree, Shadow]]:
+    def opened(self, name: str) -> Iterator[tuple[Tree, ShadowRepository]]:
         """Give the tree of that name, and git under our configuration there; nobody else is at either. Raises TreeBusy;
         TreeFault for one that is not as git made it; GitRefused; OSError."""
         with self._records.held(name):
@@ -130,7 +130,7 @@ class LocalTrees:
             with self._at(tree) as at, self._alone(tree.common_dir):
                 yield tree, at.shadow
 
-    def remove(self, tree: Tree, keep: Callable[[Tree, Shadow], None] | None = None) -> None:
+    def remove(self, tree: Tree, keep: Callable[[Tree, ShadowRepository], None] | None = None) -> None:
         """Remove the tree and its branch, which must be spent: it is looked at again, directly before.
 
         keep: sees to it that all of the tree is in the repository, so it need not be spent; what it raises is raised.
@@ -254,7 +254,7 @@ class LocalTrees:
     @contextmanager
     def _at(self, tree: Tree) -> Iterator["_At"]:
         """The tree's lock is held. Raises GitRefused; OSError."""
-        shadow = Shadow(self.git, self._root / f".{tree.name}{POINTER}", tree.common_dir)
+        shadow = ShadowRepository(self.git, self._root / f".{tree.name}{POINTER}", tree.common_dir)
         try:
             yield _At(shadow, tree)
         finally:
@@ -274,7 +274,7 @@ class LocalTrees:
 class _At:
     """git at one tree. All methods raise GitRefused."""
 
-    shadow: Shadow
+    shadow: ShadowRepository
     tree: Tree
 
     def survey(self, source: Repository) -> Tree:

@@ -9,7 +9,7 @@ import signal
 NUDGE = signal.SIGUSR1
 
 
-class Events:
+class SignalEvents:
     """Signals of this process, turned into wake-ups.
 
     The nudge says "look at the run directory now". TERM asks the shim to end the run, as a machine going down does.

@@ -10,9 +10,9 @@ import sys
 from claudomator_py.hosts.shim import crash as crash_points
 from claudomator_py.hosts.shim import linux, procfs, record, workdir
 from claudomator_py.hosts.shim.crash import crash
-from claudomator_py.hosts.shim.events import Events
-from claudomator_py.hosts.shim.output import STDERR, STDOUT, Output, disk_is_full
-from claudomator_py.hosts.shim.record import Ending
+from claudomator_py.hosts.shim.events import SignalEvents
+from claudomator_py.hosts.shim.output import STDERR, STDOUT, CappedOutput, disk_is_full
+from claudomator_py.hosts.shim.record import ExitFields
 from claudomator_py.hosts.shim.spawn import spawn
 from claudomator_py.hosts.shim.spec import BadSpec, Spec, load
 from claudomator_py.hosts.shim.stop import end_all, kill_children
@@ -49,7 +49,7 @@ def _run_alone(environ: dict[str, str]) -> int:
     return ENDED if code == CLEAN else code
 
 
-def detach() -> Events:
+def detach() -> SignalEvents:
     """Become nobody's: an own session, the parent of all orphans below, no terminal, no busy file system."""
     try:
         os.setsid()
@@ -64,10 +64,10 @@ def detach() -> Events:
         os.dup2(null, fd)
     if null > 2:
         os.close(null)
-    return Events()
+    return SignalEvents()
 
 
-def run(path: str, environ: dict[str, str], events: Events) -> int:
+def run(path: str, environ: dict[str, str], events: SignalEvents) -> int:
     """Supervise the run in that directory. environ: where the agent's variables come from. events: of ``detach``.
 
     A run that was started is never started again; if its shim was killed and its agent is alive, that is taken over.
@@ -102,7 +102,7 @@ def run(path: str, environ: dict[str, str], events: Events) -> int:
     return code
 
 
-class Stage:
+class CommandStage:
     """What the commands of a run share: directory, environment and output."""
 
     def __init__(self, directory: int, spec: Spec, environ: dict[str, str]) -> None:
@@ -112,7 +112,7 @@ class Stage:
         crash("cwd-opened")
         for folder in spec.folders:
             workdir.check_further(folder, spec.folder_bounds)
-        self.outputs = [Output(directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
+        self.outputs = [CappedOutput(directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
         crash("output-opened")
         self._env = {name: environ[name] for name in spec.env_names if name in environ}
         self._env["PWD"] = real
@@ -133,7 +133,7 @@ class Stage:
             os.close(output.fd)
 
 
-def put_away(outputs: list[Output]) -> None:
+def put_away(outputs: list[CappedOutput]) -> None:
     """After the last word: bring the output within its cap, and back into its place if it was removed."""
     for output in outputs:
         output.grew()
@@ -147,7 +147,7 @@ def put_away(outputs: list[Output]) -> None:
 class Supervisor:
     """Starts the commands, holds them to the limits and ends whatever is left."""
 
-    def __init__(self, directory: int, environ: dict[str, str], events: Events) -> None:
+    def __init__(self, directory: int, environ: dict[str, str], events: SignalEvents) -> None:
         self._directory = directory
         self._environ = environ
         self._events = events
@@ -162,12 +162,12 @@ class Supervisor:
             exit_file = record.ExitFile(self._directory)
         except OSError:
             return LEFT  # Nothing was started, and the daemon will see that.
-        ending = Ending()
+        ending = ExitFields()
         try:
             self._say_who()
             record.claim_start(self._directory)
             spec = load(self._directory)
-            stage = Stage(self._directory, spec, self._environ)
+            stage = CommandStage(self._directory, spec, self._environ)
         except (BadSpec, workdir.NotAllowed) as problem:
             ending.error = str(problem)
         except OSError as problem:
@@ -199,9 +199,9 @@ class Supervisor:
         self._since = procfs.Beginning(0)
         spec = load(self._directory)
         self._run_id = spec.run_id
-        outputs = [Output(self._directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
+        outputs = [CappedOutput(self._directory, name, spec.output_bytes) for name in (STDOUT, STDERR)]
         watch = Watch(self._directory, spec, outputs, self._events, agent)
-        ending = Ending()
+        ending = ExitFields()
         ending.started_ms -= round(procfs.age(agent) * 1000)
         pidfd = procfs.open_pidfd(agent.pid, agent.start)
         if pidfd is not None:
@@ -229,7 +229,7 @@ class Supervisor:
         self._since = procfs.Beginning(process.start, now=True)
         record.write_shim(self._directory, process)
 
-    def _work(self, spec: Spec, stage: Stage, ending: Ending) -> None:
+    def _work(self, spec: Spec, stage: CommandStage, ending: ExitFields) -> None:
         """Run one command after another, up to the first that does not exit 0 or a limit ends."""
         watch = Watch(self._directory, spec, stage.outputs, self._events)
         for step, argv in enumerate(spec.commands):
@@ -251,7 +251,7 @@ class Supervisor:
             if ending.ended_by or ending.exit_code != 0:
                 return
 
-    def _follow(self, pid: int, spec: Spec, watch: Watch, ending: Ending) -> None:
+    def _follow(self, pid: int, spec: Spec, watch: Watch, ending: ExitFields) -> None:
         self._agent, self._status = pid, None
         while not self._agent_ended():
             ending.ended_by = watch.ending()

@@ -17,7 +17,7 @@ _FULL_BYTES = 64 << 10
 _PIECE = 1 << 20
 
 
-class Output:
+class CappedOutput:
     """One stream. The first quarter of the cap and the newest half of it are kept; offsets stay valid."""
 
     def __init__(self, directory: int, name: str, cap: int) -> None:

@@ -167,7 +167,7 @@ def claim_start(directory: int) -> None:
     crash("started-synced")
 
 
-class Ending:
+class ExitFields:
     """How the run ended, as far as it is known; the fields are those of ``exit.json``.
 
     ended_by: what the shim itself did: cancel, timeout, stall, output_limit, disk_full, wind_down (the daemon said that
@@ -199,13 +199,13 @@ class ExitFile:
         os.posix_fallocate(self._fd, 0, _EXIT_BYTES)
         crash("exit-reserved")
 
-    def commit(self, ending: Ending) -> None:
+    def commit(self, ending: ExitFields) -> None:
         """Write the record durably under its final name, once.
 
         A loss of power may leave the name with a part of it, which cannot be parsed and says as little as a missing
         record. So the name need not wait for a flush, and both flushes share a commit of the file system.
         """
-        fields: dict[str, object] = {name: getattr(ending, name) for name in Ending.__slots__}
+        fields: dict[str, object] = {name: getattr(ending, name) for name in ExitFields.__slots__}
         if ending.error is not None:
             fields["error"] = ending.error[:_ERROR_CHARACTERS]
         data = json.dumps(fields).encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from claudomator_py.hosts.shim.workdir import Bounds
+from claudomator_py.hosts.shim.workdir import WorkdirBounds
 
 FILE = "spec.json"
 
@@ -43,9 +43,9 @@ class Spec:
         run_id: str,
         commands: list[list[str]],
         cwd: str,
-        bounds: Bounds,
+        bounds: WorkdirBounds,
         folders: list[str],
-        folder_bounds: Bounds,
+        folder_bounds: WorkdirBounds,
         env_names: list[str],
         timeout: float | None,
         stall: float | None,
@@ -78,9 +78,9 @@ def load(directory: int) -> Spec:
             run_id=data["run_id"],
             commands=data["commands"],
             cwd=data["cwd"],
-            bounds=Bounds(data["roots"], data.get("reserved", [])),
+            bounds=WorkdirBounds(data["roots"], data.get("reserved", [])),
             folders=folders["paths"],
-            folder_bounds=Bounds(folders["roots"], folders["reserved"]),
+            folder_bounds=WorkdirBounds(folders["roots"], folders["reserved"]),
             env_names=data["env_names"],
             timeout=_seconds(limits["timeout_ms"]),
             stall=_seconds(limits["stall_ms"]),

@@ -6,8 +6,8 @@ import os
 import time
 
 from claudomator_py.hosts.shim import procfs, record
-from claudomator_py.hosts.shim.events import Events
-from claudomator_py.hosts.shim.output import Output, disk_is_full
+from claudomator_py.hosts.shim.events import SignalEvents
+from claudomator_py.hosts.shim.output import CappedOutput, disk_is_full
 from claudomator_py.hosts.shim.spec import Spec
 
 _PAUSE = 0.25
@@ -27,7 +27,12 @@ class Watch:
     """Watches over one run from its start. Looking is cheap: the tree is walked only to rule out a stall."""
 
     def __init__(
-        self, directory: int, spec: Spec, outputs: list[Output], events: Events, agent: procfs.Process | None = None
+        self,
+        directory: int,
+        spec: Spec,
+        outputs: list[CappedOutput],
+        events: SignalEvents,
+        agent: procfs.Process | None = None,
     ) -> None:
         """agent: one that another shim has started, so that it is not below this process; None: it begins now.
 
@@ -40,7 +45,7 @@ class Watch:
         self._events = events
         self._deadline = None if spec.timeout is None else begun + spec.timeout
         self._stall = None if spec.stall is None else Stall(spec.stall, now, agent)
-        self._wind_down = WindDown(directory, outputs, agent)
+        self._wind_down = WindDownWatch(directory, outputs, agent)
         self._flooded = False
 
     def ending(self) -> str | None:
@@ -73,7 +78,7 @@ class Watch:
         return max(min(waits), 0.0)
 
 
-class WindDown:
+class WindDownWatch:
     """Ends a run that has had its last word and stays, as the daemon asks for in its directory.
 
     The shim cannot read what a run says; the daemon can, and says how much of it there was. Once the run has printed
@@ -81,7 +86,7 @@ class WindDown:
     counts in which the run neither writes nor computes.
     """
 
-    def __init__(self, directory: int, outputs: list[Output], agent: procfs.Process | None = None) -> None:
+    def __init__(self, directory: int, outputs: list[CappedOutput], agent: procfs.Process | None = None) -> None:
         """outputs: standard output first. agent: as for ``Stall``."""
         self._directory = directory
         self._outputs = outputs

@@ -11,7 +11,7 @@ class NotAllowed(Exception):
     """A folder lies outside of the allowed roots, or where no task may be."""
 
 
-class Bounds:
+class WorkdirBounds:
     """Where a folder may lie. roots: in one of them; none: anywhere. reserved: neither in nor around one of them."""
 
     __slots__ = ("reserved", "roots")
@@ -32,7 +32,7 @@ class Bounds:
                 raise NotAllowed(f"{path} is {real}, which contains or lies in {folder}, where no task may be")
 
 
-def open_checked(path: str, bounds: Bounds) -> tuple[int, str]:
+def open_checked(path: str, bounds: WorkdirBounds) -> tuple[int, str]:
     """Open the working directory and return it with its real path. Raises OSError, NotAllowed.
 
     The check is on the opened directory, and the agent is started in that, not in the path: exchanging a symbolic
@@ -48,7 +48,7 @@ def open_checked(path: str, bounds: Bounds) -> tuple[int, str]:
     return fd, real
 
 
-def check_further(path: str, bounds: Bounds) -> None:
+def check_further(path: str, bounds: WorkdirBounds) -> None:
     """See that a further folder, which the agent is given by its real path, is still that. Raises OSError, NotAllowed.
 
     One that is not there is nobody's concern.

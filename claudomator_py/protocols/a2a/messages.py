@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from claudomator_py.domain.errors import Problem, problems_text
 from claudomator_py.domain.principal import RequestKey
-from claudomator_py.domain.requests import LatestFilter, Standing
+from claudomator_py.domain.requests import LatestFilter, StateSelection
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.protocols.a2a.tasks import STANDINGS, name_of
@@ -190,7 +190,7 @@ def parse_listing(params: Mapping[str, Any]) -> Listing:
     )
 
 
-def _standings(status: object) -> tuple[Standing, ...] | None:
+def _standings(status: object) -> tuple[StateSelection, ...] | None:
     """Which tasks are in a state, by its name or its number."""
     if status in (None, 0, "TASK_STATE_UNSPECIFIED") and not isinstance(status, bool):
         return None

@@ -7,26 +7,26 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from claudomator_py.domain.requests import Standing
+from claudomator_py.domain.requests import StateSelection
 from claudomator_py.domain.views.base import Page
 from claudomator_py.resources.tasks.shape import TaskView
 
 Version = Literal["1.0", "0.3"]
 
 ENDS: Final = frozenset({"completed", "failed", "canceled", "rejected"})
-STANDINGS: Final[Mapping[str, tuple[Standing, ...]]] = MappingProxyType(
+STANDINGS: Final[Mapping[str, tuple[StateSelection, ...]]] = MappingProxyType(
     {
-        "submitted": (Standing(state="WAITING", begun=False), Standing(state="QUEUED", begun=False)),
+        "submitted": (StateSelection(state="WAITING", begun=False), StateSelection(state="QUEUED", begun=False)),
         "working": (
-            Standing(state="RUNNING"),
-            Standing(state="WAITING", begun=True),
-            Standing(state="QUEUED", begun=True),
+            StateSelection(state="RUNNING"),
+            StateSelection(state="WAITING", begun=True),
+            StateSelection(state="QUEUED", begun=True),
         ),
-        "completed": (Standing(state="COMPLETED"),),
-        "failed": (Standing(state="FAILED", rejected=False),),
-        "canceled": (Standing(state="CANCELLED"),),
-        "input-required": (Standing(state="NEEDS_INPUT"),),
-        "rejected": (Standing(state="FAILED", rejected=True),),
+        "completed": (StateSelection(state="COMPLETED"),),
+        "failed": (StateSelection(state="FAILED", rejected=False),),
+        "canceled": (StateSelection(state="CANCELLED"),),
+        "input-required": (StateSelection(state="NEEDS_INPUT"),),
+        "rejected": (StateSelection(state="FAILED", rejected=True),),
         "auth-required": (),
     }
 )

@@ -15,20 +15,20 @@ from typing import Any, Final, Protocol
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketState
 
-from claudomator_py.api.guard.limits import Bucket, Rate
+from claudomator_py.api.guard.limits import Rate, TokenBucket
 from claudomator_py.api.guard.pace import Pace, Paces
 from claudomator_py.api.streams import Streams
 from claudomator_py.daemon.process import give_back
 from claudomator_py.domain.errors import ServiceError, problems_text
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.protocols.hub.hub import Gone, Hub, Refused
+from claudomator_py.protocols.hub.hub import AgentGone, AgentRefused, Hub
 from claudomator_py.protocols.hub.methods import (
     INTERNAL,
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
+    HubError,
     Methods,
-    RpcError,
 )
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.service import Specialists
@@ -174,7 +174,7 @@ class _Connection:
         self._ids = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._sending = asyncio.Lock()
-        self._bucket = Bucket(FRAMES)
+        self._bucket = TokenBucket(FRAMES)
         self._seat: Seat | None = websocket.scope["state"].get("seat")
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -196,7 +196,7 @@ class _Connection:
                 if not self.check():
                     return
                 await self._take(message["text"])
-        except Gone:
+        except AgentGone:
             return
         finally:
             for future in self._asked.values():
@@ -215,10 +215,10 @@ class _Connection:
                 await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": dict(params)})
                 return await answer
         except TimeoutError:
-            raise Gone(f"no answer to {method} within {timeout_s:.0f} seconds") from None
+            raise AgentGone(f"no answer to {method} within {timeout_s:.0f} seconds") from None
         except asyncio.CancelledError:
             if answer.cancelled():
-                raise Gone("the connection has ended") from None
+                raise AgentGone("the connection has ended") from None
             raise
         finally:
             self._asked.pop(number, None)
@@ -249,11 +249,11 @@ class _Connection:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
         async with self._sending:
             if self._websocket.application_state is not WebSocketState.CONNECTED:
-                raise Gone("the connection has ended")
+                raise AgentGone("the connection has ended")
             try:
                 await self._websocket.send_text(text)
             except Exception as error:  # whatever the server's library raises for a connection that is gone
-                raise Gone(f"the connection has ended: {type(error).__name__}") from None
+                raise AgentGone(f"the connection has ended: {type(error).__name__}") from None
 
     # --- what the agent asks --------------------------------------------------------------------------------------
 
@@ -264,21 +264,21 @@ class _Connection:
             document = _parsed(text)
             rpc_id = _id_of(document)
             if odd := odd_values(document, {}):
-                raise RpcError(INVALID_REQUEST, problems_text(odd[:MAX_PROBLEMS]))
+                raise HubError(INVALID_REQUEST, problems_text(odd[:MAX_PROBLEMS]))
             if "method" not in document and ("result" in document or "error" in document):
                 self._answered(document)
                 return
             method, params, wanted = _request(document)
-        except RpcError as error:
+        except HubError as error:
             await self._send({"jsonrpc": "2.0", "id": rpc_id, "error": error.document})
             return
         try:
             said: dict[str, Any] = {"result": await self._methods.call(method, params)}
-        except RpcError as error:
+        except HubError as error:
             said = {"error": error.document}
         except Exception:
             log.exception("%s of the hub failed", method)
-            said = {"error": RpcError(INTERNAL, "the daemon failed; see its log").document}
+            said = {"error": HubError(INTERNAL, "the daemon failed; see its log").document}
         if self._methods.has_registered and self._seat is not None:
             self._seat.keep()
         if wanted:
@@ -297,7 +297,7 @@ class _Connection:
         code = error.get("code") if isinstance(error, Mapping) else None
         message = error.get("message") if isinstance(error, Mapping) else None
         words = str(message or "it gave no reason")[:_MAX_ERROR_LENGTH]
-        future.set_exception(Refused(code if isinstance(code, int) else 0, words))
+        future.set_exception(AgentRefused(code if isinstance(code, int) else 0, words))
 
 
 def _parsed(text: str) -> Mapping[str, Any]:
@@ -305,9 +305,9 @@ def _parsed(text: str) -> Mapping[str, Any]:
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise RpcError(PARSE_ERROR, "this is not JSON") from None
+        raise HubError(PARSE_ERROR, "this is not JSON") from None
     if not isinstance(document, dict):
-        raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request; batches are not offered")
+        raise HubError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request; batches are not offered")
     return document
 
 
@@ -327,12 +327,12 @@ def _request(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], bool]
     """Method, parameters, and whether an answer is wanted. Raises RpcError."""
     method, rpc_id = document.get("method"), document.get("id")
     if document.get("jsonrpc") != "2.0" or not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
+        raise HubError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
     if isinstance(rpc_id, bool) or not isinstance(rpc_id, str | int | float | None):
-        raise RpcError(INVALID_REQUEST, "`id` is neither text nor a number")
+        raise HubError(INVALID_REQUEST, "`id` is neither text nor a number")
     params = document.get("params", {})
     if isinstance(params, list):
-        raise RpcError(INVALID_PARAMS, "`params` is a list; name them in an object")
+        raise HubError(INVALID_PARAMS, "`params` is a list; name them in an object")
     if not isinstance(params, Mapping):
-        raise RpcError(INVALID_REQUEST, "`params` is not an object")
+        raise HubError(INVALID_REQUEST, "`params` is not an object")
     return method, params, "id" in document

@@ -17,7 +17,7 @@ from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
-from claudomator_py.protocols.hub.mailbox import Allowance, End, Mailboxes, check_same
+from claudomator_py.protocols.hub.mailbox import End, Mailboxes, ProgressAllowance, check_same
 from claudomator_py.protocols.hub.waking import Knock, wake
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -41,7 +41,7 @@ MAX_REFUSALS: Final = 5
 _A_MOMENT_S: Final = 0.05
 
 
-class Refused(Exception):
+class AgentRefused(Exception):
     """The agent has answered a request with an error."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -49,11 +49,11 @@ class Refused(Exception):
         self.code = code
 
 
-class Gone(Exception):
+class AgentGone(Exception):
     """The agent is no longer connected, or does not answer in time."""
 
 
-class Peer(Protocol):
+class HubPeer(Protocol):
     """A connection, on the loop."""
 
     async def ask(self, method: str, params: Mapping[str, Any], timeout_s: float) -> Any:
@@ -64,14 +64,14 @@ class Peer(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class Link:
+class AgentConnection:
     """An agent that is connected: one connection of possibly several."""
 
     agent_id: str
     instance_id: str
     most: int
     """Assignments at once."""
-    peer: Peer
+    peer: HubPeer
     runs: set[str] = field(default_factory=set)
 
 
@@ -82,9 +82,9 @@ class _Assignment:
     run_id: str
     task_id: str
     agent_id: str
-    allowance: Allowance
+    allowance: ProgressAllowance
     """Of its progress."""
-    link: Link | None = None
+    link: AgentConnection | None = None
     accepted: bool = False
     end: End | None = None
     free_s: float = 0.0
@@ -107,7 +107,7 @@ class Hub:
         self._mailboxes = Mailboxes(host)
         self._registry = registry
         self._knock = knock
-        self._links: dict[str, dict[str, Link]] = {}
+        self._links: dict[str, dict[str, AgentConnection]] = {}
         self._assignments: dict[str, _Assignment] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._since_s = 0.0
@@ -151,7 +151,7 @@ class Hub:
 
     # --- what connections tell it ---------------------------------------------------------------------------------
 
-    async def join(self, link: Link, resume: Sequence[str]) -> list[str]:
+    async def join(self, link: AgentConnection, resume: Sequence[str]) -> list[str]:
         """The agent has connected; its assignments that continue. A connection of the same instance is replaced."""
         await self._read_live()
         # Nothing is awaited until all it has is its own: whoever looks in between would offer it that again.
@@ -176,7 +176,7 @@ class Hub:
         self._look_by(0)
         return [one.run_id for one in resumed]
 
-    def leave(self, link: Link) -> None:
+    def leave(self, link: AgentConnection) -> None:
         """Its connection has ended: its assignments are its own until their lease is over. Harmless when repeated."""
         there = self._links.get(link.agent_id, {})
         if there.get(link.instance_id) is link:
@@ -201,7 +201,7 @@ class Hub:
         except OSError as error:
             log.warning("progress_not_kept", run_id=run_id, problem=str(error))
 
-    async def result(self, link: Link, run_id: str, end: End) -> bool:
+    async def result(self, link: AgentConnection, run_id: str, end: End) -> bool:
         """Record how it ended; whether the same was recorded before. Raises NotFound, Conflict, StoreUnavailable and
         OSError: nothing is recorded then."""
         if run_id not in self._assignments:
@@ -272,7 +272,7 @@ class Hub:
                 run.id,
                 run.task_id,
                 run.agent.removeprefix(PREFIX),
-                Allowance(heard.size, self._now_s),
+                ProgressAllowance(heard.size, self._now_s),
                 accepted=heard.accepted,
                 end=heard.end,
             )
@@ -285,10 +285,10 @@ class Hub:
             self._release(one, link)
             self._do(self._cancel(link, one.run_id))
 
-    async def _cancel(self, link: Link, run_id: str) -> None:
+    async def _cancel(self, link: AgentConnection, run_id: str) -> None:
         try:
             await link.peer.ask("task.cancel", {"assignment_id": run_id}, OFFER_S)
-        except (Refused, Gone) as error:
+        except (AgentRefused, AgentGone) as error:
             log.info("cancel_not_heard", run_id=run_id, agent=link.agent_id, problem=str(error))
 
     async def _see_to(self, one: _Assignment) -> None:
@@ -315,7 +315,7 @@ class Hub:
         elif not links:
             await self._absent(one)
 
-    async def _offer(self, one: _Assignment, link: Link) -> None:
+    async def _offer(self, one: _Assignment, link: AgentConnection) -> None:
         """Ask the agent to take it."""
         try:
             params = await self._params(one)
@@ -323,16 +323,16 @@ class Hub:
                 return
             answer = await link.peer.ask("task.assign", params, OFFER_S)
             if not isinstance(answer, Mapping) or answer.get("accepted") is not True:
-                raise Refused(0, "it did not say that it accepts")
+                raise AgentRefused(0, "it did not say that it accepts")
             await self._accept(one, link)
-        except Refused as refusal:
+        except AgentRefused as refusal:
             self._release(one, link)
             one.refusals += 1
             one.not_before_s = self._now_s + AGAIN_S
             log.info("assignment_refused", run_id=one.run_id, agent=one.agent_id, why=str(refusal))
             if one.refusals >= MAX_REFUSALS:
                 await self._give_up(one, "unreachable", f"it refused {one.refusals} times: {refusal}")
-        except Gone as gone:
+        except AgentGone as gone:
             self.leave(link)
             link.peer.close(1011, str(gone))
         except (LookupError, OSError, StoreUnavailable) as error:
@@ -352,7 +352,7 @@ class Hub:
         ids = {"assignment_id": one.run_id, "task_id": one.task_id}
         return {**ids, "instructions": instructions, "handoff": handoff}
 
-    async def _accept(self, one: _Assignment, link: Link) -> None:
+    async def _accept(self, one: _Assignment, link: AgentConnection) -> None:
         """It is the agent's from here on, whatever becomes of this daemon. Raises OSError."""
         if not one.accepted and one.end is None:
             await self._mailboxes.put(
@@ -413,11 +413,11 @@ class Hub:
 
     # --- connections ----------------------------------------------------------------------------------------------
 
-    def _drop(self, link: Link) -> None:
+    def _drop(self, link: AgentConnection) -> None:
         for run_id in list(link.runs):
             self._release(self._assignments[run_id], link)
 
-    def _release(self, one: _Assignment, link: Link) -> None:
+    def _release(self, one: _Assignment, link: AgentConnection) -> None:
         link.runs.discard(one.run_id)
         if one.link is link:
             one.link, one.free_s = None, self._now_s

@@ -37,7 +37,7 @@ class MailboxContent:
     """Bytes."""
 
 
-class Allowance:
+class ProgressAllowance:
     """How much of the progress of one run is still kept, over however many connections it comes."""
 
     def __init__(self, kept: int, now_s: float) -> None:

@@ -14,7 +14,7 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import ErrorStatus, ServiceError, problems_text
 from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
-from claudomator_py.protocols.hub.hub import Hub, Link, Peer
+from claudomator_py.protocols.hub.hub import AgentConnection, Hub, HubPeer
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
@@ -37,7 +37,7 @@ _CODES: Final[Mapping[ErrorStatus, int]] = {
 """Of what the service refuses; all else is in the parameters."""
 
 
-class RpcError(Exception):
+class HubError(Exception):
     """What a request is answered with instead of a result."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -79,7 +79,7 @@ class _Submit(_Params):
     idempotency_key: Annotated[str, Field(min_length=1, max_length=255)] | None = None
 
 
-class _Progress(_Params):
+class _ProgressParams(_Params):
     assignment_id: _Id
     seq: Annotated[int, Field(ge=0, lt=2**53)] = 0
     text: Annotated[str, Field(max_length=100_000)] = ""
@@ -102,7 +102,7 @@ class Methods:
         granted: Session,
         streams: Streams,
         by: Principal,
-        peer: Peer,
+        peer: HubPeer,
         registered: Callable[[str], None],
         pace: Pace | None,
     ) -> None:
@@ -114,7 +114,7 @@ class Methods:
         self._peer = peer
         self._registered = registered
         self._pace = pace
-        self._link: Link | None = None
+        self._link: AgentConnection | None = None
 
     @property
     def has_registered(self) -> bool:
@@ -136,32 +136,32 @@ class Methods:
             case "task.submit":
                 return await self._submit(_checked(_Submit, params))
             case "task.progress":
-                await self._progress(_checked(_Progress, params))
+                await self._progress(_checked(_ProgressParams, params))
                 return {}
             case "task.result":
                 return await self._result(_checked(_Result, params))
             case "ping":
                 return {}
-        raise RpcError(NO_METHOD, f"there is no method {method[:60]!r}")
+        raise HubError(NO_METHOD, f"there is no method {method[:60]!r}")
 
     async def _register(self, asked: _Register) -> dict[str, Any]:
         self._permit("registerSpecialist")
         if self._link is not None and self._link.agent_id != asked.agent_id:
-            raise RpcError(CONFLICT, f"this connection is {self._link.agent_id}; open another one")
+            raise HubError(CONFLICT, f"this connection is {self._link.agent_id}; open another one")
         # Where it is reached, and how much it takes, the connection says.
         said = {"url": f"ws-agent://{asked.agent_id}", "id": asked.agent_id, "max_concurrent": asked.max_concurrent}
         unmet = [key for key in ("url", "id") if asked.card.get(key, said[key]) != said[key]]
         for_a2a = is_written_for_a2a(asked.card)
         if unmet and not for_a2a:
-            raise RpcError(INVALID_PARAMS, f"card.{unmet[0]}: is not {said[unmet[0]]}; leave it out")
+            raise HubError(INVALID_PARAMS, f"card.{unmet[0]}: is not {said[unmet[0]]}; leave it out")
         card = validate(Card, _own_fields({**asked.card, **said} if for_a2a else asked.card) | said, {}, ("card",))
         if isinstance(card, list):
-            raise RpcError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
+            raise HubError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
         registered = await self._run(lambda: self._granted[Specialists].register_itself(card))
         if registered.is_new:
             self._registered(card.id)
         if self._link is None:
-            self._link = Link(asked.agent_id, asked.instance_id, asked.max_concurrent, self._peer)
+            self._link = AgentConnection(asked.agent_id, asked.instance_id, asked.max_concurrent, self._peer)
         self._link.instance_id, self._link.most = asked.instance_id, asked.max_concurrent
         resumed = await self._hub.join(self._link, asked.resume)
         ignored = sorted({*unmet, *(unread_keys(asked.card) if is_a2a(asked.card) else ()), *registered.ignored})
@@ -188,19 +188,19 @@ class Methods:
         document = asked.model_dump(exclude_none=True, exclude={"idempotency_key"})
         spec = parse_task(document)
         if isinstance(spec, list):
-            raise RpcError(INVALID_PARAMS, problems_text(spec[:MAX_PROBLEMS]))
+            raise HubError(INVALID_PARAMS, problems_text(spec[:MAX_PROBLEMS]))
         key = None if asked.idempotency_key is None else _key(asked.idempotency_key, document)
         task = await self._run(lambda: self._granted[Tasks].submit(spec, key=key))
         return {"task_id": task.id, "state": task.state}
 
-    async def _progress(self, asked: _Progress) -> None:
+    async def _progress(self, asked: _ProgressParams) -> None:
         said = asked.model_dump(exclude={"assignment_id"}, exclude_none=True)
         if self._link is not None:
             await self._hub.progress(self._link.agent_id, asked.assignment_id, said)
 
     async def _result(self, asked: _Result) -> dict[str, Any]:
         if self._link is None:
-            raise RpcError(CONFLICT, "register first")
+            raise HubError(CONFLICT, "register first")
         end: dict[str, Any] = {"type": "end", "outcome": "completed" if asked.status == "succeeded" else "failed"}
         end |= {key: value for key, value in (("text", asked.text), ("reason", asked.reason)) if value}
         try:
@@ -208,12 +208,12 @@ class Methods:
         except ServiceError as error:
             raise _refusal(error) from error
         except (StoreUnavailable, OSError) as error:
-            raise RpcError(UNAVAILABLE, "it could not be recorded; send it again") from error
+            raise HubError(UNAVAILABLE, "it could not be recorded; send it again") from error
         return {"recorded": True, "duplicate": duplicate}
 
     def _permit(self, operation: str) -> None:
         if not may(self._by, operation):
-            raise RpcError(NOT_PERMITTED, str(not_permitted(self._by, OPERATIONS[operation])))
+            raise HubError(NOT_PERMITTED, str(not_permitted(self._by, OPERATIONS[operation])))
 
     async def _run(self, call: Callable[[], Any]) -> Any:
         """What the service says. Raises RpcError."""
@@ -231,7 +231,7 @@ def _own_fields(card: dict[str, Any]) -> dict[str, Any]:
         return card
     read = read_a2a(card)
     if isinstance(read, list):
-        raise RpcError(INVALID_PARAMS, problems_text(read[:MAX_PROBLEMS]))
+        raise HubError(INVALID_PARAMS, problems_text(read[:MAX_PROBLEMS]))
     return read.document
 
 
@@ -247,8 +247,8 @@ def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
         return shape.model_validate(params)
     except ValidationError as error:
         found = first_problem(shape, error)
-        raise RpcError(INVALID_PARAMS, found.model_copy(update={"field": found.field or "params"}).render()) from None
+        raise HubError(INVALID_PARAMS, found.model_copy(update={"field": found.field or "params"}).render()) from None
 
 
-def _refusal(error: ServiceError) -> RpcError:
-    return RpcError(_CODES.get(error.status, INVALID_PARAMS), f"{error.detail} {error.remedy}".strip())
+def _refusal(error: ServiceError) -> HubError:
+    return HubError(_CODES.get(error.status, INVALID_PARAMS), f"{error.detail} {error.remedy}".strip())

@@ -49,7 +49,7 @@ def is_good(token: ApiToken, now_ms: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedToken:
     by_hash: Mapping[str, ApiToken]
     by_name: Mapping[str, ApiToken]
 
@@ -65,7 +65,7 @@ class Keyring:
         self._used: dict[str, int] = {}
         self._lock = threading.Lock()
         self._listeners: tuple[Callable[[], None], ...] = ()
-        self._known = _Known({}, {})
+        self._known = _CachedToken({}, {})
         self.reload()
 
     def reload(self) -> None:
@@ -73,7 +73,7 @@ class Keyring:
         # One reads at a time, so that no older state replaces a newer one.
         with self._lock:
             given = self._database.read(token_rows.all_given)
-            self._known = _Known({one.hash: one for one in given}, {one.name: one for one in given})
+            self._known = _CachedToken({one.hash: one for one in given}, {one.name: one for one in given})
         for callback in self._listeners:
             callback()
 

@@ -10,7 +10,7 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect, connected
 from claudomator_py.cli.found import found_agents
-from claudomator_py.cli.output import Column, Format, FormatOption, heading, note, out, out_json, render, table_text
+from claudomator_py.cli.output import Format, FormatOption, TextColumn, heading, note, out, out_json, render, table_text
 from claudomator_py.cli.times import ago, clock, moment, now_ms, short_duration, until
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 _HOLDS = (
-    Column("HELD", flexible=True),
-    Column("AGENTS", flexible=True),
-    Column("WHAT", flexible=True),
-    Column("UNTIL"),
-    Column("KNOWN FROM", flexible=True),
-    Column("AT", wide=True),
-    Column("SINCE", wide=True),
+    TextColumn("HELD", flexible=True),
+    TextColumn("AGENTS", flexible=True),
+    TextColumn("WHAT", flexible=True),
+    TextColumn("UNTIL"),
+    TextColumn("KNOWN FROM", flexible=True),
+    TextColumn("AT", wide=True),
+    TextColumn("SINCE", wide=True),
 )
 _WARNINGS = (
-    Column("AGENTS", flexible=True),
-    Column("WINDOW", flexible=True),
-    Column("USED", right=True),
-    Column("UNTIL"),
-    Column("KNOWN FROM"),
-    Column("AT", wide=True),
-    Column("SINCE", wide=True),
+    TextColumn("AGENTS", flexible=True),
+    TextColumn("WINDOW", flexible=True),
+    TextColumn("USED", right=True),
+    TextColumn("UNTIL"),
+    TextColumn("KNOWN FROM"),
+    TextColumn("AT", wide=True),
+    TextColumn("SINCE", wide=True),
 )
 
 
@@ -135,22 +135,27 @@ def _family(text: str) -> str:
 
 
 _COLUMNS = (
-    Column("NAME"),
-    Column("KIND", wide=True),
-    Column("ACCOUNT", wide=True),
-    Column("SLOTS", right=True),
-    Column("STATE"),
-    Column("WHY", flexible=True),
-    Column("UNTIL"),
-    Column("TODAY"),
-    Column("TIER", wide=True),
-    Column("MODELS", wide=True),
-    Column("VERSION"),
-    Column("PROGRAM", wide=True),
+    TextColumn("NAME"),
+    TextColumn("KIND", wide=True),
+    TextColumn("ACCOUNT", wide=True),
+    TextColumn("SLOTS", right=True),
+    TextColumn("STATE"),
+    TextColumn("WHY", flexible=True),
+    TextColumn("UNTIL"),
+    TextColumn("TODAY"),
+    TextColumn("TIER", wide=True),
+    TextColumn("MODELS", wide=True),
+    TextColumn("VERSION"),
+    TextColumn("PROGRAM", wide=True),
 )
 
 
-_FOUND = (Column("NAME"), Column("PROGRAM"), Column("TO ADD IT", flexible=True), Column("LOGIN", flexible=True))
+_FOUND = (
+    TextColumn("NAME"),
+    TextColumn("PROGRAM"),
+    TextColumn("TO ADD IT", flexible=True),
+    TextColumn("LOGIN", flexible=True),
+)
 
 
 def agents(

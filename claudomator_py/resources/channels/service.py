@@ -37,7 +37,7 @@ from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
 from claudomator_py.tasks.idempotency import IdempotentRequests
-from claudomator_py.tasks.messages import Advice, Policy, Written, no_policy
+from claudomator_py.tasks.messages import Advice, Policy, PostedMessage, no_policy
 from claudomator_py.workers.channel_answers import place_key
 
 T = TypeVar("T")
@@ -154,9 +154,9 @@ class Channels(Service):
     @answers(ChannelCalls.post_message)
     def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
         """Write in the channel, as whoever asks; who answers is decided when this returns."""
-        return self.write(ref, Written(self._by.id, message), key=key)
+        return self.write(ref, PostedMessage(self._by.id, message), key=key)
 
-    def write(self, ref: str, written: Written, *, key: RequestKey | None = None) -> MessageView:
+    def write(self, ref: str, written: PostedMessage, *, key: RequestKey | None = None) -> MessageView:
         """Write in the channel, as somebody for whom whoever asks speaks."""
 
         def prepare() -> Callable[[Connection], MessageView]:
@@ -207,7 +207,7 @@ class Channels(Service):
             ),
         )
 
-    def _advice(self, channel: Channel, written: Written) -> Advice:
+    def _advice(self, channel: Channel, written: PostedMessage) -> Advice:
         """What has to be asked outside of the transaction: the cheap model, who fits best, and the directory."""
         began = time.perf_counter_ns()
         wanted_yes: list[bool] = []

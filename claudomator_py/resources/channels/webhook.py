@@ -41,7 +41,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import ChannelView
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.tasks.messages import Written
+from claudomator_py.tasks.messages import PostedMessage
 
 log = logging.getLogger("claudomator.channels")
 
@@ -190,18 +190,18 @@ def _document(body: bytes) -> dict[str, Any]:
     return document
 
 
-def _of_plain(document: dict[str, Any]) -> Written:
+def _of_plain(document: dict[str, Any]) -> PostedMessage:
     problems = odd_values(document, {})
     found = problems or validate(PlainMessage, document, {})
     if not isinstance(found, PlainMessage):
         raise Invalid.of(found)
     message = NewMessage(content=found.content, reply_to=found.reply_to, attachments=found.attachments)
-    return Written(
+    return PostedMessage(
         f"{BY_WEBHOOK}{found.author}", message, display_name=found.display_name, external_id=f"plain:{found.id}"
     )
 
 
-def _of_slack(document: dict[str, Any]) -> Written | None:
+def _of_slack(document: dict[str, Any]) -> PostedMessage | None:
     """The message of an event; None: it is none that a person wrote."""
     event, event_id = document.get("event"), document.get("event_id")
     if document.get("type") != "event_callback" or not isinstance(event, dict) or not isinstance(event_id, str):
@@ -219,7 +219,7 @@ def _of_slack(document: dict[str, Any]) -> Written | None:
     found = problems or validate(NewMessage, content, {})
     if not isinstance(found, NewMessage):
         raise Invalid.of(found)
-    return Written(f"{BY_SLACK}{user[:100]}", found, external_id=f"slack:{event_id[:200]}")
+    return PostedMessage(f"{BY_SLACK}{user[:100]}", found, external_id=f"slack:{event_id[:200]}")
 
 
 def _slack_files(files: object) -> list[dict[str, str]]:

@@ -38,7 +38,7 @@ _MAX_ID_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _EventsRequest:
     """Events for one request, which may ask for a stream of them."""
 
     events: Events
@@ -123,8 +123,8 @@ def _asked(
     last_event_id: Annotated[
         str | None, Header(max_length=200, description="The last id seen. Overrides `after`.")
     ] = None,
-) -> _Asked:
-    return _Asked(granted[Events], streams, standing, request, response, last_event_id)
+) -> _EventsRequest:
+    return _EventsRequest(granted[Events], streams, standing, request, response, last_event_id)
 
 
 def _read_id(text: str) -> int:

@@ -9,7 +9,7 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.following import Changes
+from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, short_ids
 from claudomator_py.cli.times import clock, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text
@@ -202,7 +202,7 @@ def draw(client: "Client", text: Callable[[], str]) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    with Changes(client) as changes, Live(screen=True, auto_refresh=False) as live:
+    with EventWatch(client) as changes, Live(screen=True, auto_refresh=False) as live:
         while True:
             live.update(Text.from_ansi(text()), refresh=True)
             time.sleep(_LEAST_S)

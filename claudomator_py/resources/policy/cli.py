@@ -35,7 +35,7 @@ _RULES = Table[tuple[RuleView, str]](
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RuleContext:
     """What a file does not say, and rules may look at."""
 
     actor: Principal
@@ -45,7 +45,7 @@ class Asked:
     now_ms: int
 
 
-Tester = Callable[[TaskSpec, Asked], VerdictView]
+Tester = Callable[[TaskSpec, RuleContext], VerdictView]
 """What rules say of a task."""
 
 
@@ -125,7 +125,9 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
         except ValueError:
             message = f"{at!r} is not a time; write one such as 2026-11-23T22:00:00+01:00"
             raise typer.BadParameter(message, param_hint="--at") from None
-        asked = Asked(Principal(creator, _role(role), organisation), source, specialist, Spending(usd=spent_usd), now)
+        asked = RuleContext(
+            Principal(creator, _role(role), organisation), source, specialist, Spending(usd=spent_usd), now
+        )
         judge, verdicts, bad = tester(config), [], False
         for file in read(files):
             for problem in file.problems:

@@ -81,7 +81,7 @@ class RuleShown:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingApproval:
     """A task that waits for an approval."""
 
     name: str
@@ -135,7 +135,7 @@ class PolicyPage:
     """An instant."""
     rules: tuple[RuleShown, ...]
     """Those that are built in last: they are asked last."""
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[PendingApproval, ...]
     settled: tuple[Settled, ...]
 
 
@@ -179,9 +179,9 @@ def _rule(one: RuleView, *, built_in: bool) -> RuleShown:
     )
 
 
-def _waiting(one: HeldTaskView) -> Waiting:
+def _waiting(one: HeldTaskView) -> PendingApproval:
     who = " and ".join(" or ".join(listed) for listed in one.approvers)
-    return Waiting(
+    return PendingApproval(
         name=one.task_name,
         url=f"/tasks/{one.task_id}",
         line=one_line(one.text),

@@ -31,7 +31,7 @@ from claudomator_py.sources.schedules import recurrence
 from claudomator_py.store import queue, reads, report_rows, schedule_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest
-from claudomator_py.store.report_rows import EndedRun
+from claudomator_py.store.report_rows import FinishedRun
 from claudomator_py.store.stored_json import readable
 from claudomator_py.surface.operation import answers
 
@@ -127,12 +127,12 @@ class Reports(Service):
                 yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=why)
 
 
-def _unchanged(completed: frozenset[str], changes: Iterable[tuple[EndedRun, RunChanges | None]]) -> int:
+def _unchanged(completed: frozenset[str], changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> int:
     last = {run.task_id: made for run, made in changes if run.task_id in completed}
     return sum(1 for made in last.values() if made is not None and made.is_repository and made.is_empty)
 
 
-def _went_elsewhere(limited: EndedRun, runs: Iterable[EndedRun]) -> bool:
+def _went_elsewhere(limited: FinishedRun, runs: Iterable[FinishedRun]) -> bool:
     return any(
         run.task_id == limited.task_id and run.agent != limited.agent and run.started_ms >= limited.ended_ms
         for run in runs
@@ -156,8 +156,8 @@ def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
     )
 
 
-def _repositories(changes: Iterable[tuple[EndedRun, RunChanges | None]]) -> tuple[RepositoryReport, ...]:
-    by_place: dict[str, list[tuple[EndedRun, RunChanges]]] = defaultdict(list)
+def _repositories(changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> tuple[RepositoryReport, ...]:
+    by_place: dict[str, list[tuple[FinishedRun, RunChanges]]] = defaultdict(list)
     for run, made in changes:
         if made is not None:
             by_place[made.repository or made.place].append((run, made))
@@ -165,7 +165,7 @@ def _repositories(changes: Iterable[tuple[EndedRun, RunChanges | None]]) -> tupl
     return tuple(sorted(found, key=lambda one: (-one.commits, -one.files, one.path)))
 
 
-def _repository(path: str, runs: Sequence[tuple[EndedRun, RunChanges]]) -> RepositoryReport:
+def _repository(path: str, runs: Sequence[tuple[FinishedRun, RunChanges]]) -> RepositoryReport:
     commits = {commit.id for _, made in runs for commit in made.commits}
     unnamed = sum(made.commit_count - len(made.commits) for _, made in runs)
     files = {(made.place, file.path) for _, made in runs for file in made.files}

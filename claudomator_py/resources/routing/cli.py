@@ -9,9 +9,9 @@ from claudomator_py.cli import completion
 from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
-    Column,
     Format,
     FormatOption,
+    TextColumn,
     fields,
     heading,
     note,
@@ -32,50 +32,50 @@ if TYPE_CHECKING:
     from claudomator_py.resources.routing.shape import LearnedView, RouteCandidateView, RoutingFiguresView
 
 _COLUMNS = (
-    Column("SCORE", right=True),
-    Column("SPECIALIST", flexible=True),
-    Column("SKILL", flexible=True),
-    Column("PARTS", flexible=True),
-    Column("NEEDS", right=True),
-    Column("WHY NOT", flexible=True),
+    TextColumn("SCORE", right=True),
+    TextColumn("SPECIALIST", flexible=True),
+    TextColumn("SKILL", flexible=True),
+    TextColumn("PARTS", flexible=True),
+    TextColumn("NEEDS", right=True),
+    TextColumn("WHY NOT", flexible=True),
 )
 _FIGURES = (
-    Column("DECISIONS", right=True),
-    Column("CONFIDENCE", right=True),
-    Column("OVERRIDDEN", right=True),
-    Column("FAILED", right=True),
-    Column("ANSWER", right=True),
+    TextColumn("DECISIONS", right=True),
+    TextColumn("CONFIDENCE", right=True),
+    TextColumn("OVERRIDDEN", right=True),
+    TextColumn("FAILED", right=True),
+    TextColumn("ANSWER", right=True),
 )
 _GAPS = (
-    Column("DECISIONS", right=True),
-    Column("CONFIDENCE", right=True),
-    Column("CLOSEST", flexible=True),
-    Column("TOPIC", flexible=True),
-    Column("EXAMPLES", flexible=True),
+    TextColumn("DECISIONS", right=True),
+    TextColumn("CONFIDENCE", right=True),
+    TextColumn("CLOSEST", flexible=True),
+    TextColumn("TOPIC", flexible=True),
+    TextColumn("EXAMPLES", flexible=True),
 )
-_FEES = (Column("CREATOR", flexible=True), Column("RUNS", right=True), Column("USD", right=True))
+_FEES = (TextColumn("CREATOR", flexible=True), TextColumn("RUNS", right=True), TextColumn("USD", right=True))
 _SIGNALS = (
-    Column("SIGNAL"),
-    Column("DECISIONS", right=True),
-    Column("DECIDED", right=True),
-    Column("RIGHT", right=True),
-    Column("WRONG", right=True),
+    TextColumn("SIGNAL"),
+    TextColumn("DECISIONS", right=True),
+    TextColumn("DECIDED", right=True),
+    TextColumn("RIGHT", right=True),
+    TextColumn("WRONG", right=True),
 )
 _STANDINGS = (
-    Column("SPECIALIST", flexible=True),
-    Column("TOPIC", flexible=True),
-    Column("PERFORMANCE", right=True),
-    Column("UP", right=True),
-    Column("DOWN", right=True),
-    Column("LAST SUCCESS"),
-    Column("ORGANISATION", wide=True, flexible=True),
+    TextColumn("SPECIALIST", flexible=True),
+    TextColumn("TOPIC", flexible=True),
+    TextColumn("PERFORMANCE", right=True),
+    TextColumn("UP", right=True),
+    TextColumn("DOWN", right=True),
+    TextColumn("LAST SUCCESS"),
+    TextColumn("ORGANISATION", wide=True, flexible=True),
 )
 _CORRECTIONS = (
-    Column("FROM", flexible=True),
-    Column("TO", flexible=True),
-    Column("TOPIC", flexible=True),
-    Column("TASKS", right=True),
-    Column("LAST"),
+    TextColumn("FROM", flexible=True),
+    TextColumn("TO", flexible=True),
+    TextColumn("TOPIC", flexible=True),
+    TextColumn("TASKS", right=True),
+    TextColumn("LAST"),
 )
 NOBODY = "(nobody)"
 
@@ -143,8 +143,8 @@ def stats(
         note(f"Nothing was routed in {found.days} days.")
         return
     wide = output is Format.WIDE
-    name, topic = Column("SPECIALIST", flexible=True), Column("TOPIC", flexible=True)
-    performance = Column("PERFORMANCE", right=True)
+    name, topic = TextColumn("SPECIALIST", flexible=True), TextColumn("TOPIC", flexible=True)
+    performance = TextColumn("PERFORMANCE", right=True)
     everybody = [(one.specialist or NOBODY, *_figures(one), _share(one.performance)) for one in found.specialists]
     everybody.append(("all", *_figures(found.total), ""))
     parts = [render((name, *_FIGURES, performance), everybody, wide=wide)]

@@ -39,7 +39,7 @@ NOBODY = "no specialist"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RouteForm:
     """A task that there is not, as the form has it. tags: with commas between them."""
 
     text: str = ""
@@ -67,12 +67,12 @@ def router(access: Access) -> APIRouter:
             "frozen": known.frozen_at,
             "waiting": known.waiting,
         }
-        return _page(by, Asked(), values)
+        return _page(by, RouteForm(), values)
 
     # A task's text may be long, and is nobody else's business: it stands in no address.
     @routes.post("")
     def who(by: Asking, text: Text = "", name: Field = "", tags: Field = "") -> Response:
-        given = Asked(text, name, tags)
+        given = RouteForm(text, name, tags)
         try:
             return _page(by, given, {"route": route_of(access.as_(by)[Routing].route(given.request()))})
         except (Conflict, Invalid) as refusal:
@@ -104,7 +104,7 @@ def _back() -> Response:
     return RedirectResponse("/routing#learning", 303)
 
 
-def _page(by: Principal, asked: Asked, values: Mapping[str, object], status: int = 200) -> Response:
+def _page(by: Principal, asked: RouteForm, values: Mapping[str, object], status: int = 200) -> Response:
     whole = {"asked": asked, "route": None, "refusal": None, "figures": None, **values}
     return render("routing.html", whole, status, by=by)
 
@@ -155,7 +155,7 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RoutingFigures:
     """How routing does."""
 
     spans: tuple[tuple[str, str, bool], ...]
@@ -174,7 +174,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingEntry:
     """What is known of a specialist, on a topic or altogether."""
 
     topic: str
@@ -197,7 +197,7 @@ class Correction:
     """An instant."""
 
 
-def figures_of(stats: RoutingStatsView) -> Figures:
+def figures_of(stats: RoutingStatsView) -> RoutingFigures:
     """How routing did, for people."""
     total = stats.total
     parts = [f"{_decisions(total.decisions)} in {_days(stats.days)}"]
@@ -208,7 +208,7 @@ def figures_of(stats: RoutingStatsView) -> Figures:
         for share, what in ((total.overridden, "overridden"), (total.failed, "failed"))
         if share is not None
     ]
-    return Figures(
+    return RoutingFigures(
         spans=tuple((_days(days), f"/routing?days={days}#figures", days == stats.days) for days in DAYS),
         summary=f"{', '.join(parts)}." if total.decisions else f"Nothing was routed in {_days(stats.days)}.",
         total=_row(total, None),
@@ -221,7 +221,7 @@ def figures_of(stats: RoutingStatsView) -> Figures:
     )
 
 
-def standings_of(learned: LearnedView, specialist_id: str) -> tuple[Standing, ...]:
+def standings_of(learned: LearnedView, specialist_id: str) -> tuple[StandingEntry, ...]:
     """What was learned of that specialist, altogether first."""
     own = [one for one in learned.standings if one.specialist == specialist_id]
     return tuple(_standing(one) for one in sorted(own, key=lambda one: one.topic or ""))
@@ -264,9 +264,9 @@ def _signal(one: RoutingSignalView) -> Signal:
     return Signal(one.signal.replace("_", " "), *counts)
 
 
-def _standing(one: StandingView) -> Standing:
+def _standing(one: StandingView) -> StandingEntry:
     topic = one.topic or "all"
-    return Standing(topic, _share(one.performance), one.positive, one.negative, one.last_success_at)
+    return StandingEntry(topic, _share(one.performance), one.positive, one.negative, one.last_success_at)
 
 
 def _who(specialist_id: str | None) -> Who:

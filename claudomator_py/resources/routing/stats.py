@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.learning import Verdict
+from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, format_instant
@@ -25,7 +25,7 @@ from claudomator_py.resources.routing.shape import (
 )
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
 from claudomator_py.store import learning_rows, specialist_rows, spending_rows, switch_rows
-from claudomator_py.store.learning_rows import Figures, Labelled
+from claudomator_py.store.learning_rows import Labelled, SpecialistFigures
 from claudomator_py.store.stored_json import readable
 from claudomator_py.tasks.learning import FROZEN
 
@@ -46,7 +46,10 @@ def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> Rout
     skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
     found = learning_rows.figures(connection, since_ms, by.organisation)
     known = _performance(connection, by)
-    by_specialist, by_topic = defaultdict[str | None, list[Figures]](list), defaultdict[str, list[Figures]](list)
+    by_specialist, by_topic = (
+        defaultdict[str | None, list[SpecialistFigures]](list),
+        defaultdict[str, list[SpecialistFigures]](list),
+    )
     for one in found:
         by_specialist[one.specialist if one.specialist in seen else None].append(one)
         if one.topic is not None and (skills is None or one.topic in skills):
@@ -137,7 +140,7 @@ def _performance(connection: Connection, by: Principal) -> Mapping[str | None, f
 
 
 def _figures(
-    rows: Sequence[Figures],
+    rows: Sequence[SpecialistFigures],
     *,
     specialist: str | None = None,
     topic: str | None = None,
@@ -210,7 +213,7 @@ def _signals(records: Iterable[tuple[SpecialistRecord, Labelled]]) -> list[Routi
             if without == record.specialist:
                 continue
             decided[signal] += 1
-            right[signal] += labelled.verdict == Verdict.POSITIVE
+            right[signal] += labelled.verdict == LabelVerdict.POSITIVE
             wrong[signal] += labelled.wanted is not None and labelled.wanted == without
     return [
         RoutingSignalView(

@@ -10,7 +10,7 @@ import typer
 from claudomator_py.agents.kinds import info_of
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.following import Changes
+from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -221,7 +221,7 @@ def run_of(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
     runs = client.runs(task.id)
     if not runs and follow and "cancel" in task.available_actions:
         note(f"{task.name} has not run yet; waiting for it to start.")
-        with Changes(client, task.id) as changes:
+        with EventWatch(client, task.id) as changes:
             while not runs and "cancel" in task.available_actions:
                 changes.wait(_LOOK_S)
                 # The task first: one that has ended since has all its runs by then.

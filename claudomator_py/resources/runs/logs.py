@@ -12,8 +12,8 @@ from typing import Literal
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.output import OutputPiece, Read
 from claudomator_py.domain.redaction import MAX_HELD, Redactor
-from claudomator_py.domain.run import Entry, LogKind, Stream
-from claudomator_py.domain.text import Piece, ReadableText, plain
+from claudomator_py.domain.run import LogKind, PromptPart, Stream
+from claudomator_py.domain.text import ReadableText, TextPiece, plain
 from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
@@ -117,7 +117,7 @@ class TextFeed(LogFeed):
         self._text = ReadableText(redactor, position.offset)
 
     def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
-        pieces: list[Piece] = self._text.skip_to(start) if start > self._next else []
+        pieces: list[TextPiece] = self._text.skip_to(start) if start > self._next else []
         if (piece := self._text.feed(data, final=self._final)) is not None:
             pieces.append(piece)
         return [
@@ -141,7 +141,7 @@ class EntryFeed(LogFeed):
         super().__init__(source, position)
         self._redactor = redactor
         self._begin = position
-        self._held: Entry | None = None
+        self._held: PromptPart | None = None
         self._next = max(0, position.offset - CONTEXT)
         self._transcript = transcript(self._next)
         while self._next < position.offset:
@@ -171,14 +171,14 @@ class EntryFeed(LogFeed):
             return LogPosition(self._held.offset)
         return max(self._begin, LogPosition(self._transcript.offset), key=lambda place: (place.offset, place.taken))
 
-    def _joined(self, entries: Sequence[Entry]) -> list[Entry]:
+    def _joined(self, entries: Sequence[PromptPart]) -> list[PromptPart]:
         """Parts that continue are joined for as long as a secret may be cut in two by their end."""
-        joined: list[Entry] = []
+        joined: list[PromptPart] = []
         for entry in entries:
             held, self._held = self._held, None
             if held is not None and (held.part.kind, held.part.tool) == (entry.part.kind, entry.part.tool):
                 part = replace(entry.part, text=held.part.text + entry.part.text, at_ms=held.part.at_ms)
-                entry = Entry(held.offset, entry.next_offset, part)
+                entry = PromptPart(held.offset, entry.next_offset, part)
             elif held is not None:
                 joined.append(held)
             text = entry.part.text
@@ -191,7 +191,7 @@ class EntryFeed(LogFeed):
             self._held = None
         return joined
 
-    def _view(self, entry: Entry) -> LogEntryView:
+    def _view(self, entry: PromptPart) -> LogEntryView:
         part = entry.part
         limit = SHOWN.get(part.kind, MAX_SHOWN)
         text = self._without_secrets(part.text, limit)

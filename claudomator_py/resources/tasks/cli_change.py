@@ -52,7 +52,7 @@ _MAX_PAUSE_S = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChangeOutcome:
     """What became of one: the task as it is by now, and why nothing was done, if so."""
 
     task: TaskView
@@ -79,7 +79,7 @@ def agreed(tasks: Sequence[TaskView], verb: str, *, dry_run: bool, yes: bool, ou
     if not tasks:
         note(f"There is nothing to {verb}.")
     elif dry_run:
-        if not _write_json(output, [Outcome(task) for task in tasks], done=False):
+        if not _write_json(output, [ChangeOutcome(task) for task in tasks], done=False):
             out(tasks_table(tasks))
         note(f"{verb.capitalize()} would be asked for {_counted(tasks)}; nothing was done.")
     elif len(tasks) > 1 and not yes and sys.stdin.isatty() and sys.stderr.isatty():
@@ -98,27 +98,27 @@ def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Fo
         raise typer.Exit(exits.FAILURE)
 
 
-def _do(client: "Client", task: TaskView, act: Act) -> Outcome:
+def _do(client: "Client", task: TaskView, act: Act) -> ChangeOutcome:
     """Tried again when the daemon asks for patience, or when only the version of the task is another by now."""
     key, seen = secrets.token_urlsafe(18), task
     for tries_left in reversed(range(_TRIES)):
         try:
-            return Outcome(act(seen, key))
+            return ChangeOutcome(act(seen, key))
         except ServiceProblem as refusal:
             pause_s = refusal.retry_after_s
             if tries_left and pause_s is not None and pause_s <= _MAX_PAUSE_S:
                 time.sleep(pause_s)
                 continue
             if refusal.code != "stale_version":
-                return Outcome(seen, refusal)
+                return ChangeOutcome(seen, refusal)
             now = client.task(task.id)
             if not tries_left or (now.state, now.generation) != (task.state, task.generation):
-                return Outcome(now, refusal)
+                return ChangeOutcome(now, refusal)
             key, seen = secrets.token_urlsafe(18), now
     raise AssertionError("the last try returns")
 
 
-def _why(one: Outcome) -> str:
+def _why(one: ChangeOutcome) -> str:
     return "" if one.refusal is None else f"{one.refusal.detail} {one.refusal.remedy}"
 
 
@@ -128,7 +128,7 @@ def _counted(tasks: Sequence[TaskView]) -> str:
     return f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} ({parts})"
 
 
-def _write_json(output: Format, outcomes: Sequence[Outcome], *, done: bool) -> bool:
+def _write_json(output: Format, outcomes: Sequence[ChangeOutcome], *, done: bool) -> bool:
     """Whether it was wanted."""
     if output is not Format.JSON:
         return False
@@ -140,7 +140,7 @@ def _write_json(output: Format, outcomes: Sequence[Outcome], *, done: bool) -> b
     return True
 
 
-_DONE = Table[Outcome](
+_DONE = Table[ChangeOutcome](
     Column("NAME", lambda one: one.task.name, flexible=True),
     Column("ID", lambda one: one.task.id),
     Column("STATE", lambda one: one.task.state),

@@ -12,7 +12,7 @@ import typer
 
 from claudomator_py.cli import completion, exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
-from claudomator_py.cli.following import Changes
+from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json, table_text
 from claudomator_py.cli.task_files import ReadFile, read
 from claudomator_py.client.errors import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
@@ -353,7 +353,7 @@ def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float |
     tasks is kept as they were last seen. Raises ClientError when the daemon is gone permanently.
     """
     there = True
-    with Changes(client, patience_s=WAIT_PATIENCE_S) as changes:
+    with EventWatch(client, patience_s=WAIT_PATIENCE_S) as changes:
         while pending := [task for task in tasks.values() if task.state not in ENDED]:
             left = SAFETY_S if deadline is None else min(SAFETY_S, deadline - time.monotonic())
             if left <= 0:

@@ -10,7 +10,7 @@ import stat
 from datetime import UTC, datetime
 
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.sources.inbox.files import Entry, Folder
+from claudomator_py.sources.inbox.files import Folder, InboxEntry
 from claudomator_py.sources.inbox.values import FileStamp
 
 FOLDER = ".accepted"
@@ -19,7 +19,7 @@ _NAME_BYTES = 255
 _TAIL = 50  # characters of a name that an archived one ends with, however long it was
 
 
-def archive(folder: Folder, entry: Entry, now_ns: int) -> bool:
+def archive(folder: Folder, entry: InboxEntry, now_ns: int) -> bool:
     """Move an accepted file; False if it changed since, and stays. Raises OSError where it cannot be moved.
 
     now_ns: nanoseconds since the epoch, for the timestamp in the name.
@@ -79,6 +79,6 @@ def _free_name(fd: int, name: str, now_ns: int) -> str:
     raise FileExistsError(f"no free name for {name} in {FOLDER}")
 
 
-def _is(fd: int, name: str, entry: Entry) -> bool:
+def _is(fd: int, name: str, entry: InboxEntry) -> bool:
     found = os.stat(name, dir_fd=fd, follow_symlinks=False)
     return stat.S_ISLNK(found.st_mode) if entry.target is not None else FileStamp.of(found) == entry.stamp

@@ -14,11 +14,11 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.cardfile import ParsedCards
 from claudomator_py.schema.taskfiles import ParsedFile, render_problems
 from claudomator_py.sources.inbox.archive import archive
-from claudomator_py.sources.inbox.files import Busy, Entry, Folder, Vanished
-from claudomator_py.sources.inbox.ledger import RACY_S, FileLedger, Refused
+from claudomator_py.sources.inbox.files import Busy, Folder, InboxEntry, Vanished
+from claudomator_py.sources.inbox.ledger import RACY_S, FileLedger, RefusedFile
 from claudomator_py.sources.inbox.offering import Offering
 from claudomator_py.sources.inbox.refusals import Refusals, remove_error_file, shortened, write_error_file
-from claudomator_py.sources.inbox.values import AfterAccept, FileFormat, FileStamp, Intake, Reading
+from claudomator_py.sources.inbox.values import AfterAccept, FileFormat, FileStamp, InboxReading, Intake
 
 # A step gives way to what came meanwhile after so many seconds of reading.
 _STEP_S = 0.2
@@ -70,11 +70,11 @@ class Arrivals:
         """The file of that name."""
         return f"{self._path}/{name}"
 
-    def take(self, folder: Folder, entries: Sequence[Entry]) -> list[str]:
+    def take(self, folder: Folder, entries: Sequence[InboxEntry]) -> list[str]:
         """Read, and offer; the names of those that it did not get to in the time of a step."""
         ledger = self._ledger
         now = time.monotonic()
-        readings: list[Reading[Any]] = []
+        readings: list[InboxReading[Any]] = []
         unmoved: list[str] = []
         later: list[str] = []
         for place, entry in enumerate(entries):
@@ -83,7 +83,7 @@ class Arrivals:
                 later = [entry.name for entry in entries[place:]]
                 break
             if entry.problem is not None:
-                self._refuse(folder, entry.name, Refused(entry.stamp, (entry.problem,)))
+                self._refuse(folder, entry.name, RefusedFile(entry.stamp, (entry.problem,)))
             elif not ledger.is_settled(entry.name, entry.stamp, now):
                 if reading := self._read(folder, entry):
                     readings.append(reading)
@@ -97,7 +97,7 @@ class Arrivals:
         self._offer(folder, readings)
         return later
 
-    def _read(self, folder: Folder, entry: Entry) -> Reading[Any] | None:
+    def _read(self, folder: Folder, entry: InboxEntry) -> InboxReading[Any] | None:
         """The file's reading if it is whole, good and changed; whatever else it is has been noted."""
         ledger, name = self._ledger, entry.name
         now = time.monotonic()
@@ -109,7 +109,7 @@ class Arrivals:
             ledger.wait(name, entry.stamp, content.why, now, quiet=content.quiet)
             return None
         if isinstance(content, Problem):
-            self._refuse(folder, name, Refused(entry.stamp, (content,)))
+            self._refuse(folder, name, RefusedFile(entry.stamp, (content,)))
             return None
         digest = hashlib.sha256(content.data).digest()
         if ledger.is_unchanged(name, content.stamp, digest):
@@ -119,12 +119,12 @@ class Arrivals:
             ledger.compare_later(name, content.stamp, digest, now)
         parsed = self._parse(name, content.data)
         if isinstance(parsed, Problem):
-            self._refuse(folder, name, Refused(content.stamp, (parsed,), lasting=True))
+            self._refuse(folder, name, RefusedFile(content.stamp, (parsed,), lasting=True))
             return None
         if parsed.problems:
-            self._refuse(folder, name, Refused(content.stamp, tuple(parsed.problems), lasting=True))
+            self._refuse(folder, name, RefusedFile(content.stamp, tuple(parsed.problems), lasting=True))
             return None
-        return Reading(self.path_of(name), content.stamp, parsed, self._renamed_from(name, content.stamp))
+        return InboxReading(self.path_of(name), content.stamp, parsed, self._renamed_from(name, content.stamp))
 
     def _renamed_from(self, name: str, stamp: FileStamp) -> str | None:
         old = self._ledger.renamed.get(name)
@@ -142,7 +142,7 @@ class Arrivals:
             log.exception("parsing %r failed", name)
             return Problem(message=f"it cannot be parsed ({type(error).__name__})", remedy="simplify it")
 
-    def _offer(self, folder: Folder, readings: Sequence[Reading[Any]]) -> None:
+    def _offer(self, folder: Folder, readings: Sequence[InboxReading[Any]]) -> None:
         """Hand the readings to the intake, but those whose file changed meanwhile."""
         current = [reading for reading in readings if self._is_current(folder, reading)]
         if not current:
@@ -156,7 +156,7 @@ class Arrivals:
         for reading, problems in zip(current, verdicts, strict=True):
             name = Path(reading.path).name
             if problems:
-                self._refuse(folder, name, Refused(reading.stamp, tuple(problems), offered=True))
+                self._refuse(folder, name, RefusedFile(reading.stamp, tuple(problems), offered=True))
             else:
                 self._ledger.accept(name, reading.stamp)
                 self.mend(folder, name)
@@ -165,7 +165,7 @@ class Arrivals:
         if self.moves:
             self._archive(folder, accepted)
 
-    def _is_current(self, folder: Folder, reading: Reading[Any]) -> bool:
+    def _is_current(self, folder: Folder, reading: InboxReading[Any]) -> bool:
         name = Path(reading.path).name
         entry = folder.entry(name)
         if entry is not None and entry.stamp == reading.stamp:
@@ -174,7 +174,7 @@ class Arrivals:
         self._ledger.wait(name, stamp, "it changed while it was parsed", time.monotonic(), quiet=False)
         return False
 
-    def _refuse(self, folder: Folder, name: str, refused: Refused) -> None:
+    def _refuse(self, folder: Folder, name: str, refused: RefusedFile) -> None:
         """Refuse the file. Of very many problems the first are kept; the error file says how many there are."""
         problems = self._refusals.clean(refused.problems)
         kept = replace(refused, problems=shortened(problems))
@@ -205,7 +205,7 @@ class Arrivals:
             except OSError as error:
                 message = f"it was accepted, but cannot be moved to .accepted: {error.strerror}"
                 remedy = "give the daemon's user write access to the inbox, or configure `after_accept: keep`"
-                self._refuse(folder, name, Refused(stamp, (Problem(message=message, remedy=remedy),)))
+                self._refuse(folder, name, RefusedFile(stamp, (Problem(message=message, remedy=remedy),)))
         if moved:
             self.archived(folder, moved)
 

@@ -32,7 +32,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InboxEntry:
     """A name in the inbox. target: the file a symbolic link leads to. problem: why it cannot be a task file at all."""
 
     name: str
@@ -96,7 +96,7 @@ class Folder:
         with os.scandir(self.fd) as entries:
             return [entry.name for entry in entries]
 
-    def entries(self, wanted: Callable[[str], bool]) -> Iterator[Entry]:
+    def entries(self, wanted: Callable[[str], bool]) -> Iterator[InboxEntry]:
         """Every entry whose name is wanted."""
         with os.scandir(self.fd) as found:
             for item in found:
@@ -104,36 +104,36 @@ class Folder:
                     with contextlib.suppress(FileNotFoundError):
                         yield self._entry(item.name, item.stat(follow_symlinks=False))
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> InboxEntry | None:
         """The entry of that name; None if there is none."""
         try:
             return self._entry(name, os.stat(name, dir_fd=self.fd, follow_symlinks=False))
         except FileNotFoundError:
             return None
 
-    def _entry(self, name: str, found: os.stat_result) -> Entry:
+    def _entry(self, name: str, found: os.stat_result) -> InboxEntry:
         target = problem = None
         stamp = FileStamp.of(found)
         path = self._within + name
         if stat.S_ISLNK(found.st_mode):
             target = os.path.realpath(path)
             if not self._inside(target):
-                return Entry(name, stamp, target, _LEAVES)
+                return InboxEntry(name, stamp, target, _LEAVES)
             try:
                 problem = self._guard.file(path, found) or self._guard.place_for(target)
                 found = os.stat(target, follow_symlinks=False)
             except OSError as error:
-                return Entry(name, stamp, target, _dangling(error))
+                return InboxEntry(name, stamp, target, _dangling(error))
             if stat.S_ISLNK(found.st_mode):
-                return Entry(name, stamp, target, _dangling(OSError(errno.ELOOP, "")))
+                return InboxEntry(name, stamp, target, _dangling(OSError(errno.ELOOP, "")))
             stamp = FileStamp.of(found)
             path = target
-        return Entry(name, stamp, target, problem or _unfit(name, found) or self._guard.file(path, found))
+        return InboxEntry(name, stamp, target, problem or _unfit(name, found) or self._guard.file(path, found))
 
     def _inside(self, path: str) -> bool:
         return path.startswith(self._within)
 
-    def read(self, entry: Entry, *, quiet: bool) -> Content | Busy | Vanished | Problem:
+    def read(self, entry: InboxEntry, *, quiet: bool) -> Content | Busy | Vanished | Problem:
         """The file's content, if no one is writing to it. quiet: the caller saw no change of it for a second."""
         try:
             if entry.target is None:
@@ -162,7 +162,7 @@ class Folder:
         except OSError:
             return True  # no /proc: the look-up before has to do
 
-    def _read_open(self, entry: Entry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
+    def _read_open(self, entry: InboxEntry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
         found = os.fstat(fd)
         path = entry.target or self._within + entry.name
         problem = _unfit(entry.name, found) or self._guard.file(path, found, fd)

@@ -14,7 +14,7 @@ from claudomator_py.schema.documents import is_document
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.archive import archived_names
 from claudomator_py.sources.inbox.arrivals import Arrivals, Tally
-from claudomator_py.sources.inbox.files import Entry, Folder
+from claudomator_py.sources.inbox.files import Folder, InboxEntry
 from claudomator_py.sources.inbox.ledger import GONE_S, FileLedger
 from claudomator_py.sources.inbox.refusals import (
     SUFFIX,
@@ -247,7 +247,7 @@ class FolderScan:
 
     # --- what is not there ---
 
-    def _absences(self, folder: Folder, present: Mapping[str, Entry], names: Collection[str]) -> None:
+    def _absences(self, folder: Folder, present: Mapping[str, InboxEntry], names: Collection[str]) -> None:
         """names: those that were looked for."""
         ledger = self._ledger
         for name in present:
@@ -275,7 +275,7 @@ class FolderScan:
             self._tally.gone += chunk
             self._tally.changed = True
 
-    def _needs_a_look(self, entry: Entry, now: float) -> bool:
+    def _needs_a_look(self, entry: InboxEntry, now: float) -> bool:
         """Whether anything is to be done about an entry beyond knowing that it is there."""
         ledger, name = self._ledger, entry.name
         if name in ledger.offerable and ledger.refused[name].stamp == entry.stamp:

@@ -73,7 +73,7 @@ def whole_path(path: str | os.PathLike[str]) -> str:
     return os.path.normpath(Path(path).expanduser().absolute())
 
 
-class Inbox:
+class InboxWatcher:
     """Watches the folders from a thread of its own. Every method may be called from any thread."""
 
     def __init__(
@@ -323,7 +323,7 @@ class ConfiguredInbox:
         self._guarding = guarding
         self._on_change = on_change
         self._followed: InboxSettings | None = None
-        self._inbox: Inbox | None = None
+        self._inbox: InboxWatcher | None = None
         self._claims = Claims()
         self.refusals = refusals
         self._format = file_format
@@ -348,7 +348,7 @@ class ConfiguredInbox:
         self._claims.keep_only(set(map(whole_path, wanted.paths)))
         former, self._followed = self._followed, wanted
         self.refusals.forget(() if former is None else map(whole_path, former.paths))
-        self._inbox = Inbox(
+        self._inbox = InboxWatcher(
             wanted.paths,
             self._intake,
             after_accept=wanted.after_accept.value,
@@ -371,7 +371,7 @@ class ConfiguredInbox:
         self._claims.keep_only(())
 
     def arriving(self) -> bool:
-        """Whether a file has just come that was not taken yet, see ``Inbox.arriving``."""
+        """Whether a file has just come that was not taken yet, see ``InboxWatcher.arriving``."""
         return self._inbox is not None and self._inbox.arriving
 
     def looked(self) -> bool:

@@ -13,7 +13,7 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.sources.inbox.taking import FileBatch, FileTransaction, Refused
+from claudomator_py.sources.inbox.taking import FileBatch, FileRefused, FileTransaction
 from claudomator_py.sources.inbox.values import FileReading, FileStamp
 from claudomator_py.store import inbox_rows, schedule_rows
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -127,6 +127,6 @@ class StoreIntake:
 def _verdict(taken: Future[None]) -> list[Problem]:
     try:
         taken.result()
-    except Refused as refused:
+    except FileRefused as refused:
         return refused.problems
     return []

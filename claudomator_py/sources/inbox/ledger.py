@@ -20,7 +20,7 @@ _BUSY_S = (0.02, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFile:
     """A file with problems.
 
     lasting: it is its content that is wrong, so it is not read again until its stamp changes. offered: it is good in
@@ -34,7 +34,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingFile:
     """A file not settled yet."""
 
     stamp: FileStamp
@@ -61,8 +61,8 @@ class FileLedger:
 
     def __init__(self) -> None:
         self.accepted: dict[str, FileStamp] = {}
-        self.refused: dict[str, Refused] = {}
-        self.waiting: dict[str, Waiting] = {}
+        self.refused: dict[str, RefusedFile] = {}
+        self.waiting: dict[str, WaitingFile] = {}
         self.missing: dict[str, float] = {}
         # New names of accepted files, to the old ones, until what was accepted is known under the new.
         self.renamed: dict[str, str] = {}
@@ -161,7 +161,7 @@ class FileLedger:
         quiet_since = old.quiet_since if old and old.stamp == stamp else now
         shortest, longest = _BUSY_S
         due = quiet_since + QUIET_S if quiet else now + min(longest, max(shortest, (now - since) / 4))
-        self.waiting[name] = Waiting(stamp, since, quiet_since, max(due, now + shortest), why)
+        self.waiting[name] = WaitingFile(stamp, since, quiet_since, max(due, now + shortest), why)
 
     def is_quiet(self, name: str, stamp: FileStamp, now: float) -> bool:
         """Whether it was seen with this stamp for a second."""
@@ -177,7 +177,7 @@ class FileLedger:
         self._away.pop(name, None)
         self.waiting.pop(name, None)
 
-    def refuse(self, name: str, refused: Refused) -> bool:
+    def refuse(self, name: str, refused: RefusedFile) -> bool:
         """It has problems; whether that is news."""
         old = self.refused.get(name)
         self.refused[name] = refused

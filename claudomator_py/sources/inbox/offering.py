@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.sources.inbox.values import Intake, Reading
+from claudomator_py.sources.inbox.values import InboxReading, Intake
 from claudomator_py.store.errors import StoreUnavailable
 
 # Files are offered so many at once that it takes about this long, in seconds: a commit for each of few is slow, and a
@@ -30,7 +30,7 @@ class Offering:
         self._clock = clock
         self.at_once = _AT_FIRST
 
-    def offer(self, readings: Sequence[Reading[Any]]) -> Sequence[Sequence[Problem]]:
+    def offer(self, readings: Sequence[InboxReading[Any]]) -> Sequence[Sequence[Problem]]:
         """What is wrong with each; nothing: it was accepted. Raises StoreUnavailable."""
         begin_s = self._clock()
         verdicts = self._take(readings)
@@ -43,7 +43,7 @@ class Offering:
         elif took_s < _SHORTEST_S:
             self.at_once = min(MAX_BATCH, max(self.at_once, count * 2))
 
-    def _take(self, readings: Sequence[Reading[Any]]) -> Sequence[Sequence[Problem]]:
+    def _take(self, readings: Sequence[InboxReading[Any]]) -> Sequence[Sequence[Problem]]:
         if len(readings) > 1:
             try:
                 return self._intake.take(readings)
@@ -53,7 +53,7 @@ class Offering:
                 log.exception("taking %d files at once failed; taking them one by one", len(readings))
         return [self._take_one(reading) for reading in readings]
 
-    def _take_one(self, reading: Reading[Any]) -> Sequence[Problem]:
+    def _take_one(self, reading: InboxReading[Any]) -> Sequence[Problem]:
         try:
             return self._intake.take([reading])[0]
         except StoreUnavailable:

@@ -43,7 +43,7 @@ class Scanner:
         self._created = False
         self._known = False
         self._may_be_good = False
-        self._progress = _Progress()
+        self._progress = _ScanProgress()
         self.changed = False
 
     def survey(self, paths: Iterable[str], *, offer_all: bool = False) -> ScanReport:
@@ -155,7 +155,7 @@ def _has_changed(reports: Iterable[ScanReport]) -> bool:
     return any(report.accepted or report.gone for report in reports)
 
 
-class _Progress:
+class _ScanProgress:
     """Tells of what was done: when all of it is done, and now and then before."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ MAX_DOCUMENTS = 1_000
 """That are taken by one statement: databases take only so many values at once."""
 
 
-class Refused(Exception):
+class FileRefused(Exception):
     """Undoes the transaction that it is raised in."""
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -132,7 +132,7 @@ class FileTransaction:
 
     def _refuse(self, problems: list[Problem]) -> None:
         if problems:
-            raise Refused(problems)
+            raise FileRefused(problems)
 
     def _taken_names(self, connection: Connection, spec: TaskSpec) -> list[Problem]:
         named = self._named[spec.name] = inbox_rows.named(connection, spec.name)

@@ -45,7 +45,7 @@ class FileStamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Generic[P]):
+class InboxReading(Generic[P]):
     """A file as it was read, whole and without problems. path: absolute, as the inbox is configured.
 
     renamed_from: the path under which this very file (mtime, size and inode) was accepted before.
@@ -57,7 +57,7 @@ class Reading(Generic[P]):
     renamed_from: str | None = None
 
 
-FileReading = Reading[ParsedFile]
+FileReading = InboxReading[ParsedFile]
 """Of a task file."""
 
 
@@ -72,7 +72,7 @@ class Intake(Protocol[P]):
     def known_files(self) -> Mapping[str, FileStamp]:
         """The stamp of every file that was accepted and is not gone yet, as it was when it was last accepted."""
 
-    def take(self, readings: Sequence[Reading[P]]) -> Sequence[Sequence[Problem]]:
+    def take(self, readings: Sequence[InboxReading[P]]) -> Sequence[Sequence[Problem]]:
         """Accept each file whole, and its stamp with it; durable on return. Or change nothing and say what is wrong.
 
         In this order, in as few commits as possible; each stands or falls by itself.

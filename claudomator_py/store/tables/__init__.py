@@ -5,7 +5,7 @@ State, counts and limits are always queried from these rows; nothing is counted 
 """
 
 from claudomator_py.store.tables.channels import Channel, ChannelAnswer, ChannelMember, ChannelMessage
-from claudomator_py.store.tables.decisions import Classification, Decision, Hold, Snapshot, TierAnswer
+from claudomator_py.store.tables.decisions import ClassificationRow, Decision, HoldRow, SnapshotRow, TierAnswer
 from claudomator_py.store.tables.service import (
     AnsweredRequest,
     ApiToken,
@@ -13,7 +13,7 @@ from claudomator_py.store.tables.service import (
     Outbox,
     OutboxCursor,
     Remembered,
-    Switch,
+    SwitchRow,
 )
 from claudomator_py.store.tables.sources import InboxDocument, InboxFile, Schedule, ScheduleFire
 from claudomator_py.store.tables.specialists import (
@@ -31,17 +31,17 @@ TASK_REVISION = TaskRevision.table
 TASK_DEPENDENCY = TaskDependency.table
 RUN = Run.table
 EVENT = Event.table
-SNAPSHOT = Snapshot.table
+SNAPSHOT = SnapshotRow.table
 DECISION = Decision.table
-HOLD = Hold.table
+HOLD = HoldRow.table
 SCHEDULE = Schedule.table
 SCHEDULE_FIRE = ScheduleFire.table
 INBOX_FILE = InboxFile.table
 INBOX_DOCUMENT = InboxDocument.table
-CLASSIFICATION = Classification.table
+CLASSIFICATION = ClassificationRow.table
 TIER_ANSWER = TierAnswer.table
 ANSWERED_REQUEST = AnsweredRequest.table
-SWITCH = Switch.table
+SWITCH = SwitchRow.table
 OUTBOX = Outbox.table
 OUTBOX_CURSOR = OutboxCursor.table
 API_TOKEN = ApiToken.table
@@ -98,11 +98,11 @@ __all__ = [
     "ChannelAnswer",
     "ChannelMember",
     "ChannelMessage",
-    "Classification",
+    "ClassificationRow",
     "Decision",
     "Embedding",
     "Event",
-    "Hold",
+    "HoldRow",
     "InboxDocument",
     "InboxFile",
     "Label",
@@ -112,12 +112,12 @@ __all__ = [
     "Run",
     "Schedule",
     "ScheduleFire",
-    "Snapshot",
+    "SnapshotRow",
     "Specialist",
     "SpecialistGrant",
     "SpecialistSkill",
     "Standing",
-    "Switch",
+    "SwitchRow",
     "Task",
     "TaskDependency",
     "TaskRevision",

@@ -14,7 +14,7 @@ from claudomator_py.store.tables.columns import (
 )
 
 
-class Snapshot(Row):
+class SnapshotRow(Row):
     """What a tick that acted had observed, addressed by its content."""
 
     __tablename__ = "snapshot"
@@ -76,7 +76,7 @@ class Decision(Row):
     """The record, see ``scheduler.decision``."""
 
 
-class Hold(Row):
+class HoldRow(Row):
     """A reason not to start anything on a bucket, until a time or until it is released."""
 
     __tablename__ = "hold"
@@ -106,7 +106,7 @@ class Hold(Row):
     """When the last of them ended."""
 
 
-class Classification(Row):
+class ClassificationRow(Row):
     """One question for a tier, at most one a generation."""
 
     __tablename__ = "classification"

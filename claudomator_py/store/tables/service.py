@@ -35,7 +35,7 @@ class AnsweredRequest(Row):
     created_ms: int = Field(sa_type=BigInteger)
 
 
-class Switch(Row):
+class SwitchRow(Row):
     """What an operator has switched on, by name; a row that is there means on. ``drain``: nothing is started."""
 
     __tablename__ = "switch"

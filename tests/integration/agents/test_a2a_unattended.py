@@ -10,9 +10,8 @@ import pytest
 
 from claudomator_py.agents.a2a_client import a2a
 from claudomator_py.agents.a2a_client.connection import Server, address
-from claudomator_py.agents.a2a_client.discovery import Interface
-from claudomator_py.agents.a2a_client.ending import End
-from claudomator_py.agents.a2a_client.output import Output
+from claudomator_py.agents.a2a_client.discovery import AgentInterface
+from claudomator_py.agents.client_output import End, Output
 from tests.fakes.a2a import Request, plain_server, reply
 
 Subscribed = Callable[["Abandoned", BaseHTTPRequestHandler], None]
@@ -109,8 +108,8 @@ def end_at(url: str, patience: pytest.MonkeyPatch, *, unattended_s: float = 0.3)
     patience.setattr(a2a, "MAX_PAUSE_S", 0.02)
     patience.setattr(a2a, "FIRST_PAUSE_S", 0.02)
     origin, _ = address(url)
-    order = a2a.Order(prompt="hi", message_id="m", conversation="", deduplicates=False, skill="")
-    interface = Interface("0.3", "/", streams=True)
+    order = a2a.RemoteTaskOrder(prompt="hi", message_id="m", conversation="", deduplicates=False, skill="")
+    interface = AgentInterface("0.3", "/", streams=True)
     try:
         return a2a.Conversation(Server(origin, {}), interface, order, Output()).run()
     except End as end:

@@ -8,11 +8,11 @@ import pytest
 from claudomator_py.domain import crashpoint
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
-from claudomator_py.sources.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import InboxWatcher
 from claudomator_py.sources.inbox.values import AfterAccept
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake
 
-MakeInbox = Callable[..., Inbox]
+MakeInbox = Callable[..., InboxWatcher]
 MakeSteps = Callable[..., InboxInSteps]
 
 
@@ -30,16 +30,16 @@ def intake() -> MemoryIntake:
 
 @pytest.fixture
 def make_inbox(folder: Path) -> Iterator[MakeInbox]:
-    made: list[Inbox] = []
+    made: list[InboxWatcher] = []
 
     def make(
         intake: MemoryIntake,
         *paths: Path,
         on_change: Callable[[], None] = lambda: None,
         rescan_s: float = 3600.0,
-    ) -> Inbox:
+    ) -> InboxWatcher:
         guard = InboxGuard(Trusting())
-        inbox = Inbox(paths or (folder,), intake, on_change=on_change, guard=guard, rescan_s=rescan_s)
+        inbox = InboxWatcher(paths or (folder,), intake, on_change=on_change, guard=guard, rescan_s=rescan_s)
         made.append(inbox)
         return inbox
 
@@ -49,7 +49,7 @@ def make_inbox(folder: Path) -> Iterator[MakeInbox]:
 
 
 @pytest.fixture
-def watching(make_inbox: MakeInbox, intake: MemoryIntake) -> Inbox:
+def watching(make_inbox: MakeInbox, intake: MemoryIntake) -> InboxWatcher:
     return make_inbox(intake)
 
 

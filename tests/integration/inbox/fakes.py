@@ -10,7 +10,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.folder import FolderScan
-from claudomator_py.sources.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import InboxWatcher
 from claudomator_py.sources.inbox.refusals import Refusals, readable
 from claudomator_py.sources.inbox.scanner import Scanner, merged
 from claudomator_py.sources.inbox.values import TASK_FILES, AfterAccept, FileReading, FileStamp, FolderStatus
@@ -112,7 +112,7 @@ class Scanned:
 
 
 class InboxInSteps:
-    """An ``Inbox`` without its thread and its watch: it looks when it is asked to, so a test knows when it has."""
+    """An ``InboxWatcher`` without its thread and watch: it looks when asked to, so a test knows when it has."""
 
     def __init__(
         self, paths: Iterable[Path], intake: MemoryIntake, guard: InboxGuard, after_accept: AfterAccept = "keep"
@@ -142,7 +142,7 @@ class InboxInSteps:
         return self._scanner.status()
 
 
-def problems_of(inbox: Inbox | InboxInSteps) -> Mapping[str, tuple[Problem, ...]]:
+def problems_of(inbox: InboxWatcher | InboxInSteps) -> Mapping[str, tuple[Problem, ...]]:
     """The refused files, by path, with every reason."""
     return {readable(refused.path): refused.problems for refused in inbox.refusals.page()}
 

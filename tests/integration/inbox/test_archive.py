@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox import archive
-from claudomator_py.sources.inbox.files import Entry, Folder
+from claudomator_py.sources.inbox.files import Folder, InboxEntry
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
@@ -102,7 +102,7 @@ def test_a_file_saved_again_before_the_move_is_a_new_arrival(
     move = archive.archive
     path = drop(folder, "a.yaml", task("a", "First."))
 
-    def save_and_move(opened: Folder, entry: Entry, now_ns: int) -> bool:
+    def save_and_move(opened: Folder, entry: InboxEntry, now_ns: int) -> bool:
         monkeypatch.undo()
         path.write_text(task("a", "Second one."))
         return move(opened, entry, now_ns)

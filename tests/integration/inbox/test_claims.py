@@ -12,7 +12,7 @@ import pytest
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.claims import Claims, InboxInUse
-from claudomator_py.sources.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import InboxWatcher
 from tests.integration.inbox.fakes import MemoryIntake, drop, task
 from tests.patience import wait_until
 
@@ -119,7 +119,7 @@ def test_an_inbox_that_another_daemon_came_to_first_is_watched_once_that_ends(
     intake = MemoryIntake()
     drop(folder, "a.yaml", task("a"))
     guard = InboxGuard(Trusting())
-    inbox = Inbox([folder], intake, on_change=lambda: None, guard=guard, rescan_s=3600, claim=claims.take)
+    inbox = InboxWatcher([folder], intake, on_change=lambda: None, guard=guard, rescan_s=3600, claim=claims.take)
     inbox.start()
     try:
         wait_until(lambda: "another daemon" in str(inbox.status()[str(folder)].problem))

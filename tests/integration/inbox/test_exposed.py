@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.schema.settings import Inbox as Trusting
-from claudomator_py.sources.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import InboxWatcher
 from tests.integration.inbox.conftest import MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import wait_until
@@ -20,7 +20,7 @@ def names(intake: MemoryIntake) -> list[str]:
     return [name for _, name in intake.runs]
 
 
-def refused(inbox: Inbox | InboxInSteps) -> dict[str, str]:
+def refused(inbox: InboxWatcher | InboxInSteps) -> dict[str, str]:
     return {Path(path).name: str(problems[0]) for path, problems in problems_of(inbox).items()}
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_gone_while_an_inbox_is_exposed(inbox: InboxInSteps, intake: 
 
 
 def test_a_file_that_others_can_write_to_is_refused_until_they_cannot(
-    watching: Inbox, intake: MemoryIntake, folder: Path
+    watching: InboxWatcher, intake: MemoryIntake, folder: Path
 ) -> None:
     path = drop(folder, "a.yaml", task("a"))
     path.chmod(0o666)

@@ -11,7 +11,7 @@ import pytest
 
 from claudomator_py.schema import taskfiles
 from claudomator_py.sources.inbox import files
-from claudomator_py.sources.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import InboxWatcher
 from tests.integration.inbox.conftest import MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import wait_until
@@ -38,7 +38,9 @@ def test_a_file_written_byte_by_byte_is_never_taken_before_it_is_closed(
     assert "run the tests" in intake.documents[intake.runs[0]].instructions
 
 
-def test_a_slow_writer_in_another_process_is_waited_for(watching: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_slow_writer_in_another_process_is_waited_for(
+    watching: InboxWatcher, intake: MemoryIntake, folder: Path
+) -> None:
     watching.start()
     script = (
         "import sys\n"
@@ -81,7 +83,7 @@ def test_a_file_built_up_by_reopening_ends_as_its_last_state(
 
 
 def test_a_move_a_copy_and_a_save_by_an_editor_are_each_seen_once(
-    watching: Inbox, make_steps: MakeSteps, intake: MemoryIntake, folder: Path, tmp_path: Path
+    watching: InboxWatcher, make_steps: MakeSteps, intake: MemoryIntake, folder: Path, tmp_path: Path
 ) -> None:
     source = tmp_path / "moved.yaml"
     source.write_text(task("moved"))

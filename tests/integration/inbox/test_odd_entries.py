@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.sources.inbox.files import Folder
-from claudomator_py.sources.inbox.inbox import Inbox
+from claudomator_py.sources.inbox.inbox import InboxWatcher
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import wait_until
 
@@ -117,7 +117,9 @@ def test_hidden_files_and_what_editors_leave_are_no_tasks(
 
 
 @where_rights_bind
-def test_a_file_that_may_not_be_read_is_taken_once_it_may(watching: Inbox, intake: MemoryIntake, folder: Path) -> None:
+def test_a_file_that_may_not_be_read_is_taken_once_it_may(
+    watching: InboxWatcher, intake: MemoryIntake, folder: Path
+) -> None:
     path = drop(folder, "a.yaml", task("a"))
     path.chmod(0)
     watching.start()

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from claudomator_py.agents.a2a.events import OUTCOMES
 from claudomator_py.agents.a2a.kind import KIND
 from claudomator_py.agents.a2a_client import wire
-from claudomator_py.agents.a2a_client.connection import address
-from claudomator_py.agents.a2a_client.ending import End, retry_after_s
-from claudomator_py.agents.a2a_client.output import Output
+from claudomator_py.agents.a2a_client.connection import address, retry_after_s
 from claudomator_py.agents.a2a_client.task import MAX_CONVERSATION, RemoteTask, conversation_text, ids_of
+from claudomator_py.agents.client_output import End, Output
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.remote import Authentication, Remote, Scheme

@@ -14,8 +14,8 @@ import pytest
 from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import GENERIC, profiles
 from claudomator_py.agents.acp_client.order import Order
-from claudomator_py.agents.acp_client.output import Output
 from claudomator_py.agents.acp_client.turn import Turn
+from claudomator_py.agents.client_output import Output
 from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.run import ExitRecord

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from claudomator_py.agents.command.kind import Command
+from claudomator_py.agents.command.kind import CommandAgent
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.program_output import ProgramOutput
@@ -25,11 +25,11 @@ def agent(*command: str) -> AgentSpec:
 def launch(*command: str, model: str | None = None) -> Launch:
     task = TaskSpec(name="tidy", instructions="Tidy up.")
     choice = ModelChoice(model=model) if model is not None else None
-    return Command().launch(LaunchRequest("run", agent(*command), task, "Tidy up.\n", choice, "id"))
+    return CommandAgent().launch(LaunchRequest("run", agent(*command), task, "Tidy up.\n", choice, "id"))
 
 
 def read(stdout: bytes, stderr: bytes, exit_code: int | None, ended_by: Literal["timeout"] | None = None) -> Outcome:
-    reader = Command().reader()
+    reader = CommandAgent().reader()
     reader.feed("stdout", stdout)
     reader.feed("stderr", stderr)
     return reader.outcome(ExitRecord(exit_code, ended_by, 0, 1, error="no such file" if exit_code is None else None), 1)
@@ -91,28 +91,28 @@ def test_what_a_plain_program_cannot_keep_to_is_said() -> None:
     task = TaskSpec.model_validate(
         {"name": "t", "instructions": "x", "agent": {"type": "lint", "model": "opus"}, **asked}
     )
-    (problem,) = Command().unsupported(task, agent("make"))
+    (problem,) = CommandAgent().unsupported(task, agent("make"))
     named = "permissions.mode, permissions.disallowed_tools, max_turns, add_dirs, agent.model"
     assert problem == f"lint is a plain command, which cannot keep to {named}"
     with_model = TaskSpec.model_validate({"name": "t", "instructions": "x", "agent": {"type": "lint", "model": "opus"}})
-    assert Command().unsupported(with_model, agent("run", "{model}")) == []
+    assert CommandAgent().unsupported(with_model, agent("run", "{model}")) == []
 
 
 def test_it_is_looked_for_and_never_run(tmp_path: Path) -> None:
     program = tmp_path / "deploy"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     program.chmod(0o755)
-    health = Command().health(agent("deploy"), str(tmp_path))
+    health = CommandAgent().health(agent("deploy"), str(tmp_path))
     assert (health.installed, health.program, health.problem) == (True, str(program), None)
     assert not (tmp_path / "ran").exists()
-    assert "agents.lint.command" in (Command().health(agent("absent"), str(tmp_path)).problem or "")
-    assert "unknown placeholder" in (Command().health(agent("deploy", "{x}"), str(tmp_path)).problem or "")
+    assert "agents.lint.command" in (CommandAgent().health(agent("absent"), str(tmp_path)).problem or "")
+    assert "unknown placeholder" in (CommandAgent().health(agent("deploy", "{x}"), str(tmp_path)).problem or "")
 
 
 def says(stdout: str, stderr: str, exit_code: int, **output: object) -> Outcome:
     spec = agent("run").model_copy(update={"output": ProgramOutput.model_validate(output)})
     task = TaskSpec(name="tidy", instructions="Tidy up.", env={"TZ": "Europe/Berlin"})
-    reader = Command().reader(LaunchRequest("run", spec, task, "Tidy up.\n", None, "id"))
+    reader = CommandAgent().reader(LaunchRequest("run", spec, task, "Tidy up.\n", None, "id"))
     reader.feed("stdout", stdout.encode())
     reader.feed("stderr", stderr.encode())
     return reader.outcome(ExitRecord(exit_code, None, NOW_MS - 1, NOW_MS), NOW_MS)

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from claudomator_py.agents.mcp_server.daemon import DaemonClient
 from claudomator_py.agents.mcp_server.main import MAX_LINE_LENGTH, NEWEST, serve
-from claudomator_py.agents.mcp_server.tools import TOOLS, Failed, Tool, Unreachable
+from claudomator_py.agents.mcp_server.tools import TOOLS, DaemonUnreachable, Tool, ToolFailed
 from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.fields import NAME_PATTERN
 from claudomator_py.domain.outcome import HandoffRequest
@@ -187,7 +187,7 @@ def test_what_is_dropped_is_said() -> None:
 
 
 def test_the_model_reads_what_the_daemon_has_against_it() -> None:
-    result = called("hand_off", Asked(Failed("There is no such specialist. Choose another.")), to="nobody")
+    result = called("hand_off", Asked(ToolFailed("There is no such specialist. Choose another.")), to="nobody")
     assert result == {
         "content": [{"type": "text", "text": "There is no such specialist. Choose another."}],
         "isError": True,
@@ -195,7 +195,7 @@ def test_the_model_reads_what_the_daemon_has_against_it() -> None:
 
 
 def test_a_question_that_reaches_nobody_is_to_be_asked_in_words() -> None:
-    result = called("ask_operator", Asked(Unreachable("The daemon cannot be reached: gone.")), question="Which?")
+    result = called("ask_operator", Asked(DaemonUnreachable("The daemon cannot be reached: gone.")), question="Which?")
     assert result["isError"]
     assert "CLAUDOMATOR QUESTION:" in result["content"][0]["text"]
 
@@ -225,7 +225,7 @@ def test_only_words_are_recorded_where_the_model_may_change_nothing() -> None:
 
 def test_a_daemon_that_is_not_there_is_waited_for_and_then_named(tmp_path: Path) -> None:
     client = DaemonClient(tmp_path, "run", SECRET, patience_s=0.3)
-    with pytest.raises(Unreachable) as refused:
+    with pytest.raises(DaemonUnreachable) as refused:
         client.ask("POST", "/progress", {"text": "Here."})
     assert SECRET not in str(refused.value)
 

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.domain.run import Entry
+from claudomator_py.domain.run import PromptPart
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 ALL = sorted(path for kind in AGENT_KINDS for path in (RECORDINGS / kind).glob("*/*.stdout"))
 
 
-def read(kind: str, data: bytes, piece: int | None = None, offset: int = 0) -> list[Entry]:
+def read(kind: str, data: bytes, piece: int | None = None, offset: int = 0) -> list[PromptPart]:
     transcript = AGENT_KINDS[kind].transcript("stdout", offset)
     size = piece or max(1, len(data))
-    entries: list[Entry] = []
+    entries: list[PromptPart] = []
     for start in range(0, len(data), size):
         entries += transcript.feed(offset + start, data[start : start + size])
     return [*entries, *transcript.feed(offset + len(data), b"", final=True)]
@@ -206,7 +206,7 @@ LINES = st.dictionaries(NAMES, VALUES, max_size=5).map(lambda value: json.dumps(
 def test_any_bytes_are_read_whatever_their_pieces(kind: str, lines: list[bytes], cuts: list[int]) -> None:
     data = b"\n".join(lines)
     transcript = AGENT_KINDS[kind].transcript("stdout")
-    entries: list[Entry] = []
+    entries: list[PromptPart] = []
     for start, end in itertools.pairwise(sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})):
         entries += transcript.feed(start, data[start:end])
     entries += transcript.feed(len(data), b"", final=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.guard.limits import ConnectionLimit
-from claudomator_py.api.guard.security import Load
+from claudomator_py.api.guard.security import ServerLoad
 from tests.fakes.daemon import Daemon, Patient, running
 from tests.fakes.prepared import PreparedService
 from tests.patience import PATIENCE_S
@@ -121,18 +121,18 @@ def test_under_load_the_operator_is_served_and_at_last_only_health() -> None:
 @pytest.mark.parametrize(
     ("load", "path", "token", "status"),
     [
-        (Load.CROWDED, "/livez", False, 200),
-        (Load.CROWDED, "/login", False, 503),
-        (Load.CROWDED, "/v1/status", True, 200),
-        (Load.FULL, "/v1/status", True, 503),
-        (Load.FULL, "/readyz", False, 200),
+        (ServerLoad.CROWDED, "/livez", False, 200),
+        (ServerLoad.CROWDED, "/login", False, 503),
+        (ServerLoad.CROWDED, "/v1/status", True, 200),
+        (ServerLoad.FULL, "/v1/status", True, 503),
+        (ServerLoad.FULL, "/readyz", False, 200),
     ],
 )
 def test_whom_there_is_no_room_for_is_told_when_to_come_again(
-    tmp_path: Path, load: Load, path: str, token: bool, status: int
+    tmp_path: Path, load: ServerLoad, path: str, token: bool, status: int
 ) -> None:
     connection_limit = ConnectionLimit(most=100)
-    busy = {Load.CROWDED: 60, Load.FULL: 80}[load]
+    busy = {ServerLoad.CROWDED: 60, ServerLoad.FULL: 80}[load]
     for member in [Client() for _ in range(busy)]:
         connection_limit.enter(member)
         connection_limit.works(member)

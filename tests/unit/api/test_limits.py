@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.guard.limits import Buckets, Limits, Rate
+from claudomator_py.api.guard.limits import Buckets, Rate, RequestLimits
 from claudomator_py.api.guard.protocol import CHUNKS, HEAD_BYTES, HEADERS, Connection
 from claudomator_py.api.guard.security import LOGIN_BODY_BYTES
 from tests.fakes.daemon import Daemon, running
@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_S
 from tests.unit.api.wire import ask, begin, code, connected, raw_problem, rest_of
 
 TASK = {"name": "it", "instructions": "Do it."}
-STRICT = Limits(changes=Rate(0.001, 3), failures=Rate(0.001, 3), body_s=0.2)
+STRICT = RequestLimits(changes=Rate(0.001, 3), failures=Rate(0.001, 3), body_s=0.2)
 
 
 class Hasty(Connection):
@@ -63,7 +63,7 @@ def test_the_number_of_buckets_is_bounded_and_the_ones_in_use_stay() -> None:
 
 def test_a_hundred_submissions_a_second_go_on_for_ever() -> None:
     now = 0.0
-    buckets = Buckets(Limits().changes, most=10, clock=lambda: now)
+    buckets = Buckets(RequestLimits().changes, most=10, clock=lambda: now)
     for _ in range(10_000):
         assert buckets.take("token") == 0
         now += 0.01

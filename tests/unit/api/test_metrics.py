@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from claudomator_py.api.metrics import FAMILIES, exposition
 from claudomator_py.daemon.loop import Ticks
-from claudomator_py.daemon.metering import Measured, Meter, Wait
+from claudomator_py.daemon.metering import Measured, Meter, WaitCount
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.outcome import Reason
@@ -24,7 +24,10 @@ NASTY = 'a"b\\c\nd'
 MEASURED = Measured(
     database="sqlite",
     tasks={"QUEUED": 3},
-    waits={Wait("QUEUED", "slots", code="agents_full"): 2, Wait("QUEUED", "limited", "claude", "agents_limited"): 1},
+    waits={
+        WaitCount("QUEUED", "slots", code="agents_full"): 2,
+        WaitCount("QUEUED", "limited", "claude", "agents_limited"): 1,
+    },
     agents=[
         AgentState(name="claude", kind="claude", active=1, max_concurrent=2, auto_select=True),
         AgentState(name=NASTY, kind="command", active=0, max_concurrent=1, auto_select=True, problem="gone"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.endpoint import bind_own, withdraw_endpoint
-from claudomator_py.api.guard.limits import Limits, Rate
+from claudomator_py.api.guard.limits import Rate, RequestLimits
 from claudomator_py.app.listening import open_sockets
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
@@ -82,7 +82,7 @@ def test_localhost_without_the_port_is_none_of_our_names_over_tcp(daemon: Daemon
 
 
 def test_failed_logins_over_tcp_hold_up_nobody_on_the_socket(tmp_path: Path) -> None:
-    limits = Limits(failures=Rate(0.001, 1))
+    limits = RequestLimits(failures=Rate(0.001, 1))
     wrong = {"Authorization": "Bearer " + "x" * 40}
     with running(PreparedService(), tmp_path / "state", limits=limits) as daemon:
         assert [daemon.ask("GET", "/v1/status", headers=wrong).status for _ in range(3)] == [401, 429, 429]

@@ -13,9 +13,9 @@ from claudomator_py.api.guard.pace import (
     MAX_WAITING,
     MAX_WAITING_THEN,
     ONE_PRINCIPAL,
-    Busy,
     Pace,
     Paces,
+    PrincipalBusy,
 )
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from tests.fakes.quick_time import run_quickly
@@ -212,12 +212,12 @@ def test_of_one_principal_few_requests_wait_and_fewer_where_many_do() -> None:
             pace = pace_of(among, guest(str(number)))
             waiting += [asyncio.create_task(request(pace, 0)) for _ in range(MAX_WAITING)]
             await asyncio.sleep(0)
-            with pytest.raises(Busy):
+            with pytest.raises(PrincipalBusy):
                 await request(pace, 0)
         late = pace_of(among, guest("7"))
         waiting += [asyncio.create_task(request(late, 0)) for _ in range(MAX_WAITING_THEN)]
         await asyncio.sleep(0)
-        with pytest.raises(Busy):
+        with pytest.raises(PrincipalBusy):
             await request(late, 0)
         for task in waiting:
             task.cancel()

@@ -9,7 +9,7 @@ import pytest
 
 from claudomator_py.cli.doctor import agents, daemon, folders, machine
 from claudomator_py.cli.doctor.daemon import same_time
-from claudomator_py.cli.doctor.finding import Finding, Verdict
+from claudomator_py.cli.doctor.finding import Finding, Severity
 from claudomator_py.cli.units import Manager, unit
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.schema.agent_settings import default_agent
@@ -197,31 +197,33 @@ def test_a_disk_that_is_shared_with_other_machines(tmp_path: Path) -> None:
     mounts.write_text("\n".join(lines))
     state = tmp_path / "state"
     found = [folders.file_system(state, sqlite=sqlite, mounts=mounts) for sqlite in (True, False)]
-    assert [finding.verdict for finding in found] == [Verdict.PROBLEM, Verdict.WARN]
+    assert [finding.verdict for finding in found] == [Severity.PROBLEM, Severity.WARN]
     mounts.write_text("\n".join([*lines, f"31 30 8:2 / {tmp_path} rw - xfs /dev/sdb rw"]))
     assert folders.file_system(state, sqlite=True, mounts=mounts).detail == "xfs"
-    assert folders.file_system(state, sqlite=True, mounts=tmp_path / "none").verdict is Verdict.OK
+    assert folders.file_system(state, sqlite=True, mounts=tmp_path / "none").verdict is Severity.OK
 
 
 def test_a_clock_that_cannot_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 0.0)
     found = machine.clock()
-    assert (found.verdict, found.detail[:4]) == (Verdict.PROBLEM, "1970")
+    assert (found.verdict, found.detail[:4]) == (Severity.PROBLEM, "1970")
 
 
 def test_a_daemon_whose_clock_differs(daemon: Daemon) -> None:
     with daemon.client() as client:
         told = client.server_time()
     assert told is not None
-    assert same_time(told, time.time()).verdict is Verdict.OK
+    assert same_time(told, time.time()).verdict is Severity.OK
     ahead = same_time(told + 3600, told)
-    assert (ahead.verdict, ahead.detail) == (Verdict.WARN, "is 3600 s ahead of this machine's")
+    assert (ahead.verdict, ahead.detail) == (Severity.WARN, "is 3600 s ahead of this machine's")
 
 
 @pytest.mark.parametrize(
-    ("answer", "verdict"), [("yes", Verdict.OK), ("no", Verdict.WARN), ("", Verdict.OK)], ids=["yes", "no", "unknown"]
+    ("answer", "verdict"),
+    [("yes", Severity.OK), ("no", Severity.WARN), ("", Severity.OK)],
+    ids=["yes", "no", "unknown"],
 )
-def test_what_timedatectl_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, verdict: Verdict) -> None:
+def test_what_timedatectl_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, verdict: Severity) -> None:
     path = _program(tmp_path / "bin", "timedatectl")
     (tmp_path / "bin/timedatectl").write_text(f"#!/bin/sh\necho {answer}\n")
     monkeypatch.setenv("PATH", path)
@@ -232,11 +234,11 @@ def test_what_the_kernel_allows(tmp_path: Path) -> None:
     (tmp_path / "max_user_watches").write_text("100\n")
     (tmp_path / "max_user_instances").write_text("128\n")
     few = machine.inotify(tmp_path)
-    assert few.verdict is Verdict.WARN
+    assert few.verdict is Severity.WARN
     assert "sysctl fs.inotify.max_user_watches=524288" in str(few.remedy)
-    assert machine.inotify(tmp_path / "none").verdict is Verdict.OK
-    assert [machine.open_files(soft).verdict for soft in (256, 4096, -1)] == [Verdict.WARN, Verdict.OK, Verdict.OK]
-    assert [machine.sqlite(version).verdict for version in ("3.31.1", "3.45.0")] == [Verdict.PROBLEM, Verdict.OK]
+    assert machine.inotify(tmp_path / "none").verdict is Severity.OK
+    assert [machine.open_files(soft).verdict for soft in (256, 4096, -1)] == [Severity.WARN, Severity.OK, Severity.OK]
+    assert [machine.sqlite(version).verdict for version in ("3.31.1", "3.45.0")] == [Severity.PROBLEM, Severity.OK]
 
 
 # --- logins -----------------------------------------------------------------------------------------------------------
@@ -268,7 +270,7 @@ def _login(agent: AgentSpec, home: Path, **environ: str) -> Finding:
 @pytest.mark.parametrize("kind", FILES)
 def test_an_agent_without_login_or_key(tmp_path: Path, kind: str) -> None:
     found = _login(default_agent(kind), tmp_path)
-    assert found.verdict is Verdict.WARN
+    assert found.verdict is Severity.WARN
     assert "pass_env" in str(found.remedy)
 
 
@@ -278,7 +280,7 @@ def test_a_login_is_found_where_the_agent_keeps_it(tmp_path: Path, kind: str) ->
     file.parent.mkdir(parents=True)
     file.write_text('{"token": "never shown"}')
     found = _login(default_agent(kind), tmp_path, GOOGLE_CLOUD_PROJECT="ours")
-    assert found.verdict is Verdict.OK
+    assert found.verdict is Severity.OK
     assert str(file) in found.detail
     assert "never shown" not in found.detail
 
@@ -287,32 +289,32 @@ def test_a_login_is_found_where_the_agent_keeps_it(tmp_path: Path, kind: str) ->
 def test_a_key_counts_only_if_the_agent_gets_it(tmp_path: Path, kind: str) -> None:
     agent, key = default_agent(kind), KEYS[kind]
     kept_back = _login(agent, tmp_path, **{key: "never shown"})
-    assert (kept_back.verdict, f"pass_env: [{key}]" in str(kept_back.remedy)) == (Verdict.WARN, True)
+    assert (kept_back.verdict, f"pass_env: [{key}]" in str(kept_back.remedy)) == (Severity.WARN, True)
     passed = _login(agent.model_copy(update={"pass_env": (key,)}), tmp_path, **{key: "never shown"})
     given = _login(agent.model_copy(update={"env": {key: "never shown"}}), tmp_path)
     for found in (passed, given):
-        assert (found.verdict, found.detail) == (Verdict.OK, f"{key} is given to it; not verified against the service")
+        assert (found.verdict, found.detail) == (Severity.OK, f"{key} is given to it; not verified against the service")
 
 
 def test_settings_of_gemini_that_say_how_to_log_in(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     settings = tmp_path / ".gemini/settings.json"
     settings.write_text(json.dumps({"security": {"auth": {"selectedType": "vertex-ai"}}}))
-    assert _login(default_agent("gemini"), tmp_path).verdict is Verdict.OK
+    assert _login(default_agent("gemini"), tmp_path).verdict is Severity.OK
     settings.write_text("no JSON")
-    assert _login(default_agent("gemini"), tmp_path).verdict is Verdict.WARN
+    assert _login(default_agent("gemini"), tmp_path).verdict is Severity.WARN
 
 
 def test_a_login_of_gemini_that_may_be_an_individual_account_is_warned_of(tmp_path: Path) -> None:
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini/oauth_creds.json").write_text("{}")
     found = _login(default_agent("gemini"), tmp_path)
-    assert found.verdict is Verdict.WARN
+    assert found.verdict is Severity.WARN
     assert "2026-06-18" in found.detail
     assert "paid key" in str(found.remedy)
-    assert _login(default_agent("gemini"), tmp_path, GOOGLE_CLOUD_PROJECT="ours").verdict is Verdict.OK
+    assert _login(default_agent("gemini"), tmp_path, GOOGLE_CLOUD_PROJECT="ours").verdict is Severity.OK
     key = default_agent("gemini").model_copy(update={"env": {"GEMINI_API_KEY": "never shown"}})
-    assert _login(key, tmp_path).verdict is Verdict.OK
+    assert _login(key, tmp_path).verdict is Severity.OK
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ def test_a_login_that_the_daemon_shares_is_told(
         (tmp_path / place).mkdir()
         (tmp_path / place / file).write_text("{}")
     shared = _login(default_agent(kind), tmp_path)
-    assert (shared.verdict, variable in shared.detail) == (Verdict.OK, True)
+    assert (shared.verdict, variable in shared.detail) == (Severity.OK, True)
     own = default_agent(kind).model_copy(update={"env": {variable: str(tmp_path / "own")}})
     assert variable not in _login(own, tmp_path).detail
 
@@ -360,23 +362,23 @@ def _service(tmp_path: Path) -> dict[str, Finding]:
 
 def test_no_service_is_no_problem(tmp_path: Path) -> None:
     found = _service(tmp_path)
-    assert (found["service"].verdict, set(found)) == (Verdict.OK, {"service"})
+    assert (found["service"].verdict, set(found)) == (Severity.OK, {"service"})
 
 
 def test_a_unit_as_shipped_that_ends_with_the_login(tmp_path: Path, installed: Path) -> None:
     found = _service(tmp_path)
-    assert (found["service"].verdict, found["service"].detail) == (Verdict.OK, str(installed))
-    assert (found["linger"].verdict, found["linger"].remedy) == (Verdict.WARN, "Run: loginctl enable-linger anna")
+    assert (found["service"].verdict, found["service"].detail) == (Severity.OK, str(installed))
+    assert (found["linger"].verdict, found["linger"].remedy) == (Severity.WARN, "Run: loginctl enable-linger anna")
     linger = tmp_path / "root/var/lib/systemd/linger"
     linger.mkdir(parents=True)
     (linger / "anna").touch()
-    assert _service(tmp_path)["linger"].verdict is Verdict.OK
+    assert _service(tmp_path)["linger"].verdict is Severity.OK
 
 
 def test_a_unit_that_was_changed(tmp_path: Path, installed: Path) -> None:
     installed.write_text(installed.read_text().replace("KillMode=process", "KillMode=mixed"))
     found = _service(tmp_path)["service"]
-    assert found.verdict is Verdict.WARN
+    assert found.verdict is Severity.WARN
     assert "claudomator init --systemd user --force" in str(found.remedy)
     assert "`systemctl --user edit claudomator`" in str(found.remedy)
 
@@ -389,7 +391,7 @@ def test_a_unit_on_whose_path_there_is_no_agent(tmp_path: Path, installed: Path)
     ]
     installed.write_text("\n".join(lines))
     found = _service(tmp_path)["service PATH"]
-    assert (found.verdict, found.detail.endswith(f" is in {programs}")) == (Verdict.WARN, True)
+    assert (found.verdict, found.detail.endswith(f" is in {programs}")) == (Severity.WARN, True)
     assert "`systemctl --user edit claudomator`" in str(found.remedy)
     elsewhere = _program(tmp_path / "others", "codex")
     drop_in = installed.with_name(f"{installed.name}.d") / "path.conf"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.guard.limits import Limits, Rate
+from claudomator_py.api.guard.limits import Rate, RequestLimits
 from claudomator_py.resources.tasks import cli_submit as submitting
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon, running
@@ -69,7 +69,7 @@ def test_a_daemon_that_asks_to_wait_is_waited_for(offline: Command, tmp_path: Pa
     prepared = PreparedService()
     for name in ("a", "b"):
         (offline.home / f"{name}.yaml").write_text("instructions: Do it.\n")
-    with running(prepared, tmp_path / "state", limits=Limits(changes=Rate(per_second=2, burst=1))) as daemon:
+    with running(prepared, tmp_path / "state", limits=RequestLimits(changes=Rate(per_second=2, burst=1))) as daemon:
         variables = {"CLAUDOMATOR_URL": daemon.url, "CLAUDOMATOR_TOKEN": daemon.token}
         done = offline("submit", "a.yaml", "b.yaml", **variables)
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from freezegun import freeze_time
 
-from claudomator_py.cli.output import Column, fields, render, short_ids
+from claudomator_py.cli.output import TextColumn, fields, render, short_ids
 from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
@@ -153,7 +153,12 @@ def test_that_all_agents_are_limited_is_said_once() -> None:
 
 def test_columns_give_way_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    columns = (Column("ID"), Column("TEXT", flexible=True), Column("N", right=True), Column("MORE", wide=True))
+    columns = (
+        TextColumn("ID"),
+        TextColumn("TEXT", flexible=True),
+        TextColumn("N", right=True),
+        TextColumn("MORE", wide=True),
+    )
     rows = [("12345678", "x" * 100, "7", "hidden"), ("87654321", "漢" * 50, "10", "hidden")]
     table = render(columns, rows)
     assert table.splitlines()[1] == "12345678  " + "x" * 25 + "…   7"
@@ -163,11 +168,11 @@ def test_columns_give_way_where_they_can(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_cell_stays_on_its_line() -> None:
-    assert render((Column("A"), Column("B")), [("one\ntwo", "\x1b[31mred")]).splitlines()[1] == "one two  red"
+    assert render((TextColumn("A"), TextColumn("B")), [("one\ntwo", "\x1b[31mred")]).splitlines()[1] == "one two  red"
 
 
 def test_empty_columns_are_left_out() -> None:
-    columns = (Column("A"), Column("B"), Column("C"))
+    columns = (TextColumn("A"), TextColumn("B"), TextColumn("C"))
     assert render(columns, [("1", "", "3"), ("4", "", "")]).splitlines() == ["A  C", "1  3", "4"]
 
 

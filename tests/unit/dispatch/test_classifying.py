@@ -26,7 +26,7 @@ from claudomator_py.scheduler.tiers import AskTier
 from claudomator_py.store import classification_rows, decision_rows, hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import of_task
-from claudomator_py.store.tables import TIER_ANSWER, Classification
+from claudomator_py.store.tables import TIER_ANSWER, ClassificationRow
 from tests.fakes.decisions import classification_of
 from tests.fakes.world import CLAUDE, START_MS, World
 
@@ -83,12 +83,12 @@ class Asking:
         guarded = GuardedModel(self.model, lambda: self.world.now_ms, account)
         self.asker = TierAsker(database, guarded, TIMEOUT_MS, lambda: self.world.now_ms, pool=self.inline)
 
-    def ask(self, name: str) -> Classification:
+    def ask(self, name: str) -> ClassificationRow:
         """Submit a task, and ask for its tier as a tick would; what is known of that then."""
         self.world.submit(name)
         return self.ask_again(name)
 
-    def ask_again(self, name: str) -> Classification:
+    def ask_again(self, name: str) -> ClassificationRow:
         assert self.asker.ask(self.questions(name)) == {}
         return self.known(name)
 
@@ -110,7 +110,7 @@ class Asking:
         tiers = sorted((one for one in found if one.kind == "tier"), key=lambda one: one.generation or 0)
         return [TierRecord.model_validate(one.data) for one in tiers]
 
-    def known(self, name: str) -> Classification:
+    def known(self, name: str) -> ClassificationRow:
         task = self.world.row(name)
         found = self.world.database.read(lambda c: classification_rows.find(c, task.id, task.generation))
         assert found is not None, f"nobody was asked about {name}"
@@ -356,7 +356,7 @@ def test_a_question_that_cannot_be_stored_waits_for_its_next_try_and_no_other_wa
     asking = Asking(database)
     world, add = asking.world, classification_rows.add
 
-    def broken(connection: Connection, row: Classification) -> None:
+    def broken(connection: Connection, row: ClassificationRow) -> None:
         if row.task_id == world.row("bad").id:
             raise ValueError("a row that makes no sense")
         add(connection, row)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from claudomator_py.dispatch.apply_report import Applied, CheckWanted, Subject
+from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportedRun
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord
@@ -97,7 +97,7 @@ def test_what_a_run_asks_as_it_ends_is_heard(world: World, check: list[str]) -> 
     world.tick()
     run, task = world.live("t"), world.row("t")
     read = world.database.read(lambda connection: task_rows.spec_of(connection, task.id, run.revision))
-    known = Subject(run, task, read)
+    known = ReportedRun(run, task, read)
     world.database.write(lambda connection: run_rows.change(connection, run, asked=["Which one?"]))
     assert world.applier.apply(succeeded(run.id), world.now_ms, known) is Applied.ENDED
     assert world.task("t").state == "NEEDS_INPUT"

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.redaction import MARK, Redactor
-from claudomator_py.domain.text import Piece, ReadableText, finished, place_in, plain
+from claudomator_py.domain.text import ReadableText, TextPiece, finished, place_in, plain
 
 SECRET = "hunter22 two"
 pieces = st.sampled_from(
@@ -34,7 +34,7 @@ pieces = st.sampled_from(
 written = st.lists(pieces | st.binary(max_size=4), max_size=12).map(b"".join)
 
 
-def read(data: bytes, cuts: list[int]) -> list[Piece]:
+def read(data: bytes, cuts: list[int]) -> list[TextPiece]:
     reader = ReadableText(Redactor([SECRET]))
     found = [
         reader.feed(data[start:end])
@@ -74,7 +74,7 @@ def test_what_was_not_kept_is_told() -> None:
     told = [*reader.skip_to(5_000), reader.feed(b"after\n")]
     words = "".join(piece.text for piece in told if piece is not None)
     assert words == "before\ufffd\n[4993 bytes were not kept]\nafter\n"
-    assert told[-1] == Piece(5_000, 5_006, "after\n")
+    assert told[-1] == TextPiece(5_000, 5_006, "after\n")
 
 
 def test_a_code_that_never_ends_is_not_held_for_ever() -> None:

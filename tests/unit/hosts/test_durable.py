@@ -89,7 +89,7 @@ def test_a_run_is_marked_as_started_by_one_flush(run: int, flushed: list[tuple[s
 def test_the_record_of_an_end_has_its_name_before_the_first_of_its_two_flushes(
     run: int, flushed: list[tuple[str, set[str]]]
 ) -> None:
-    record.ExitFile(run).commit(record.Ending())
+    record.ExitFile(run).commit(record.ExitFields())
     assert [name for name, _ in flushed] == [record.EXIT, "r"]
     assert record.EXIT in flushed[0][1]
 

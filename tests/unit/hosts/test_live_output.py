@@ -14,7 +14,7 @@ from claudomator_py.hosts import live_output
 from claudomator_py.hosts.live_output import LiveRunMonitor
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
-from claudomator_py.hosts.shim.output import STDOUT, Output
+from claudomator_py.hosts.shim.output import STDOUT, CappedOutput
 from tests.fakes.runs import MemoryRunHost
 
 KIB = 1 << 10
@@ -335,11 +335,11 @@ def test_its_thread_reads_when_it_is_asked(monitored: MonitoredHost) -> None:
 
 
 @pytest.fixture
-def capped(tmp_path: Path) -> Iterator[tuple[LocalRunHost, Output]]:
+def capped(tmp_path: Path) -> Iterator[tuple[LocalRunHost, CappedOutput]]:
     """A host on this disk with a run, and the stdout of that."""
     (tmp_path / "run").mkdir()
     fd = os.open(tmp_path / "run", os.O_RDONLY | os.O_DIRECTORY)
-    output = Output(fd, STDOUT, CAP)
+    output = CappedOutput(fd, STDOUT, CAP)
     launcher = Launcher()
     yield LocalRunHost(tmp_path, launcher, grace_ms=0), output
     launcher.close()
@@ -347,7 +347,7 @@ def capped(tmp_path: Path) -> Iterator[tuple[LocalRunHost, Output]]:
     os.close(fd)
 
 
-def written(output: Output, data: bytes) -> None:
+def written(output: CappedOutput, data: bytes) -> None:
     os.write(output.fd, data)
     output.grew()
     output.within_cap()
@@ -362,7 +362,7 @@ def read_to_the_end(host: LocalRunHost, reader: Reader, monitor: LiveRunMonitor 
     return reader.fed["stdout"]
 
 
-def test_no_line_is_put_together_across_a_hole(capped: tuple[LocalRunHost, Output]) -> None:
+def test_no_line_is_put_together_across_a_hole(capped: tuple[LocalRunHost, CappedOutput]) -> None:
     host, output = capped
     written(output, b"".join(b"%099d\n" % number for number in range(30_000)))
     lines = read_to_the_end(host, Reader()).split(b"\n")
@@ -374,7 +374,7 @@ def test_no_line_is_put_together_across_a_hole(capped: tuple[LocalRunHost, Outpu
     assert len(whole) == len(set(whole)) < 10_000
 
 
-def test_a_tail_without_a_line_break_is_no_line(capped: tuple[LocalRunHost, Output]) -> None:
+def test_a_tail_without_a_line_break_is_no_line(capped: tuple[LocalRunHost, CappedOutput]) -> None:
     host, output = capped
     written(output, b"first\n" + b"x" * (3 * CAP))
     data = read_to_the_end(host, Reader())
@@ -382,7 +382,9 @@ def test_a_tail_without_a_line_break_is_no_line(capped: tuple[LocalRunHost, Outp
     assert len(data) == 256 * KIB + 1
 
 
-def test_what_was_not_kept_is_skipped_by_one_who_was_reading_before_it(capped: tuple[LocalRunHost, Output]) -> None:
+def test_what_was_not_kept_is_skipped_by_one_who_was_reading_before_it(
+    capped: tuple[LocalRunHost, CappedOutput],
+) -> None:
     host, output = capped
     reader, monitor = Reader(), LiveRunMonitor(host.read, lambda: 5)
     written(output, b"first\n")

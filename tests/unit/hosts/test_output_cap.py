@@ -12,7 +12,7 @@ import pytest
 from claudomator_py.domain.output import tail_of
 from claudomator_py.hosts.local.output import read_output
 from claudomator_py.hosts.shim import linux
-from claudomator_py.hosts.shim.output import STDOUT, Output, disk_is_full
+from claudomator_py.hosts.shim.output import STDOUT, CappedOutput, disk_is_full
 
 CAP = 1 << 20
 KIB = 1 << 10
@@ -26,24 +26,24 @@ def directory(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.fixture
-def stream(directory: int) -> Iterator[Output]:
-    output = Output(directory, STDOUT, CAP)
+def stream(directory: int) -> Iterator[CappedOutput]:
+    output = CappedOutput(directory, STDOUT, CAP)
     yield output
     os.close(output.fd)
 
 
-def write(stream: Output, data: bytes) -> bool:
+def write(stream: CappedOutput, data: bytes) -> bool:
     os.write(stream.fd, data)
     assert stream.grew() == len(data)
     return stream.within_cap()
 
 
-def test_up_to_the_cap_everything_is_kept(stream: Output, tmp_path: Path) -> None:
+def test_up_to_the_cap_everything_is_kept(stream: CappedOutput, tmp_path: Path) -> None:
     assert write(stream, b"x" * CAP)
     assert (tmp_path / STDOUT).read_bytes() == b"x" * CAP
 
 
-def test_over_the_cap_the_first_quarter_and_the_last_half_are_kept(stream: Output, tmp_path: Path) -> None:
+def test_over_the_cap_the_first_quarter_and_the_last_half_are_kept(stream: CappedOutput, tmp_path: Path) -> None:
     for letter in b"abcdefghij":
         assert write(stream, bytes([letter]) * (256 * KIB))
     data = (tmp_path / STDOUT).read_bytes()
@@ -53,7 +53,7 @@ def test_over_the_cap_the_first_quarter_and_the_last_half_are_kept(stream: Outpu
     assert (tmp_path / STDOUT).stat().st_blocks * 512 <= CAP
 
 
-def test_it_stays_within_its_cap_however_it_grows(stream: Output, tmp_path: Path) -> None:
+def test_it_stays_within_its_cap_however_it_grows(stream: CappedOutput, tmp_path: Path) -> None:
     for size in [1, 5000, 100 * KIB, 3 * CAP, 17, 700 * KIB, 2 * CAP + 1] * 5:
         assert write(stream, b"y" * size)
         assert (tmp_path / STDOUT).stat().st_blocks * 512 <= CAP + 8 * KIB
@@ -61,7 +61,7 @@ def test_it_stays_within_its_cap_however_it_grows(stream: Output, tmp_path: Path
 
 @pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.ENOSYS])
 def test_where_holes_cannot_be_punched_the_stream_is_to_be_ended(
-    stream: Output, monkeypatch: pytest.MonkeyPatch, code: int
+    stream: CappedOutput, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def refuse(*_: int) -> None:
         raise OSError(code, os.strerror(code))
@@ -71,7 +71,7 @@ def test_where_holes_cannot_be_punched_the_stream_is_to_be_ended(
     assert not write(stream, b"x")
 
 
-def test_emptied_by_its_writer_it_has_not_grown(stream: Output) -> None:
+def test_emptied_by_its_writer_it_has_not_grown(stream: CappedOutput) -> None:
     write(stream, b"x" * 5000)
     os.ftruncate(stream.fd, 0)
     assert stream.grew() == 0
@@ -91,7 +91,7 @@ def test_a_disk_is_full_when_nothing_is_left_for_this_user(
     assert disk_is_full(3) is full
 
 
-def test_a_hole_is_skipped_in_reading(stream: Output, tmp_path: Path) -> None:
+def test_a_hole_is_skipped_in_reading(stream: CappedOutput, tmp_path: Path) -> None:
     write(stream, b"".join(b"%099d\n" % number for number in range(30_000)))
     chunk = read_output(tmp_path, "stdout", 256 * KIB)
     assert chunk.start > 256 * KIB
@@ -100,7 +100,7 @@ def test_a_hole_is_skipped_in_reading(stream: Output, tmp_path: Path) -> None:
     assert chunk.size == 3_000_000
 
 
-def test_the_end_of_a_stream_is_read_without_what_is_before_it(stream: Output, tmp_path: Path) -> None:
+def test_the_end_of_a_stream_is_read_without_what_is_before_it(stream: CappedOutput, tmp_path: Path) -> None:
     write(stream, b"x" * (4 * CAP) + b"the end")
     assert tail_of(partial(read_output, tmp_path, "stdout"), 10) == b"xxxthe end"
     across = tail_of(partial(read_output, tmp_path, "stdout"), 4 * CAP)

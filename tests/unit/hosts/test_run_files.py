@@ -295,7 +295,7 @@ def test_a_record_whose_space_is_reserved_says_how_the_run_ended(tmp_path: Path,
     reserved = record.ExitFile(directory)
     assert (tmp_path / record.EXIT_TEMPORARY).stat().st_blocks > 0
     assert not (tmp_path / record.EXIT).exists()
-    ending = record.Ending()
+    ending = record.ExitFields()
     ending.exit_code, ending.ended_by, ending.error = 3, "timeout", "x" * 600
     reserved.commit(ending)
     assert record.read(record.EXIT, directory) == {

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.hosts.shim import procfs, record, watch
-from claudomator_py.hosts.shim.events import Events
-from claudomator_py.hosts.shim.output import STDOUT, Output
+from claudomator_py.hosts.shim.events import SignalEvents
+from claudomator_py.hosts.shim.output import STDOUT, CappedOutput
 from claudomator_py.hosts.shim.spec import Spec
 from claudomator_py.hosts.shim.watch import Stall, Watch, cpu_by_process
-from claudomator_py.hosts.shim.workdir import Bounds
+from claudomator_py.hosts.shim.workdir import WorkdirBounds
 
 HOURS_S = 5 * 3600.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -34,7 +34,7 @@ class Clocks:
         self.gone += seconds
 
 
-class Quiet(Events):
+class Quiet(SignalEvents):
     """No signals."""
 
     def __init__(self) -> None:
@@ -46,9 +46,9 @@ def spec(*, timeout: float | None = None, stall: float | None = None) -> Spec:
         run_id="r",
         commands=[["true"]],
         cwd="/",
-        bounds=Bounds([], []),
+        bounds=WorkdirBounds([], []),
         folders=[],
-        folder_bounds=Bounds([], []),
+        folder_bounds=WorkdirBounds([], []),
         env_names=[],
         timeout=timeout,
         stall=stall,
@@ -70,8 +70,8 @@ def directory(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.fixture
-def output(directory: int) -> Iterator[Output]:
-    opened = Output(directory, STDOUT, 1 << 20)
+def output(directory: int) -> Iterator[CappedOutput]:
+    opened = CappedOutput(directory, STDOUT, 1 << 20)
     yield opened
     os.close(opened.fd)
 
@@ -81,7 +81,7 @@ ENDS = ["cancel", "interrupt", "timeout", "output_limit", "disk_full", "stall"]
 
 @pytest.mark.parametrize("number", range(len(ENDS)))
 def test_each_ends_a_run_and_the_first_of_several_is_named(
-    clocks: Clocks, directory: int, output: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    clocks: Clocks, directory: int, output: CappedOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """From that one on, all of them are there."""
     there = ENDS[number:]
@@ -94,12 +94,12 @@ def test_each_ends_a_run_and_the_first_of_several_is_named(
         (tmp_path / record.CANCEL).touch()
     events.interrupted = "interrupt" in there
     if "output_limit" in there:
-        monkeypatch.setattr(Output, "within_cap", lambda _: False)
+        monkeypatch.setattr(CappedOutput, "within_cap", lambda _: False)
     clocks.pass_by(60)
     assert watching.ending() == ENDS[number]
 
 
-def test_a_run_that_writes_within_its_cap_continues(clocks: Clocks, directory: int, output: Output) -> None:
+def test_a_run_that_writes_within_its_cap_continues(clocks: Clocks, directory: int, output: CappedOutput) -> None:
     watching = Watch(directory, spec(timeout=60), [output], Quiet())
     os.write(output.fd, b"x")
     clocks.pass_by(59.9)
@@ -109,7 +109,7 @@ def test_a_run_that_writes_within_its_cap_continues(clocks: Clocks, directory: i
 
 
 def test_what_is_written_is_no_silence(
-    clocks: Clocks, directory: int, output: Output, monkeypatch: pytest.MonkeyPatch
+    clocks: Clocks, directory: int, output: CappedOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "cpu_by_process", lambda _: {})
     watching = Watch(directory, spec(stall=60), [output], Quiet())
@@ -121,7 +121,7 @@ def test_what_is_written_is_no_silence(
     assert watching.ending() == "stall"
 
 
-def test_a_flood_is_looked_at_often_and_silence_seldom(clocks: Clocks, directory: int, output: Output) -> None:
+def test_a_flood_is_looked_at_often_and_silence_seldom(clocks: Clocks, directory: int, output: CappedOutput) -> None:
     watching = Watch(directory, spec(), [output], Quiet())
     assert (watching.ending(), watching.pause()) == (None, 0.25)
     os.write(output.fd, b"x" * ((1 << 20) + 1))
@@ -130,7 +130,7 @@ def test_a_flood_is_looked_at_often_and_silence_seldom(clocks: Clocks, directory
     assert (watching.ending(), watching.pause()) == (None, 0.25)
 
 
-def test_the_next_look_is_when_a_limit_can_be_met(clocks: Clocks, directory: int, output: Output) -> None:
+def test_the_next_look_is_when_a_limit_can_be_met(clocks: Clocks, directory: int, output: CappedOutput) -> None:
     watching = Watch(directory, spec(timeout=0.1), [output], Quiet())
     assert watching.pause() == pytest.approx(0.1)
     clocks.pass_by(1)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.policy.condition import MAX_LENGTH, BadCondition, Condition
-from claudomator_py.policy.expression import Undecided, context_of
+from claudomator_py.policy.expression import Unevaluated, context_of
 from claudomator_py.policy.facts import paths_in, sample
 
 SAMPLE = sample()
@@ -266,7 +266,7 @@ def test_a_fault_for_one_task_is_told() -> None:
     condition = Condition("task.text.matches(task.organisation)")
     values = SAMPLE.values
     values["task"]["organisation"] = "("
-    with pytest.raises(Undecided):
+    with pytest.raises(Unevaluated):
         condition.applies(context_of(values))
 
 

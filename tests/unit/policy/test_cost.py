@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from claudomator_py.policy.condition import Condition
 from claudomator_py.policy.cost import MAX_CHARACTERS, MAX_US, is_small
-from claudomator_py.policy.expression import Expression, Undecided, code_of, context_of
+from claudomator_py.policy.expression import Expression, Unevaluated, code_of, context_of
 from tests.unit.policy.hostile import MEMORY, NEAR, READ, TIME, facts
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -138,7 +138,7 @@ def test_what_is_small_takes_little_time_and_memory(parts: list[str], sign: str,
     begun_s, had_kib = time.thread_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         tried.value(context)
-    except Undecided:
+    except Unevaluated:
         pass
     assert time.thread_time() - begun_s < 10 * MAX_US / 1e6, text
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - had_kib < 64 * 1024, text

@@ -16,7 +16,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.policy import condition, sandbox
 from claudomator_py.policy.condition import BadCondition, Condition
 from claudomator_py.policy.cost import is_small
-from claudomator_py.policy.expression import Allowance, Expression, Undecided, code_of, context_of
+from claudomator_py.policy.expression import Allowance, Expression, Unevaluated, code_of, context_of
 from claudomator_py.policy.facts import MAX_TEXT, Facts
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
@@ -37,7 +37,7 @@ def value(tried: Condition, values: dict[str, Any]) -> bool | str:
     """Of that condition; why it has none."""
     try:
         return tried.applies(context_of(values))
-    except Undecided as undecided:
+    except Unevaluated as undecided:
         said = str(undecided)
     assert len(said) < 500
     return said
@@ -47,7 +47,7 @@ def value(tried: Condition, values: dict[str, Any]) -> bool | str:
 def test_what_takes_too_much_for_a_task_has_no_value_for_it(text: str) -> None:
     tried = Condition(text)
     assert not tried.is_small
-    with pytest.raises(Undecided, match="the budget of a rule"):
+    with pytest.raises(Unevaluated, match="the budget of a rule"):
         tried.applies(context_of(large()))
     assert isinstance(tried.applies(context_of(facts(text="Tidy up.", paths=[], tags=[]))), bool)
 
@@ -55,7 +55,7 @@ def test_what_takes_too_much_for_a_task_has_no_value_for_it(text: str) -> None:
 @pytest.mark.parametrize("text", MEMORY[:3])
 def test_what_takes_too_much_memory_is_told_so(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_CPU_MS", 20_000)
-    with pytest.raises(Undecided, match="more than 128 MiB of memory, the budget of a rule"):
+    with pytest.raises(Unevaluated, match="more than 128 MiB of memory, the budget of a rule"):
         Condition(text).applies(context_of(large(), Allowance(20_000, 20_000)))
 
 
@@ -110,7 +110,7 @@ def test_a_process_that_was_ended_is_followed_by_another_one(number: signal.Sign
 
 def test_the_next_process_is_there_before_it_is_needed() -> None:
     before = process()
-    with pytest.raises(Undecided):
+    with pytest.raises(Unevaluated):
         Condition(TIME[0]).applies(context_of(large()))
     following = sandbox._SANDBOX._process
     assert following is not None
@@ -122,7 +122,7 @@ def test_a_process_that_answers_nothing_is_followed_by_another_one(monkeypatch: 
     before, tried = process(), Condition(COSTLY)
     monkeypatch.setattr(sandbox, "MAX_WALL_S", 0.2)
     os.kill(before, signal.SIGSTOP)
-    with pytest.raises(Undecided, match=r"longer than 0\.2 s"):
+    with pytest.raises(Unevaluated, match=r"longer than 0\.2 s"):
         tried.applies(context_of(large()))
     monkeypatch.undo()
     assert process() != before
@@ -133,7 +133,7 @@ def test_rules_together_take_no_more_than_they_may_for_a_task() -> None:
     tried, begun_s = Condition(TIME[0]), time.monotonic()
     said = []
     for _ in range(20):
-        with pytest.raises(Undecided) as undecided:
+        with pytest.raises(Unevaluated) as undecided:
             tried.applies(context)
         said.append(str(undecided.value))
     assert said[0] == "it takes more than 0.5 s of the processor's time, the budget of a rule"
@@ -188,7 +188,7 @@ def of_library(text: str, values: dict[str, Any]) -> object:
     """What the library says in this process, of a condition that costs little."""
     try:
         return Expression(text, code_of(text)).value(context_of(values))
-    except Undecided as undecided:
+    except Unevaluated as undecided:
         return str(undecided)
 
 
@@ -204,7 +204,7 @@ def test_a_condition_has_the_same_value_wherever_it_is_evaluated(text: str) -> N
             return  # it is none
         try:
             there: object = sandbox.evaluate(text, context_of(values))
-        except Undecided as undecided:
+        except Unevaluated as undecided:
             there = str(undecided)
         assert there == (here if isinstance(here, bool) else str(here)[:1_000])
 

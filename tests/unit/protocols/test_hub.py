@@ -15,9 +15,9 @@ from claudomator_py.protocols.hub.hub import (
     GRACE_S,
     LEASE_S,
     MAX_REFUSALS,
-    Gone,
+    AgentGone,
+    AgentRefused,
     Hub,
-    Refused,
 )
 from claudomator_py.protocols.hub.mailbox import MAX_PROGRESS_BYTES, PROGRESS_BURST, SIGN_OF_LIFE_S
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -154,7 +154,7 @@ def test_an_agent_that_says_it_is_another_instance_stays_one_connection(database
 
 
 def test_one_who_refuses_is_asked_again_and_given_up_in_the_end(database: Database) -> None:
-    met, peer = Met(database, max_concurrent=2), Peer(Refused(-32010, "busy"), {"accepted": False}, "yes")
+    met, peer = Met(database, max_concurrent=2), Peer(AgentRefused(-32010, "busy"), {"accepted": False}, "yes")
     run_id = met.run("sheep")
 
     async def accepted(hub: Hub) -> None:
@@ -164,7 +164,7 @@ def test_one_who_refuses_is_asked_again_and_given_up_in_the_end(database: Databa
     hubbed(met, accepted)
     assert [later - at for at, later in pairwise(peer.at_s)] == pytest.approx([AGAIN_S] * 3, abs=0.01)
 
-    stubborn = Peer(*[Refused(-32010, "busy")] * 20)
+    stubborn = Peer(*[AgentRefused(-32010, "busy")] * 20)
     other = met.run("more-sheep")
 
     async def given_up(hub: Hub) -> None:
@@ -177,7 +177,7 @@ def test_one_who_refuses_is_asked_again_and_given_up_in_the_end(database: Databa
 
 
 def test_one_who_does_not_answer_is_cut_off_and_its_run_goes_to_the_next(database: Database) -> None:
-    met, silent, other = Met(database), Peer(Gone("no answer")), Peer()
+    met, silent, other = Met(database), Peer(AgentGone("no answer")), Peer()
     run_id = met.run("sheep")
 
     async def scenario(hub: Hub) -> None:
@@ -296,7 +296,7 @@ def test_who_refuses_after_its_connection_has_ended_takes_nothing_from_the_next(
         hub.leave(first)
         await hub.join(link(other, "other"), [])
         await until(lambda: met.told(run_id))
-        answer.set_result(Refused(-32010, "busy"))
+        answer.set_result(AgentRefused(-32010, "busy"))
         await asyncio.sleep(2 * LEASE_S)
 
     hubbed(met, scenario)

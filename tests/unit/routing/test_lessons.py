@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.learning import Verdict
+from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.routing.lessons import (
     HALF_LIFE_MS,
     PRIOR,
     Lesson,
     Lessons,
-    Standing,
+    SpecialistStats,
     Votes,
     corrected,
     moved,
@@ -34,20 +34,20 @@ TASK = np.array([1.0, 0.0], dtype=np.float32)
 @pytest.mark.parametrize(
     ("before", "verdict", "after"),
     [
-        (0.5, Verdict.POSITIVE, 0.55),
-        (0.5, Verdict.NEGATIVE, 0.45),
-        (0.5, Verdict.NEUTRAL, 0.5),
-        (0.55, Verdict.POSITIVE, 0.595),
-        (1.0, Verdict.POSITIVE, 1.0),
-        (0.0, Verdict.NEGATIVE, 0.0),
+        (0.5, LabelVerdict.POSITIVE, 0.55),
+        (0.5, LabelVerdict.NEGATIVE, 0.45),
+        (0.5, LabelVerdict.NEUTRAL, 0.5),
+        (0.55, LabelVerdict.POSITIVE, 0.595),
+        (1.0, LabelVerdict.POSITIVE, 1.0),
+        (0.0, LabelVerdict.NEGATIVE, 0.0),
     ],
 )
-def test_performance_is_a_moving_average(before: float, verdict: Verdict, after: float) -> None:
+def test_performance_is_a_moving_average(before: float, verdict: LabelVerdict, after: float) -> None:
     assert moved(before, verdict, 0.1) == pytest.approx(after)
 
 
-@given(st.lists(st.sampled_from(Verdict)), st.floats(0, 1))
-def test_performance_stays_between_0_and_1(verdicts: list[Verdict], rate: float) -> None:
+@given(st.lists(st.sampled_from(LabelVerdict)), st.floats(0, 1))
+def test_performance_stays_between_0_and_1(verdicts: list[LabelVerdict], rate: float) -> None:
     performance = 0.5
     for verdict in verdicts:
         performance = moved(performance, verdict, rate)
@@ -64,21 +64,21 @@ def test_a_corrected_label_counts_as_if_it_had_been_so_from_the_first(
     def average(of: list[bool]) -> float:
         performance = 0.5
         for success in of:
-            performance = moved(performance, Verdict.POSITIVE if success else Verdict.NEGATIVE, rate)
+            performance = moved(performance, LabelVerdict.POSITIVE if success else LabelVerdict.NEGATIVE, rate)
         return performance
 
-    verdict = Verdict.POSITIVE if right[at] else Verdict.NEGATIVE
+    verdict = LabelVerdict.POSITIVE if right[at] else LabelVerdict.NEGATIVE
     found = corrected(average(successes), verdict, rate, len(successes) - 1 - at)
     assert found == pytest.approx(average(right))
 
 
 def test_what_is_known_of_all_topics_stands_in_for_one_of_which_nothing_is() -> None:
-    standings = {("a", ""): Standing(0.7, 5), ("a", "sql"): Standing(0.2, 3)}
+    standings = {("a", ""): SpecialistStats(0.7, 5), ("a", "sql"): SpecialistStats(0.2, 3)}
 
-    assert standing_of(standings, "a", "sql") == Standing(0.2, 5)
-    assert standing_of(standings, "a", "css") == Standing(0.7, 5)
-    assert standing_of(standings, "a", None) == Standing(0.7, 5)
-    assert standing_of(standings, "b", "sql") == Standing(0.5, None)
+    assert standing_of(standings, "a", "sql") == SpecialistStats(0.2, 5)
+    assert standing_of(standings, "a", "css") == SpecialistStats(0.7, 5)
+    assert standing_of(standings, "a", None) == SpecialistStats(0.7, 5)
+    assert standing_of(standings, "b", "sql") == SpecialistStats(0.5, None)
 
 
 def test_an_equal_task_that_was_moved_speaks_for_one_and_against_the_other() -> None:

@@ -10,7 +10,7 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import calibration_for
-from claudomator_py.routing.precedence import Claims, settled
+from claudomator_py.routing.precedence import Assignments, settled
 from claudomator_py.routing.ranking import Needs, RoutingRules
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
@@ -21,7 +21,7 @@ ALL = frozenset({"by-rule", "by-hand", "handed", "named", "addressed", "before",
 
 
 def given(
-    claims: Claims,
+    claims: Assignments,
     seen: frozenset[str] = ALL,
     excluded: frozenset[str] = frozenset(),
     default: str | None = None,
@@ -40,7 +40,7 @@ def code(record: SpecialistRecord | None) -> tuple[RationaleCode | str, str | No
     return record.reason.code, record.reason.params.specialist if asked else record.specialist
 
 
-EVERYBODY = Claims(
+EVERYBODY = Assignments(
     by_rule="by-rule",
     rule="give",
     by_hand=" by-hand ",
@@ -72,9 +72,14 @@ def test_a_rule_counts_before_a_person_who_hands_it_on_its_file_its_text_and_its
 
 @pytest.mark.parametrize(
     "claims",
-    [Claims(by_hand="by-hand"), Claims(named="named"), Claims(addressed="addressed"), Claims(before="before")],
+    [
+        Assignments(by_hand="by-hand"),
+        Assignments(named="named"),
+        Assignments(addressed="addressed"),
+        Assignments(before="before"),
+    ],
 )
-def test_the_skill_that_the_task_asks_for_is_kept(claims: Claims) -> None:
+def test_the_skill_that_the_task_asks_for_is_kept(claims: Assignments) -> None:
     record = given(claims, skill="weld")
     assert record is not None
     assert (record.route, record.skill) == (Route.SPECIALIST, "weld")
@@ -83,16 +88,16 @@ def test_the_skill_that_the_task_asks_for_is_kept(claims: Claims) -> None:
 @pytest.mark.parametrize(
     ("claims", "expected"),
     [
-        (Claims(by_rule="ghost"), (RationaleCode.GONE, "ghost")),
-        (Claims(by_hand="ghost"), None),
-        (Claims(by_hand="ghost", named="named"), (RationaleCode.NAMED, "named")),
-        (Claims(handed=handed("ghost")), (RationaleCode.GONE, "ghost")),
-        (Claims(named="ghost"), (RationaleCode.NAMED_GONE, "ghost")),
-        (Claims(before="ghost"), None),
+        (Assignments(by_rule="ghost"), (RationaleCode.GONE, "ghost")),
+        (Assignments(by_hand="ghost"), None),
+        (Assignments(by_hand="ghost", named="named"), (RationaleCode.NAMED, "named")),
+        (Assignments(handed=handed("ghost")), (RationaleCode.GONE, "ghost")),
+        (Assignments(named="ghost"), (RationaleCode.NAMED_GONE, "ghost")),
+        (Assignments(before="ghost"), None),
     ],
 )
 def test_a_person_is_asked_where_whoever_was_given_it_is_gone_and_not_where_nobody_promised_them(
-    claims: Claims, expected: tuple[RationaleCode, str] | None
+    claims: Assignments, expected: tuple[RationaleCode, str] | None
 ) -> None:
     assert code(given(claims)) == expected
 
@@ -111,7 +116,7 @@ def test_a_person_is_asked_where_whoever_was_given_it_is_gone_and_not_where_nobo
 def test_by_default_the_default_specialist_continues_unless_it_failed_or_may_not(
     default: str | None, by: str, excluded: tuple[str, ...], who: str | None
 ) -> None:
-    record = given(Claims(handed=handed(None, by, risk=Risk.LOW)), excluded=frozenset(excluded), default=default)
+    record = given(Assignments(handed=handed(None, by, risk=Risk.LOW)), excluded=frozenset(excluded), default=default)
     assert record is not None
     assert (record.route, record.specialist, record.risk) == (Route.DEFAULT, who, Risk.LOW)
 
@@ -119,14 +124,14 @@ def test_by_default_the_default_specialist_continues_unless_it_failed_or_may_not
 @pytest.mark.parametrize(
     "claims",
     [
-        Claims(by_rule="rest"),
-        Claims(by_hand="rest"),
-        Claims(handed=handed("rest")),
-        Claims(named="rest"),
-        Claims(addressed="rest"),
-        Claims(before="rest"),
+        Assignments(by_rule="rest"),
+        Assignments(by_hand="rest"),
+        Assignments(handed=handed("rest")),
+        Assignments(named="rest"),
+        Assignments(addressed="rest"),
+        Assignments(before="rest"),
     ],
 )
-def test_who_is_excluded_is_given_nothing_by_anybody(claims: Claims) -> None:
+def test_who_is_excluded_is_given_nothing_by_anybody(claims: Assignments) -> None:
     assert code(given(claims, excluded=frozenset({"rest"}))) == (RationaleCode.EXCLUDED, "rest")
     assert code(given(claims, excluded=frozenset({"named"}))) != (RationaleCode.EXCLUDED, "rest")

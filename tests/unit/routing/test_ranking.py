@@ -15,7 +15,7 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
 from claudomator_py.routing.evaluation import space_of
-from claudomator_py.routing.lessons import Standing, Votes
+from claudomator_py.routing.lessons import SpecialistStats, Votes
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import (
     MAX_CANDIDATES,
@@ -257,7 +257,7 @@ def test_a_card_may_ask_for_a_threshold_of_its_own() -> None:
 def test_within_the_margin_the_configuration_says_what_decides(
     how: OnAmbiguity, specialist: str | None, route: Route
 ) -> None:
-    standings = {("b", ""): Standing(performance=1.0), ("c", ""): Standing(performance=1.0)}
+    standings = {("b", ""): SpecialistStats(performance=1.0), ("c", ""): SpecialistStats(performance=1.0)}
 
     rules = RoutingRules(PLAIN, on_ambiguity=how)
     record = decided({"a": 0.52, "b": 0.51, "c": 0.4}, rules, standings=standings)
@@ -272,7 +272,7 @@ def test_signals_are_the_reason_only_if_they_choose_another_than_likeness_does(
     signal: str, specialist: str, why: RationaleCode
 ) -> None:
     rules = RoutingRules(PLAIN, on_ambiguity=OnAmbiguity.SIGNALS)
-    record = decided({"a": 0.52, "b": 0.51}, rules, standings={(signal, ""): Standing(performance=1.0)})
+    record = decided({"a": 0.52, "b": 0.51}, rules, standings={(signal, ""): SpecialistStats(performance=1.0)})
 
     assert (record.specialist, record.reason.code) == (specialist, why)
     (other,) = (one.rejected for one in record.specialist_candidates if one.rejected is not None)
@@ -357,7 +357,7 @@ def test_below_the_threshold_nobody_gets_it_by_default_who_lacks_what_it_require
 
 
 def test_a_tie_break_chooses_nobody_below_the_threshold_or_below_one_of_their_own() -> None:
-    standings = {("b", ""): Standing(performance=1.0), ("c", ""): Standing(performance=1.0)}
+    standings = {("b", ""): SpecialistStats(performance=1.0), ("c", ""): SpecialistStats(performance=1.0)}
 
     record = decided({"a": 0.31, "b": 0.29, "c": 0.3}, RoutingRules(PLAIN), standings=standings, c={"threshold": 0.9})
 

@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.domain.triage import (
-    Answered,
+    AnsweredMessage,
     Incoming,
     Member,
     MentionRule,
@@ -34,8 +34,8 @@ def decided(content: str, settings: TriageSettings = OFF, **given: object) -> Tr
     return triage(message, settings, MEMBERS, "a2")
 
 
-def answers(author: str, role: MessageRole = MessageRole.ASSISTANT) -> Answered:
-    return Answered(id="m1", author=author, role=role)
+def answers(author: str, role: MessageRole = MessageRole.ASSISTANT) -> AnsweredMessage:
+    return AnsweredMessage(id="m1", author=author, role=role)
 
 
 def primary(settings: TriageSettings, content: str, says: bool | None = None, author: str = "u1") -> bool:
@@ -131,7 +131,7 @@ def test_of_one_alone_nobody_is_asked() -> None:
         (None, ()),
     ],
 )
-def test_an_answer_goes_to_the_agent_that_it_answers(answered: Answered | None, agents: tuple[str, ...]) -> None:
+def test_an_answer_goes_to_the_agent_that_it_answers(answered: AnsweredMessage | None, agents: tuple[str, ...]) -> None:
     found = decided("and now?", reply_to=answered)
     assert (found.agents, found.should_respond_immediately) == (agents, bool(agents))
     assert decided("and now?", TriageSettings(primary=PrimaryRule.OFF, reply_chains=Switch.OFF)) == NOBODY

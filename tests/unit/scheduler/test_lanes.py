@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.conversation import ConversationRef
+from claudomator_py.domain.conversation import ResumedConversation
 from claudomator_py.scheduler.lanes import demands, eligibility, held_by, hint, hint_of
 from claudomator_py.scheduler.snapshot import HeldBy
 from tests.fakes.world import spec
 
-REF = ConversationRef(run_id="r1", agent="claude", kind="claude", tier=None, revision=1)
+REF = ResumedConversation(run_id="r1", agent="claude", kind="claude", tier=None, revision=1)
 
 
 def test_what_makes_no_difference_is_not_in_it() -> None:

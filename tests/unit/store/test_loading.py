@@ -6,9 +6,9 @@ import pytest
 from sqlmodel.main import default_registry
 
 from claudomator_py.store.loading import loader, writer
-from claudomator_py.store.tables import SWITCH, TASK, Switch, Task
+from claudomator_py.store.tables import SWITCH, TASK, SwitchRow, Task
 
-load = loader(Switch)
+load = loader(SwitchRow)
 _NEW: dict[str, Any] = {
     "id": "t",
     "name": "t",
@@ -26,7 +26,7 @@ _NEW: dict[str, Any] = {
 
 def test_a_loaded_instance_is_like_one_that_was_constructed() -> None:
     assert [column.name for column in SWITCH.columns] == ["name", "since_ms", "reason"]
-    loaded, made = load(("drain", 5, None)), Switch(name="drain", since_ms=5, reason=None)
+    loaded, made = load(("drain", 5, None)), SwitchRow(name="drain", since_ms=5, reason=None)
     assert loaded == made
     assert loaded.model_dump() == made.model_dump()
 
@@ -46,8 +46,8 @@ def test_what_is_made_has_the_defaults_of_its_class() -> None:
 
 @pytest.mark.parametrize("values", [{"since_ms": 5}, {"name": "drain", "since_ms": 5, "since": 6}])
 def test_what_is_made_has_the_columns_of_its_table(values: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="Switch has other columns"):
-        Switch(**values)
+    with pytest.raises(TypeError, match="SwitchRow has other columns"):
+        SwitchRow(**values)
 
 
 def test_what_is_written_of_an_instance_is_all_that_the_database_does_not_compute() -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from claudomator_py.domain.conversation import ConversationRef, Exchange
+from claudomator_py.domain.conversation import Exchange, ResumedConversation
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -149,7 +149,7 @@ def test_of_a_conversation_that_is_left_only_what_a_person_said_or_what_it_conti
     begin(world)
     task = world.row("t")
     if of is not None:
-        ref = ConversationRef(run_id="run", agent="claude", kind="claude", tier=None, revision=1, **of)
+        ref = ResumedConversation(run_id="run", agent="claude", kind="claude", tier=None, revision=1, **of)
         task.resume = ref.model_dump(mode="json")
     resume = routed_again(task, spec("t"))["resume"]
     assert (resume is not None) is left

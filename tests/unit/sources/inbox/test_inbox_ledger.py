@@ -1,5 +1,5 @@
 from claudomator_py.domain.errors import Problem
-from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, TOGETHER_S, FileLedger, Refused
+from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, TOGETHER_S, FileLedger, RefusedFile
 from claudomator_py.sources.inbox.values import FileStamp
 
 OLD = FileStamp(1, 10, 100)
@@ -16,8 +16,8 @@ def test_a_file_is_settled_by_the_stamp_it_was_accepted_with() -> None:
 
 def test_a_refusal_by_content_lasts_and_one_by_circumstance_does_not() -> None:
     ledger = FileLedger()
-    ledger.refuse("a", Refused(OLD, WRONG, lasting=True))
-    ledger.refuse("b", Refused(OLD, WRONG))
+    ledger.refuse("a", RefusedFile(OLD, WRONG, lasting=True))
+    ledger.refuse("b", RefusedFile(OLD, WRONG))
     assert ledger.is_settled("a", OLD, 0)
     assert not ledger.is_settled("b", OLD, 0)
 
@@ -25,7 +25,7 @@ def test_a_refusal_by_content_lasts_and_one_by_circumstance_does_not() -> None:
 def test_a_file_put_back_as_it_was_accepted_is_settled_although_a_later_state_was_refused() -> None:
     ledger = FileLedger()
     ledger.accept("a", OLD)
-    ledger.refuse("a", Refused(NEW, WRONG, lasting=True))
+    ledger.refuse("a", RefusedFile(NEW, WRONG, lasting=True))
     assert ledger.is_settled("a", OLD, 0)
 
 
