@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from bench import adoption, disk, hotpath, load, metrics, queue, routing, shims, size
+from bench import adoption, changes, disk, hotpath, load, metrics, queue, routing, shims, size
 
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
@@ -25,6 +25,7 @@ MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "queue": (queue.measure, 300),
     "metrics": (metrics.measure, 300),
     "routing": (routing.measure, 120),
+    "changes": (changes.measure, 300),
     "shims": (shims.measure, 120),
     "load": (load.measure, 600),
 }

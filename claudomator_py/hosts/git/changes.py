@@ -13,11 +13,12 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from claudomator_py.domain.changes import (
     MAX_COMMITS,
@@ -28,12 +29,11 @@ from claudomator_py.domain.changes import (
     RefChange,
     RunChanges,
 )
+from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, files_in, size_and_time, text_of
 from claudomator_py.hosts.git.git import Git, GitRefused
-from claudomator_py.hosts.git.shadow import Repository, ShadowRepository, discover
+from claudomator_py.hosts.git.shadow import Repository, ShadowRepository, copy_index, discover
 
 DEADLINE_S = 10.0
-MAX_ENTRIES = 20_000
-"""Files that are looked at where there is no repository, and that are compared where there is one."""
 MAX_PATCH_BYTES = 5_000_000
 MAX_FILE_BYTES = 5_000_000
 """A larger file is named; what is in it is not compared."""
@@ -126,26 +126,28 @@ class ChangeRecorder:
         until = self._monotonic() + DEADLINE_S
         try:
             if not _is_in_repository(folder):
-                return _PlaceState(folder, files=_files(folder, lambda: self._monotonic() > until))
+                return _PlaceState(folder, files=files_in(folder, lambda: self._monotonic() > until))
             return self._look(run_dir, discover(self._git, folder), until).state()
         except _FAULTS as error:
             return _PlaceState(folder, fault=_fault(error))
 
     def _compared(self, run_dir: Path, before: _PlaceState) -> RunChanges:
         if before.fault is not None:
-            return RunChanges(place=_text(before.place), fault=before.fault)
+            return RunChanges(place=text_of(before.place), fault=before.fault)
         until = self._monotonic() + DEADLINE_S
         if before.git_dir is None or before.common_dir is None:
             after = self._state(run_dir, before.place)
             fault = after.fault or ("the run has made a repository around its files" if after.git_dir else None)
             if fault is not None:
-                return RunChanges(place=_text(before.place), is_repository=False, fault=fault)
+                return RunChanges(place=text_of(before.place), is_repository=False, fault=fault)
             return _compared_files(before, after)
         try:
             look = self._look(run_dir, Repository(before.place, before.git_dir, before.common_dir), until)
             return look.between(before, look.state())
         except _FAULTS as error:
-            return RunChanges(place=_text(before.place), head=before.head, head_before=before.head, fault=_fault(error))
+            return RunChanges(
+                place=text_of(before.place), head=before.head, head_before=before.head, fault=_fault(error)
+            )
 
     def _look(self, run_dir: Path, repository: Repository, until: float) -> "_Look":
         return _Look(self._git, run_dir, repository, lambda: until - self._monotonic())
@@ -173,38 +175,38 @@ class _Look:
 
     def state(self) -> _PlaceState:
         """Return how it stands. Raises GitRefused; OSError."""
-        options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
-        listed = self._call("status", *options, "--ignore-submodules=dirty")
-        head, branch, uncommitted, untracked = _status(listed)
+        with ThreadPoolExecutor(1) as beside_it:
+            named = beside_it.submit(self._call, "for-each-ref", "--format=%(objectname) %(refname)")
+            head, branch, uncommitted, untracked = _status(self._status())
         changed = [*uncommitted, *untracked]
         tree = self._tree(changed) if changed else head
-        beside = {path: _size_and_time(f"{self._repository.top}/{path}") for path in changed if self._is_beside(path)}
-        refs = {
-            name: oid
-            for line in self._call("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
-            for oid, _, name in [line.partition(" ")]
-        }
+        apart = {path: size_and_time(f"{self._repository.top}/{path}") for path in changed if self._is_beside(path)}
+        refs = {name: oid for line in named.result().splitlines() for oid, _, name in [line.partition(" ")]}
         place, git_dir, common_dir = self._repository.top, self._repository.git_dir, self._repository.common_dir
         known = (uncommitted[:MAX_ENTRIES], untracked[:MAX_ENTRIES])
-        return _PlaceState(place, git_dir, common_dir, head, branch, tree, refs, beside, *known)
+        return _PlaceState(place, git_dir, common_dir, head, branch, tree, refs, apart, *known)
 
     def between(self, before: _PlaceState, after: _PlaceState) -> RunChanges:
         """Return what is other in the second. Raises GitRefused; OSError."""
-        compared = self._files(before.tree or self._no_tree(), after.tree or self._no_tree())
-        files = sorted([*compared, *_differences(before.files, after.files)], key=lambda file: file.path)
+        ends = (before.tree or self._no_tree(), after.tree or self._no_tree())
         names = sorted(before.refs.keys() | after.refs.keys())
         refs = [
-            RefChange(name=_text(name), before=before.refs.get(name), after=after.refs.get(name))
+            RefChange(name=text_of(name), before=before.refs.get(name), after=after.refs.get(name))
             for name in names
             if before.refs.get(name) != after.refs.get(name)
         ]
-        commits, commit_count = self._commits(before, after, refs)
-        patch_bytes, is_whole = self._patch(before, after, compared)
+        with ThreadPoolExecutor(2) as beside:
+            counted = beside.submit(self._commits, before, after, refs)
+            patched = beside.submit(self._patch, *ends)
+            compared = self._files(*ends)
+        files = sorted([*compared, *differences(before.files, after.files)], key=lambda file: file.path)
+        commits, commit_count = counted.result()
+        patch_bytes, is_whole = patched.result()
         return RunChanges(
-            place=_text(before.place),
-            repository=_text(self._repository.common_dir.removesuffix("/.git")),
-            branch=after.branch and _text(after.branch),
-            branch_before=before.branch and _text(before.branch),
+            place=text_of(before.place),
+            repository=text_of(self._repository.common_dir.removesuffix("/.git")),
+            branch=after.branch and text_of(after.branch),
+            branch_before=before.branch and text_of(before.branch),
             head=after.head,
             head_before=before.head,
             commits=tuple(commits),
@@ -215,23 +217,34 @@ class _Look:
             file_count=len(files),
             added=sum(file.added or 0 for file in files),
             removed=sum(file.removed or 0 for file in files),
-            uncommitted=tuple(map(_text, after.uncommitted[:MAX_RECORDED])),
+            uncommitted=tuple(map(text_of, after.uncommitted[:MAX_RECORDED])),
             uncommitted_count=len(after.uncommitted),
-            untracked=tuple(map(_text, after.untracked[:MAX_RECORDED])),
+            untracked=tuple(map(text_of, after.untracked[:MAX_RECORDED])),
             untracked_count=len(after.untracked),
             patch_bytes=patch_bytes,
             is_patch_whole=is_whole,
         )
 
+    def _status(self) -> str:
+        """Ask git how files differ from a copy of its index, in which it keeps what it has read for the look after the
+        run, unless the index is another by then."""
+        index, mark = self._folder / "index", self._folder / "index.of"
+        options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+        found = _mark_of(Path(self._repository.git_dir) / "index")
+        if not (index.exists() and mark.exists() and mark.read_text() == found):
+            index.unlink(missing_ok=True)
+            copy_index(self._repository.git_dir, index)
+            mark.write_text(found)
+        own = {"GIT_INDEX_FILE": str(index), "GIT_OPTIONAL_LOCKS": "1"}
+        return self._call("status", *options, "--ignore-submodules=dirty", variables=own)
+
     def _tree(self, changed: Sequence[str]) -> str:
         """Return the tree of all files as they are: of those that git knows, and of the others."""
         if len(changed) > MAX_ENTRIES:
-            raise GitRefused(
-                f"{len(changed):,} files are not committed, more than the {MAX_ENTRIES:,} that are compared"
-            )
-        index = self._folder / "index"
+            raise GitRefused(f"{len(changed):,} files are not committed, more than the {MAX_ENTRIES:,} compared")
+        index = self._folder / "index.tree"
         with suppress(FileNotFoundError):
-            shutil.copyfile(Path(self._repository.git_dir) / "index", index)
+            shutil.copy2(self._folder / "index", index)
         self._objects.mkdir(mode=0o700, exist_ok=True)
         paths = [path for path in changed if _is_comparable(f"{self._repository.top}/{path}")]
         given = "\0".join(paths).encode(errors="surrogateescape")
@@ -271,15 +284,18 @@ class _Look:
         shown = self._call("log", *options, "--ignore-missing", "--stdin", stdin=given)
         parts = shown.split("\0")
         found = zip(parts[::3], parts[1::3], parts[2::3], strict=False)
-        return [Commit(id=oid, author=_text(author), subject=_text(subject)) for oid, author, subject in found], count
+        return [
+            Commit(id=oid, author=text_of(author), subject=text_of(subject)) for oid, author, subject in found
+        ], count
 
-    def _patch(self, before: _PlaceState, after: _PlaceState, files: Sequence[FileChange]) -> tuple[int | None, bool]:
+    def _patch(self, *ends: str) -> tuple[int | None, bool]:
         """Write the patch to the run's directory: as many of its files, in their order, as there is room for."""
-        if not files:
+        if ends[0] == ends[1]:
             return None, True
-        ends = (before.tree or self._no_tree(), after.tree or self._no_tree())
         patch = self._call("diff-tree", "-r", "-p", "--no-renames", "--full-index", *_PLAIN, *ends)
         content = patch.encode(errors="surrogateescape")
+        if not content:
+            return None, True
         is_whole = len(content) <= MAX_PATCH_BYTES
         if not is_whole:
             end = content.rfind(b"\ndiff --git ", 0, MAX_PATCH_BYTES)
@@ -338,7 +354,7 @@ def _numbered(parts: Sequence[str]) -> list[FileChange]:
             change = _NAME_OF.get(letters.get(path, "M"), "modified")
             found.append(
                 FileChange.model_validate(
-                    {"path": _text(path), "change": change, "added": _lines(added), "removed": _lines(removed)}
+                    {"path": text_of(path), "change": change, "added": _lines(added), "removed": _lines(removed)}
                 )
             )
     return found
@@ -348,13 +364,8 @@ def _lines(number: str) -> int | None:
     return None if number == "-" else int(number)
 
 
-def _text(words: str) -> str:
-    """Names and words as text: bytes that are none are marked."""
-    return words.encode(errors="surrogateescape").decode(errors="replace")
-
-
 def _fault(error: Exception) -> str:
-    return _text(" ".join(str(error).split()))[:500]
+    return text_of(" ".join(str(error).split()))[:500]
 
 
 def _is_in_repository(folder: str) -> bool:
@@ -375,60 +386,15 @@ def _is_comparable(path: str) -> bool:
     return status.st_size <= MAX_FILE_BYTES
 
 
-def _size_and_time(path: str) -> tuple[int, int]:
-    """Return size and time of change of a file; of a folder only that it is there."""
-    status = os.lstat(path)
-    return (0, 0) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_mtime_ns)
-
-
-def _files(folder: str, is_late: Callable[[], bool]) -> dict[str, tuple[int, int]]:
-    """Return size and time of each file below a folder. Raises ValueError for more than can be looked at; OSError."""
-    found: dict[str, tuple[int, int]] = {}
-    for path, status in _walk(folder, is_late):
-        if len(found) == MAX_ENTRIES:
-            raise ValueError(f"there are more than the {MAX_ENTRIES:,} files that are looked at without a repository")
-        found[path] = (status.st_size, status.st_mtime_ns)
-    return found
-
-
-def _walk(folder: str, is_late: Callable[[], bool]) -> Iterator[tuple[str, os.stat_result]]:
-    below = [""]
-    while below:
-        here = below.pop()
-        if is_late():
-            raise ValueError(f"it took longer than {DEADLINE_S:.0f} s")
-        if here and _is_cache(f"{folder}/{here}"):
-            continue
-        with os.scandir(f"{folder}/{here}") as entries:
-            for entry in entries:
-                path = f"{here}{entry.name}"
-                if entry.is_dir(follow_symlinks=False):
-                    below.append(f"{path}/")
-                else:
-                    yield _text(path), entry.stat(follow_symlinks=False)
-
-
-def _is_cache(folder: str) -> bool:
-    """Return whether a folder says of itself that git is to know nothing in it, as caches and environments do."""
-    try:
-        return (Path(folder) / ".gitignore").read_bytes()[:64].strip() in (b"*", b"*\n!.gitignore")
-    except OSError:
-        return False
+def _mark_of(path: Path) -> str:
+    """Return what is another whenever the file is; empty: there is none."""
+    with suppress(FileNotFoundError):
+        status = path.stat()
+        return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+    return ""
 
 
 def _compared_files(before: _PlaceState, after: _PlaceState) -> RunChanges:
-    changes = _differences(before.files, after.files)
+    changes = differences(before.files, after.files)
     files = tuple(changes[:MAX_RECORDED])
-    return RunChanges(place=_text(before.place), is_repository=False, files=files, file_count=len(changes))
-
-
-def _differences(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> list[FileChange]:
-    changes = []
-    for path in sorted(before.keys() | after.keys()):
-        was, now = before.get(path), after.get(path)
-        if was != now:
-            change: Literal["added", "modified", "deleted"] = "modified"
-            if was is None or now is None:
-                change = "added" if was is None else "deleted"
-            changes.append(FileChange(path=_text(path), change=change))
-    return changes
+    return RunChanges(place=text_of(before.place), is_repository=False, files=files, file_count=len(changes))

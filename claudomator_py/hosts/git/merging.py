@@ -14,7 +14,7 @@ from claudomator_py.domain.merging import Discarded, Merged, MergeMethod, MergeO
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
 from claudomator_py.hosts.git.git import GitRefused
 from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of
-from claudomator_py.hosts.git.shadow import ShadowRepository
+from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
 from claudomator_py.hosts.git.worktrees import LocalTrees
 
 DISCARDED = "refs/claudomator/discarded/"
@@ -302,9 +302,7 @@ class _MergeTree:
     def _files(self) -> str:
         """Return the tree of all files in the work tree that are not ignored."""
         index = self._shadow.path / "index.all"
-        kept = Path(self.tree.git_dir) / "index"
-        if kept.exists():
-            index.write_bytes(kept.read_bytes())
+        copy_index(self.tree.git_dir, index)
         own = {"GIT_INDEX_FILE": str(index)}
         self._git("add", "--all", "--", ".", variables=own, timeout_s=CHECKOUT_S)
         return self._git("write-tree", variables=own)

@@ -20,7 +20,7 @@ from claudomator_py.domain.worktree import Tree
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git.git import Git, GitRefused
 from claudomator_py.hosts.git.records import back_pointer
-from claudomator_py.hosts.git.shadow import POINTER, ShadowRepository
+from claudomator_py.hosts.git.shadow import POINTER, ShadowRepository, copy_index
 
 CHECKOUT_S = 600.0
 _LOCK = "index.lock"
@@ -277,8 +277,7 @@ class _BranchTree:
         return False
 
     def _copy_index(self) -> None:
-        with suppress(FileNotFoundError):
-            shutil.copyfile(self._dir / "index", self._index)
+        copy_index(self._dir, self._index)
 
     def _is_locked(self) -> bool:
         with suppress(OSError):

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.run import LaunchRequest, RunFate, RunSpec
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.hosts.git import changes
+from claudomator_py.hosts.git import changes, files
 from claudomator_py.hosts.git.changes import PATCH, ChangeRecorder
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
@@ -251,6 +252,7 @@ def test_too_much_to_look_at_is_said(recorded: Recorded, tmp_path: Path, monkeyp
     for number in range(6):
         (folder / str(number)).touch()
     monkeypatch.setattr(changes, "MAX_ENTRIES", 5)
+    monkeypatch.setattr(files, "MAX_ENTRIES", 5)
     assert recorded(lambda: None, folder).summary == (
         "not recorded: there are more than the 5 files that are looked at without a repository"
     )
@@ -379,3 +381,30 @@ def test_a_daemon_that_stops_before_it_is_known_has_not_begun_the_run(
     recorder.go_on.set()
     assert wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.REVOKED)
     assert not (repository.path / "new").exists()
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_change_of_the_same_size_in_the_second_of_a_commit_is_seen(
+    recorded: Recorded, repository: Repository, count: int
+) -> None:
+    for number in range(count):
+        (repository.path / f"f{number}").write_text("one\n")
+    repository.git("add", "--all")
+    repository.git("commit", "-q", "-m", "files")
+
+    def act() -> None:
+        for number in range(count):
+            (repository.path / f"f{number}").write_text("two\n")
+        time.sleep(1.1)
+
+    assert [(file.added, file.removed) for file in recorded(act).files] == [(1, 1)] * count
+
+
+def test_what_was_changed_in_the_second_of_a_commit_before_the_run_is_none_of_its(
+    recorded: Recorded, repository: Repository
+) -> None:
+    repository.commit("f", "one\n")
+    (repository.path / "f").write_text("two\n")
+    found = recorded(lambda: (repository.path / "f").write_text("six\n"))
+    assert [(file.path, file.added) for file in found.files] == [("f", 1)]
+    assert recorded(lambda: None).uncommitted == ("f",)

@@ -1,0 +1,70 @@
+"""Files without git: which there are, and which are other, by size and time."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from claudomator_py.domain.changes import FileChange
+
+MAX_ENTRIES = 20_000
+"""Files that are looked at where there is no repository, and that are compared where there is one."""
+
+
+def size_and_time(path: str) -> tuple[int, int]:
+    """Return size and time of change of a file; of a folder only that it is there."""
+    status = os.lstat(path)
+    return (0, 0) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_mtime_ns)
+
+
+def files_in(folder: str, is_late: Callable[[], bool]) -> dict[str, tuple[int, int]]:
+    """Return size and time of each file below a folder. Raises ValueError for more than can be looked at; OSError."""
+    found: dict[str, tuple[int, int]] = {}
+    for path, status in _walk(folder, is_late):
+        if len(found) == MAX_ENTRIES:
+            raise ValueError(f"there are more than the {MAX_ENTRIES:,} files that are looked at without a repository")
+        found[path] = (status.st_size, status.st_mtime_ns)
+    return found
+
+
+def _walk(folder: str, is_late: Callable[[], bool]) -> Iterator[tuple[str, os.stat_result]]:
+    below = [""]
+    while below:
+        here = below.pop()
+        if is_late():
+            raise ValueError("it took too long")
+        if here and _is_cache(f"{folder}/{here}"):
+            continue
+        with os.scandir(f"{folder}/{here}") as entries:
+            for entry in entries:
+                path = f"{here}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(f"{path}/")
+                else:
+                    yield text_of(path), entry.stat(follow_symlinks=False)
+
+
+def _is_cache(folder: str) -> bool:
+    """Return whether a folder says of itself that git is to know nothing in it, as caches and environments do."""
+    try:
+        return (Path(folder) / ".gitignore").read_bytes()[:64].strip() in (b"*", b"*\n!.gitignore")
+    except OSError:
+        return False
+
+
+def differences(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> list[FileChange]:
+    changes = []
+    for path in sorted(before.keys() | after.keys()):
+        was, now = before.get(path), after.get(path)
+        if was != now:
+            change: Literal["added", "modified", "deleted"] = "modified"
+            if was is None or now is None:
+                change = "added" if was is None else "deleted"
+            changes.append(FileChange(path=text_of(path), change=change))
+    return changes
+
+
+def text_of(words: str) -> str:
+    """Names and words as text: bytes that are none are marked."""
+    return words.encode(errors="surrogateescape").decode(errors="replace")
