@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.scoring import WEIGHTS, sentences
+from claudomator_py.risk.scoring import WEIGHTS, features, sentences
 
 ROOT = Path(__file__).parents[1]
 TEXTS = ROOT / "tests/data/routing"
@@ -113,7 +113,7 @@ def fit(labelled: Sequence[Labelled], found: Sequence[Found]) -> Fitted:
 def _matrix(found: Sequence[Found], at: Mapping[str, int]) -> tuple[Floats, Floats]:
     """Rows of clauses, and whose they are."""
     rows = [(number, clause) for number, clauses in enumerate(found) for clause in (clauses or _NO_CLAUSE)]
-    matrix = np.zeros((len(rows), len(at) + 1), dtype=np.float32)
+    matrix = np.zeros((len(rows), len(at) + 1))
     matrix[:, 0] = 1
     for row, (_, clause) in enumerate(rows):
         for name in clause:
@@ -141,7 +141,7 @@ def scored(fitted: Fitted, found: Sequence[Found]) -> Floats:
 def main(arguments: Sequence[str]) -> None:
     """Fit, say how well that carries over, and write."""
     labelled = list({one.text: one for one in texts()}.values())
-    found = [[features for one in sentences(text.text) for _, features in one.orders] for text in labelled]
+    found = [[features(order) for one in sentences(text.text) for order in one.orders] for text in labelled]
     scores, fold = np.zeros(len(labelled)), np.arange(len(labelled)) % FOLDS
     for part in range(FOLDS):
         rest, other = np.flatnonzero(fold != part), np.flatnonzero(fold == part)

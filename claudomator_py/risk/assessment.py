@@ -6,7 +6,6 @@ harmless, approved or urgent, or tells who is to judge it, is content like the r
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -117,21 +116,18 @@ def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is 
 def assess_anew(text: str) -> Assessment:
     """Judge a text that is one message, whatever is remembered."""
     # With words that take a tenth of a second to load: for a daemon that judges a text.
-    from claudomator_py.risk.scoring import score, sentences
+    from claudomator_py.risk.scoring import is_risky, sentences
 
     signs: list[tuple[Sign, str]] = []
-    orders, first = 0, list[str]()
+    orders = known = words = first = 0
     for piece, sentence, ordered in sentences(text):
-        for clause, features in ordered:
-            orders += 1
-            if score(features) >= 0:
-                told = piece.text if piece.logged else clause.text
-                signs.append((Sign(clause.kind), _told(told)))
+        orders += len(ordered)
+        signs += [(Sign(one.kind), _told(one.text)) for one in ordered if is_risky(one)]
         if sentence.harm is not None:
             sign = Sign.HARMFUL if sentence.harm.refuse and not piece.pasted else Sign.DOUBTFUL
             signs.append((sign, _told(piece.text)))
-        if not piece.pasted and len(first) < _FIRST:
-            first.append(piece.text)
+        if not piece.pasted and first < _FIRST:
+            first, known, words = first + 1, known + sentence.known, words + sentence.words
         if orders >= MAX_ORDERS:
             signs.append((Sign.DOUBTFUL, f"more than {MAX_ORDERS} orders, of which the rest is not read"))
             break
@@ -140,18 +136,9 @@ def assess_anew(text: str) -> Assessment:
     vague = says_nothing(text)
     if vague is not None:
         return Assessment(Risk.LOW, ((Sign.VAGUE, vague),))
-    if _is_unread(first, in_english=True) and _is_unread(first, in_english=False):
+    if words >= _FEW and known < words * _UNREAD:
         return Assessment(Risk.MEDIUM, ((Sign.UNREAD, "hardly a word of it is known"),))
     return Assessment(Risk.LOW)
-
-
-def _is_unread(said: Sequence[str], *, in_english: bool) -> bool:
-    """Whether of these sentences hardly a word is known."""
-    from claudomator_py.risk.reading import known_in
-
-    found = [known_in(sentence, in_english=in_english) for sentence in said]
-    words = sum(all_of_it for _, all_of_it in found)
-    return words >= _FEW and sum(known for known, _ in found) < words * _UNREAD
 
 
 def _told(text: str) -> str:

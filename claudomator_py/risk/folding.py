@@ -17,24 +17,42 @@ _LIKE: Final = str.maketrans(
 _PLAIN: Final = str.maketrans(
     {"\u00df": "ss", "\u0142": "l", "\u0131": "i", "\u00f8": "o", "\u0111": "d", "\u00e6": "ae", "\u0153": "oe"}
 )
+_OTHER: Final = re.compile("[\u0370-\u052f]")
 _MIXED: Final = re.compile(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
 _SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_]){3,}(?![^\W_])")
+_MAY_BE_SPACED: Final = re.compile(r"[ ._*-][^\W_][ ._*-][^\W_][ ._*-]")
 _ALSO_SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
 _BETWEEN: Final = re.compile(r"[ ._*-]")
+
+
+class _Letters(dict[int, str]):
+    """What each letter is folded to, found out once."""
+
+    def __missing__(self, code: int) -> str:
+        apart = unicodedata.normalize("NFKD", chr(code)).casefold()
+        bare = "".join(one for one in apart if not unicodedata.combining(one) or one in _KEPT)
+        self[code] = unicodedata.normalize("NFKC", bare).translate(_PLAIN).casefold()
+        return self[code]
+
+
+_LETTERS: Final = _Letters()
 
 
 def fold(text: str) -> str:
     """Return the text without case, accents, width and what cannot be seen; a word that mixes alphabets is Latin."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text)).casefold()
-    bare = "".join(letter for letter in apart if not unicodedata.combining(letter) or letter in _KEPT)
-    folded = unicodedata.normalize("NFKC", bare).translate(_PLAIN).casefold()
-    return _MIXED.sub(lambda word: word[0].translate(_LIKE), folded)
+    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).translate(_LETTERS)
+    return _MIXED.sub(lambda word: word[0].translate(_LIKE), folded) if _OTHER.search(folded) else folded
 
 
 def joined(text: str) -> str:
     """Return the text with words in one that are spelt with a space or a mark after each letter: ``d e l e t e``."""
-    if _SPACED.search(text) is None:
+    if _MAY_BE_SPACED.search(text) is None or _SPACED.search(text) is None:
         return text
     return _ALSO_SPACED.sub(lambda word: _BETWEEN.sub("", word[0]), text)
+
+
+def listed(text: str) -> list[str]:
+    """Return the entries of a list, folded, which commas separate."""
+    return [entry for one in fold(text).split(",") if (entry := " ".join(one.split()))]

@@ -1,15 +1,14 @@
 """What a sentence asks for that is criminal, or may be meant so: by words that must stand together, see the lexicon."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
-from claudomator_py.risk.lexicon import data, listed
+from claudomator_py.risk.folding import listed
 
-_WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _SPACELESS: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_MAX_MEMO: Final = 5_000
 
 
 class Harm(NamedTuple):
@@ -32,35 +31,50 @@ class Harms:
     """All of them, with what is refused first."""
 
     all: tuple[Harm, ...]
-    keys: Sequence[Sequence[str]]
-    """The words of each key."""
+    stems: Mapping[str, Sequence[tuple[str, int]]]
+    """By the rarest word of each key, with which words of texts begin: the key, and whose it is."""
     spaceless: re.Pattern[str]
     """Keys that are found within other words."""
+    _memo: dict[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
+
+    def of(self, folded: str, words: Sequence[str], *, foreign: bool) -> Harm | None:
+        """Return what a folded sentence asks for; None: nothing of these. words: of it, if one may be of a key."""
+        if foreign and self.spaceless.search(folded):
+            return next((one for one in self.all if one.met(folded)), None)
+        may = {number for word in words for key, number in self.keys(word) if key in folded}
+        return next((self.all[one] for one in sorted(may) if self.all[one].met(folded)), None)
+
+    def keys(self, word: str) -> Sequence[tuple[str, int]]:
+        """Return the keys of which it may be the rarest word."""
+        known = self._memo.get(word)
+        if known is None:
+            if len(self._memo) >= _MAX_MEMO:
+                self._memo.clear()
+            stems = (word[:end] for end in range(2, len(word) + 1))
+            known = self._memo[word] = [one for stem in stems for one in self.stems.get(stem, ())]
+        return known
 
 
-def harm_in(folded: str) -> Harm | None:
-    """Return what a folded sentence asks for; None: nothing of these."""
-    return next((one for one in harms().all if one.met(folded)), None)
-
-
-@cache
-def harms() -> Harms:
+def harms(said: Mapping[str, Any]) -> Harms:
     """Return what the lexicon has."""
-    said = data()
     named = {f"${name}": listed(text) for name, text in said["harm_words"].items()}
 
     def entries(text: str) -> list[str]:
         return [word for entry in listed(text) for word in named.get(entry, [entry])]
 
-    found, keys = [], list[str]()
-    for one in sorted(said["harm"], key=lambda one: not one.get("refuse", True)):
-        keys += entries(one["key"])
+    found, spaceless, stems = list[Harm](), list[str](), dict[str, list[tuple[str, int]]]()
+    common = {*listed(said["en"]["words"]), *listed(said["vague"]["words"])}
+    for number, one in enumerate(sorted(said["harm"], key=lambda one: not one.get("refuse", True))):
+        keys = entries(one["key"])
         beside = tuple(_pattern(entries(text)) for text in one["with"])
-        without = _pattern(entries(one.get("without", "")))
-        found.append(Harm(one.get("refuse", True), _pattern(entries(one["key"])), beside, without))
-    spelt = [_WORD.findall(key) for key in keys if not _SPACELESS.search(key)]
-    spaceless = _pattern([key for key in keys if _SPACELESS.search(key)])
-    return Harms(tuple(found), spelt, spaceless)
+        found.append(Harm(one.get("refuse", True), _pattern(keys), beside, _pattern(entries(one.get("without", "")))))
+        for key in keys:
+            if _SPACELESS.search(key):
+                spaceless.append(key)
+            else:
+                rarest = max(re.findall(r"[^\W_]+", key), key=lambda word: (word not in common, len(word)))
+                stems.setdefault(rarest, []).append((key, number))
+    return Harms(tuple(found), stems, _pattern(spaceless))
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:

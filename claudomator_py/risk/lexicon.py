@@ -1,144 +1,158 @@
-"""The words of ``lexicon.toml`` as values that find them in a text, read once."""
+"""The words of ``lexicon.toml``, by language, each with what it tells as bits of a number; read once."""
 
 import pkgutil
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, reduce
+from operator import or_
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.risk.folding import fold
+from claudomator_py.risk.folding import listed
+from claudomator_py.risk.harm import Harms, harms
 
 ENGLISH: Final = "en"
 SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 """Languages whose words are parts of the text."""
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
-MAX_GAP: Final = 5
+_MAX_GAP: Final = 5
 """Words that may stand within a phrase that has a gap."""
-SHORT: Final = 3
+_SHORT: Final = 3
 """Letters of an entry that is a whole word in any language."""
-_MAX_MEMO: Final = 20_000
+_KEY: Final = 2
+"""Letters of the second word of a phrase by which it is found."""
+_MAX_MEMO: Final = 50_000
+
+# What a word is. Of these four, a bit for each kind: a verb, in its other forms, and what it is done to.
+VERB, DONE, DOING, THING = (0b111111 << place for place in (0, 6, 12, 18))
 _ROLES: Final = (
-    *("words", "lead", "passive", "reads", "builds", "code", "test", "prod", "many", "own", "not", "states", "det"),
-    *("back", "when", "fails", "strong"),
+    *("reads", "builds", "code", "test", "prod", "many", "own", "not", "fails", "when", "strong", "lead", "passive"),
+    *("states", "det", "back", "stops"),
 )
-
-_GROUPS: Final = {
-    **dict.fromkeys(("verb", "done", "doing", "read", "build", "lead"), "acts"),
-    "thing": "things",
-    "code": "code",
-    "test": "tests",
-}
-_TAKES: Final = {"acts": ("acts", "tests", "code"), "things": ("code",), "code": ("things", "code")}
-"""What a phrase of a group keeps its single words from being."""
-
-
-class Mark(NamedTuple):
-    """What a word is, such as ``verb`` or ``code``; of a verb or thing, of which class; and how many words it takes."""
-
-    role: str
-    kind: str = ""
-    length: int = 1
+ROLE: Final = {name: 1 << 24 + number for number, name in enumerate(_ROLES)}
+"""The bit of each list of the lexicon."""
+PHRASE, GAP, ASKED, COMMON, KNOWN, NUMBER, BREAKS, PROGRAM, HARM, FOREIGN = (1 << 44 + number for number in range(10))
+READ, BUILD, CODE, TEST, LEAD = (ROLE[name] for name in ("reads", "builds", "code", "test", "lead"))
+ACTS: Final = VERB | DONE | DOING | READ | BUILD
 
 
 class _Phrase(NamedTuple):
     rest: tuple[str, ...]
-    mark: Mark
+    tells: int
+    hides: int
+    """What its single words are not, as they are a part of it."""
 
 
-@dataclass(slots=True)
-class Language:
-    """The words of one language."""
+class Words(dict[str, int]):
+    """What each word of a language tells, found out once."""
 
-    name: str
-    words: frozenset[str]
-    """The commonest, by which it is told."""
-    exact: dict[str, tuple[Mark, ...]] = field(default_factory=dict)
-    stems: dict[str, tuple[Mark, ...]] = field(default_factory=dict)
-    phrases: dict[str, list[_Phrase]] = field(default_factory=dict)
-    lengths: tuple[int, ...] = ()
-    memo: dict[str, tuple[Mark, ...]] = field(default_factory=dict)
+    def __init__(self, name: str, common: Sequence[str]) -> None:
+        self.name, self.common = name, frozenset(common)
+        self.exact: dict[str, int] = {}
+        self.stems: dict[str, int] = {}
+        self.pairs: dict[str, dict[str, list[_Phrase]]] = {}
+        """Phrases, by their first word and how the second begins; ``_``: those with a gap."""
+        self.starts: dict[str, int] = {}
+        """Of what single letters there are words, and how long the longest is."""
+        self.lengths: tuple[int, ...] = ()
 
-    def of(self, word: str) -> tuple[Mark, ...]:
-        """Return what the word is."""
-        known = self.memo.get(word)
-        if known is None:
-            if len(self.memo) >= _MAX_MEMO:
-                self.memo.clear()
-            found = list(self.exact.get(word, ()))
-            for length in self.lengths:
-                if length > len(word):
-                    break
-                found += self.stems.get(word[:length], ())
-            known = self.memo[word] = tuple(found)
-        return known
-
-    def marks(self, words: Sequence[str]) -> list[tuple[int, Mark]]:
-        """Return what is found in a clause, each with the number of its first word; of phrases the longest counts."""
-        found: list[tuple[int, Mark]] = []
-        taken: dict[str, int] = {}
-        for place, word in enumerate(words):
-            if word in self.phrases:
-                self._phrases(words, place, found, taken)
-            marks = self.memo.get(word)
-            marks = self.of(word) if marks is None else marks
-            free = marks if not taken else [one for one in marks if place >= taken.get(_GROUPS.get(one.role, ""), 0)]
-            found += [(place, mark) for mark in free]
-        return found
-
-    def _phrases(self, words: Sequence[str], place: int, found: list[tuple[int, Mark]], taken: dict[str, int]) -> None:
-        """Add the phrases that begin there. taken: behind which word single ones count again, by what they are."""
-        for phrase in self.phrases[words[place]]:
-            length = _spans(phrase, words, place, whole=self.name == ENGLISH)
-            if length:
-                gap = "_" in phrase.rest
-                found.append((place, phrase.mark._replace(length=1 if gap else length)))
-                for group in () if gap else _TAKES.get(_GROUPS.get(phrase.mark.role, ""), ()):
-                    taken[group] = max(taken.get(group, 0), place + length)
-
-    def parts(self, text: str) -> list[tuple[int, Mark]]:
-        """Return what is found in a text without spaces, each with the number of its first character."""
-        found: list[tuple[int, Mark]] = []
-        for place in range(len(text)):
-            if text[place] <= "\x7f" and place and text[place - 1] <= "\x7f":
-                continue
-            for length in self.lengths:
-                marks = self.stems.get(text[place : place + length], ())
-                found += [(place, mark._replace(length=length)) for mark in marks]
-        return found
-
-
-def _spans(phrase: _Phrase, words: Sequence[str], place: int, *, whole: bool) -> int:
-    """How many words the phrase takes from that place on; 0: it does not stand there."""
-    at, last = place + 1, len(phrase.rest) - 1
-    for number, word in enumerate(phrase.rest):
-        if word == "_":
-            continue
-        reach = MAX_GAP + 1 if number and phrase.rest[number - 1] == "_" else 1
-        for there in range(at, min(len(words), at + reach)):
-            said = words[there]
-            if said == word or (number == last and (said == f"{word}s" if whole else said.startswith(word))):
-                at = there + 1
+    def __missing__(self, word: str) -> int:
+        if len(self) > _MAX_MEMO:
+            self.clear()
+        plain = word.replace("\u2019", "'")
+        tells = self.exact.get(plain, 0 if plain[0].isalnum() else BREAKS)
+        for length in self.lengths:
+            if length > len(plain):
                 break
-        else:
-            return 0
-    return at - place
+            tells |= self.stems.get(plain[:length], 0)
+        tells |= KNOWN | NUMBER if plain[-1].isdigit() else 0
+        self[word] = tells
+        return tells
+
+    def put(self, entry: str, tells: int, *, whole: bool = False, plural: bool = False) -> None:
+        """Add an entry of a list."""
+        english = self.name == ENGLISH
+        if self.name in SPACELESS:
+            self.stems[entry] = self.stems.get(entry, 0) | tells
+            self.starts[entry[0]] = max(self.starts.get(entry[0], 0), len(entry))
+            return
+        first, *rest = entry.removesuffix("$").replace("-", " ").split()
+        if rest:
+            hides = ACTS | LEAD | TEST | CODE if tells & (ACTS | LEAD) else CODE if tells & THING else 0
+            hides = THING | CODE if tells & CODE else hides
+            tells |= ASKED if tells & LEAD else 0
+            key = "_" if "_" in rest else rest[0][:_KEY]
+            self.pairs.setdefault(first, {}).setdefault(key, []).append(_Phrase(tuple(rest), tells, hides))
+            self.exact[first] = self.exact.get(first, 0) | (PHRASE | GAP if "_" in rest else PHRASE)
+            return
+        table = self.exact if english or whole or entry.endswith("$") or len(first) <= _SHORT else self.stems
+        for form in _plurals(first) if plural else (first,):
+            table[form] = table.get(form, 0) | tells
+
+    def read(self, words: list[str], tells: list[int]) -> tuple[list[str], list[int]]:
+        """Return the words and what each tells; those of a phrase are one. tells: of each by itself."""
+        said, told, done, last = list[str](), list[int](), 0, len(words) - 1
+        for place, one in enumerate(tells):
+            if not one & PHRASE or place < done or place == last:
+                continue
+            if words[place + 1][:_KEY] in self.pairs[words[place].replace("\u2019", "'")] or one & GAP:
+                length, one = self._phrase(words, tells, place)
+                if length or one != tells[place]:
+                    said += [*words[done:place], " ".join(words[place : place + (length or 1)])]
+                    told += [*tells[done:place], one]
+                    done = place + (length or 1)
+        return (words, tells) if not done else ([*said, *words[done:]], [*told, *tells[done:]])
+
+    def _phrase(self, words: list[str], tells: list[int], place: int) -> tuple[int, int]:
+        """How many words the longest phrase takes that begins there, and what it tells; one with a gap takes none."""
+        length, told, known = 0, tells[place], self.pairs[words[place].replace("\u2019", "'")]
+        for rest, tell, hides in known.get(words[place + 1][:_KEY], ()):
+            end = place + 1 + len(rest)
+            if (
+                len(rest) < length
+                or (*words[place + 1 : end - 1],) != rest[:-1]
+                or not self._ends(words[end - 1 : end], rest[-1])
+            ):
+                continue
+            if len(rest) > length:
+                inner = reduce(or_, tells[place + 1 : end]) & ~(ACTS | LEAD)
+                told = tell | (tells[place] | inner) & ~hides & ~BREAKS
+            length, told = len(rest), told | tell
+        for rest, tell, _ in known.get("_", ()):
+            gap = rest.index("_")
+            begin = place + 1 + gap
+            if (*words[place + 1 : begin],) == rest[:gap] and self._ends(words[begin : begin + _MAX_GAP + 1], rest[-1]):
+                told |= tell
+        return length and length + 1, told
+
+    def _ends(self, words: Sequence[str], last: str) -> bool:
+        """Whether one of the words is the last one of a phrase."""
+        if self.name == ENGLISH:
+            return last in words or f"{last}s" in words
+        return any(word.startswith(last) for word in words)
+
+    def parts(self, text: str) -> Iterator[tuple[str, int]]:
+        """Return the words in a text without spaces, and what they tell."""
+        for place, letter in enumerate(text):
+            longest = self.starts.get(letter, 0)
+            if longest and not (letter <= "\x7f" and place and text[place - 1] <= "\x7f"):
+                for length in range(1, longest + 1):
+                    tells = self.stems.get(text[place : place + length])
+                    if tells is not None:
+                        yield text[place : place + length], tells
 
 
-@dataclass(frozen=True, slots=True)
-class Lexicon:
+class Lexicon(NamedTuple):
     """All that is known of words."""
 
-    languages: Mapping[str, Language]
+    languages: Mapping[str, Words]
     sets: Mapping[str, frozenset[str]]
-    """Of ``[commands]``, with ``begin`` for words with which names of programs begin, and ``stops`` and ``states``."""
-    patterns: Mapping[str, re.Pattern[str]]
-    """How lines begin that were ``logged`` or ``reported``."""
+    """Of ``[commands]``, and ``states``."""
+    logged: re.Pattern[str]
+    reported: re.Pattern[str]
+    harms: Harms
     scripts: Mapping[str, re.Pattern[str]]
     seen: Mapping[str, re.Pattern[str]]
-    leads: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]
-    """The words of each phrase of English with which an order begins, and of each that says that it is wanted."""
 
 
 def data() -> dict[str, Any]:
@@ -146,77 +160,71 @@ def data() -> dict[str, Any]:
     return tomllib.loads((pkgutil.get_data("claudomator_py.risk", "lexicon.toml") or b"").decode())
 
 
-def listed(text: str) -> list[str]:
-    """Return the entries of a list."""
-    return [entry for one in fold(text).split(",") if (entry := " ".join(one.split()))]
-
-
 @cache
 def lexicon() -> Lexicon:
     """Return the words that come with Claudomator."""
     said = data()
     languages = {name: _language(name, entry) for name, entry in said.items() if "reads" in entry}
-    lists = {name: said["commands"][name] for name in ("programs", "plain", "risky", "runs", "leads")}
-    lists |= {name: said[ENGLISH][name] for name in ("stops", "states")}
-    sets = {name: frozenset(listed(text)) for name, text in lists.items()}
-    sets["begin"] = frozenset(re.split("[-.]", name)[0] for name in sets["programs"])
-    lines = {"logged": rf"\s*(?:{'|'.join(said['lines']['logged'])})"}
-    lines["reported"] = rf"(?i)[\W_]*(?:{'|'.join(said['lines']['reported'].split())})\b[^:.]{{0,30}}:?"
-    compiled = (
-        {name: re.compile(text) for name, text in one.items()} for one in (lines, said["scripts"], said["seen"])
-    )
-    leads = ([one.replace("-", " ").split() for one in listed(said[ENGLISH][name])] for name in ("lead", "passive"))
-    return Lexicon(languages, sets, next(compiled), next(compiled), next(compiled), (next(leads), next(leads)))
+    sets = {name: frozenset(listed(text)) for name, text in said["commands"].items() if isinstance(text, str)}
+    sets["states"] = frozenset(listed(said[ENGLISH]["states"]))
+    english = languages[ENGLISH]
+    for words, tells in (
+        (("and", "then", "but", "or", "so"), BREAKS),
+        ({re.split("[-.]", name)[0] for name in sets["programs"]}, PROGRAM),
+    ):
+        for word in words:
+            english.exact[word] = english.exact.get(word, 0) | tells
+    for name, language in languages.items():
+        if name != ENGLISH and name not in said["scripts"]:
+            for mine, theirs in ((english.exact, language.exact), (english.stems, language.stems)):
+                for word, tells in theirs.items():
+                    mine[word] = mine.get(word, 0) | (FOREIGN if tells & VERB else 0)
+            for word, phrases in language.pairs.items():
+                verb = any(one.tells & VERB for those in phrases.values() for one in those)
+                english.exact[word] = english.exact.get(word, 0) | (FOREIGN if verb else 0)
+    known = harms(said)
+    for stem in known.stems:
+        english.stems[stem] = english.stems.get(stem, 0) | HARM
+    for language in languages.values():
+        language.lengths = tuple(sorted({len(stem) for stem in language.stems}))
+    logged = re.compile(rf"\s*(?:{'|'.join(said['lines']['logged'])})")
+    reported = re.compile(rf"(?i)[\W_]*(?:{'|'.join(said['lines']['reported'].split())})\b[^:.]{{0,30}}:?")
+    scripts, seen = ({name: re.compile(one) for name, one in said[key].items()} for key in ("scripts", "seen"))
+    return Lexicon(languages, sets, logged, reported, known, scripts, seen)
 
 
-def _language(name: str, said: Mapping[str, Any]) -> Language:
-    language = Language(name, frozenset(listed(said["words"])))
-    for role in _ROLES:
-        mark = Mark(role.removesuffix("s") if role in ("reads", "builds", "words") else role)
+def _language(name: str, said: Mapping[str, Any]) -> Words:
+    found = Words(name, listed(said["words"]))
+    english = name == ENGLISH
+    for word in found.common:
+        found.put(word, COMMON | KNOWN, whole=True)
+    for role, bit in ROLE.items():
         for entry in listed(said.get(role, "")):
-            _put(language, entry, mark, whole=role in ("words", "own"))
-    for kind in KINDS:
+            found.put(entry, bit | KNOWN, whole=role == "own", plural=english and role == "code")
+    for number, kind in enumerate(KINDS):
         irregular = dict(pair.split() for pair in listed(said[kind].get("irregular", "")))
         for entry in listed(said[kind]["verbs"]):
-            _put(language, entry, Mark("verb", kind))
-            for form, spelt in _forms(entry, irregular) if name == ENGLISH else ():
-                _put(language, spelt, Mark(form, kind))
+            found.put(entry, 1 << number | KNOWN)
+            for place, form in _forms(entry, irregular) if english else ():
+                found.put(form, 1 << number + place | KNOWN)
         for entry in listed(said[kind]["things"]):
-            _put(language, entry, Mark("thing", kind))
-    language.lengths = tuple(sorted({len(stem) for stem in language.stems}))
-    return language
+            found.put(entry, 1 << number + 18 | KNOWN, plural=english)
+    return found
 
 
-def _put(language: Language, entry: str, mark: Mark, *, whole: bool = False) -> None:
-    if language.name in SPACELESS:
-        language.stems[entry] = (*language.stems.get(entry, ()), mark)
-        return
-    first, *rest = entry.removesuffix("$").replace("-", " ").split()
-    whole |= entry.endswith("$") or len(first) <= SHORT
-    if rest:
-        language.phrases.setdefault(first, []).append(_Phrase(tuple(rest), mark))
-        return
-    table = language.exact if whole or language.name == ENGLISH else language.stems
-    for form in _plurals(first) if language.name == ENGLISH and mark.role in ("thing", "code") else (first,):
-        if mark not in table.get(form, ()):
-            table[form] = (*table.get(form, ()), mark)
-
-
-def _plurals(word: str) -> Iterable[str]:
+def _plurals(word: str) -> Iterator[str]:
     yield word
     yield f"{word}es" if word.endswith(("s", "x", "ch", "sh")) else f"{word}s"
     if word.endswith("y"):
         yield f"{word[:-1]}ies"
 
 
-def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Other forms of an English verb: what was done with it (``done``), and doing it (``doing``)."""
+def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """Other forms of an English verb, each with the place of its bits: what was done with it, and doing it."""
     word, *rest = verb.split(" ")
     stem = word.removesuffix("e")
     doubled = word + word[-1] if len(word) <= 4 and word[-1] in "bdgmnprt" and word[-2:-1] in "aiou" else stem
-    done = irregular.get(word) or (
-        f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{doubled}ed"
-    )
+    done = f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{doubled}ed"
     after = "".join(f" {one}" for one in rest if one != "_")
-    yield "done", done + after
-    yield "doing", f"{doubled}ing" + after
+    yield 6, irregular.get(word, done) + after
+    yield 12, f"{doubled}ing" + after

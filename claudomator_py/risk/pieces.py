@@ -13,7 +13,7 @@ _OVERLAP: Final = 200
 _FENCE: Final = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
 _INDENTED: Final = re.compile(r"(?: {4}|\t)(?![-*\d])")
 _LISTED: Final = re.compile(r"\s*(?:\d+[.)]|[-*\u2022])\s")
-_SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
+_END: Final = re.compile(r"[.!?;]\s+|[\u3002\uff01\uff1f\uff1b]\s*")
 _GOES_ON: Final = re.compile(r"[a-z0-9`(\"'/]")
 _MAY_GO_ON: Final = re.compile(r"[\w,)\"'`]")
 
@@ -34,25 +34,27 @@ def pieces(text: str) -> Iterator[TextPart]:
     every = all(line.pasted for line in found)
     before = ""
     for line in found:
-        for sentence in _SENTENCE.split(line.text):
+        said = _sentences(line.text)
+        for sentence in said:
             for part in _parts(sentence):
                 yield TextPart(part, line.pasted and not every, line.logged)
-        if line.pasted:
-            before = ""
-            continue
-        if before and _GOES_ON.match(line.text.lstrip()):
-            for part in _parts(f"{before} {_SENTENCE.split(line.text)[0].lstrip()}"):
+        if before and not line.pasted and _GOES_ON.match(said[0].lstrip()):
+            said[0] = f"{before} {said[0].lstrip()}"
+            for part in _parts(said[0]):
                 yield TextPart(part, pasted=False)
-            before = before if len(line.text) < 2 else f"{before} {line.text.lstrip()}"[-_OVERLAP:]
-        if _MAY_GO_ON.match(line.text.rstrip()[-1:]):
-            before = _SENTENCE.split(line.text)[-1].rstrip()[-_OVERLAP:]
-        else:
-            before = ""
+        goes_on = not line.pasted and _MAY_GO_ON.match(line.text.rstrip()[-1:])
+        before = said[-1].rstrip()[-_OVERLAP:] if goes_on else ""
+
+
+def _sentences(line: str) -> list[str]:
+    ends = list(_END.finditer(line))
+    begins = [0, *(end.end() for end in ends)]
+    return [line[begin:end] for begin, end in zip(begins, [*(end.start() + 1 for end in ends), len(line)], strict=True)]
 
 
 def _lines(text: str) -> Iterator[TextPart]:
     fenced = steps = False
-    logs, reports = lexicon().patterns["logged"], lexicon().patterns["reported"]
+    logs, reports = lexicon().logged, lexicon().reported
     for line in text.splitlines():
         if not line.strip():
             steps = False

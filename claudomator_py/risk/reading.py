@@ -1,121 +1,148 @@
-"""What a sentence orders, as features that are weighed: verbs and things of which classes, where, and in what form."""
+"""What a sentence orders: verbs and things of which classes, where, and in what form, as bits that are weighed.
+
+A word is looked up once and tells bits; a clause is what its words tell together. Most sentences tell no verb that acts
+on others, and are left at that, so that length and company hide nothing.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 from claudomator_py.acts.reading import acts
-from claudomator_py.risk import screen
 from claudomator_py.risk.folding import fold
-from claudomator_py.risk.harm import Harm, harm_in, harms
-from claudomator_py.risk.lexicon import ENGLISH, KINDS, SPACELESS, Language, Mark, lexicon
-
-_WORD: Final = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|\d+ ?%")
-_CLAUSE: Final = re.compile(
-    r"\s*[,:](?=\s|$)\s*|\s*[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*]+\s*|\s-+\s|\s-->\s|\s+(?:and|then|but|or|so|&|&&)\s+"
+from claudomator_py.risk.harm import Harm
+from claudomator_py.risk.lexicon import (
+    ASKED,
+    BREAKS,
+    BUILD,
+    CODE,
+    COMMON,
+    DOING,
+    DONE,
+    ENGLISH,
+    FOREIGN,
+    HARM,
+    KINDS,
+    KNOWN,
+    LEAD,
+    NUMBER,
+    PROGRAM,
+    READ,
+    ROLE,
+    SPACELESS,
+    TEST,
+    THING,
+    VERB,
+    Words,
+    lexicon,
 )
+
+_TOKEN: Final = re.compile(
+    r"[^\W_]+(?:['\u2019][^\W_]+)*|[,:](?!\S)|[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
+    r"|(?<=\s)-+(?=\s)|-->"
+)
+_PLAIN_TOKEN: Final = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*|[,:](?!\S)|[()\[\]{}\"|*&]|(?<=\s)-+(?=\s)|-->")
 _ASIDE: Final = re.compile(r"\s*\(([^()]{1,120})\)(?=[\s.,;:!?]|$)")
-_JOINS: Final = re.compile(r"\s+(?:and|or|then|&)\s+")
-_TICKET: Final = re.compile(r"#?[A-Z]{2,}-?\d+|#\d+|\d+[.)]?$|[-*#>]+$")
 _PROGRAM: Final = re.compile(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
 _SAID: Final = re.compile(r"[\w:]+")
-_SURELY: Final = 3
-"""Common words that make a sentence English, if they are a third of its words."""
-MAX_KNOWN: Final = 2_000
-_SHARED: Final = ("verb", "thing", "code", "test", "prod")
+_QUOTES: Final = frozenset('"\u201c\u201e\u00ab')
+_PROD, _MANY, _OWN, _NOT, _FAILS, _WHEN, _STRONG, _PASSIVE, _STATES, _DET, _BACK, _STOP = (
+    ROLE[name]
+    for name in ("prod", "many", "own", "not", "fails", "when", "strong", "passive", "states", "det", "back", "stops")
+)
+_AROUND: Final = TEST | _PROD | _MANY | _OWN | _NOT | _FAILS
+_FOREIGN: Final = READ | BUILD | CODE | _OWN | _NOT | _WHEN | _FAILS
+_SHARED: Final = VERB | THING | CODE | TEST | _PROD
 """What English words are in other languages."""
 
+# What a clause tells, in bits: the verb's kinds in those of verbs; in those of things what it names; in those of verbs
+# in other forms what "it" is; roles in their own; and these.
+_MORE: Final = (
+    *("order", "form.done", "form.asked", "form.doing", "alone", "det", "bare", "stated", "code.last", "code.object"),
+    *("code.else", "thing.last", "nothing", "back", "after.read", "after.build", "after.order", "heading", "quoted"),
+    *("test.beside", "prod.beside", "host.beside", "not.beside", "prod.before", "pasted", "sole", "foreign", "f.pair"),
+    *("f.cross", "cmd.order", "cmd.named", "states", "identifier", "host", "sum", "domain", "version", "only.read"),
+    "only.build",
+)
+BIT: Final = {name: 1 << 60 + number for number, name in enumerate(_MORE)}
+_AFTER: Final = {READ: BIT["after.read"], BUILD: BIT["after.build"], VERB: BIT["after.order"]}
+COMMAND: Final = BIT["cmd.order"] | BIT["cmd.named"]
 
-class Clause(NamedTuple):
-    """A part of a sentence that may be an order."""
 
-    text: str
-    features: frozenset[str]
-    kind: str
-    """The class of what it orders, as far as the words go; ``command`` where one stands in it; empty: none."""
+class Order(NamedTuple):
+    """A clause that orders something, or in which a command stands."""
+
+    part: str
+    """Of which sentence, or aside in it, it is a clause."""
+    tells: int
+    words: tuple[int, int] = (0, 0)
+    """Its first of those and the one behind its last; none: it is all of it."""
+    verb: str = ""
+    nouns: frozenset[str] = frozenset()
+
+    @property
+    def text(self) -> str:
+        """The clause as it is written; folded, where that changes its length."""
+        return _written(self.part, *self.words) if self.words[1] else self.part.strip()
+
+    @property
+    def kind(self) -> str:
+        """The class of what it orders, as far as the words go; ``command`` where only one stands in it."""
+        both = self.tells & VERB & self.tells >> 18 or self.tells & VERB
+        return KINDS[(both & -both).bit_length() - 1] if both else "command"
 
 
 class Sentence(NamedTuple):
-    """A sentence as it is read."""
+    """A sentence as it is read: what it orders, asks of harm, and speaks of."""
 
-    clauses: tuple[Clause, ...] = ()
-    """Those that order something, or in which a command stands."""
+    orders: tuple[Order, ...] = ()
     harm: Harm | None = None
-    speaks: bool = False
-    """Whether it speaks of what may be done harm to; see ``spoken_of``."""
+    speaks: int = 0
+    """Of which classes what it speaks of is, in the bits of things."""
     in_use: bool = False
     """Whether it speaks of what people use."""
+    known: int = 0
+    words: int = 0
 
 
-@lru_cache(maxsize=MAX_KNOWN)
 def read(sentence: str) -> Sentence:
-    """Return what a sentence says. The same sentence is read once."""
-    folded = fold(sentence)
-    said = screen.tokens(folded)
-    telling, foreign = screen.tells(said), not folded.isascii()
-    harm, found = None, tuple[Clause, ...]()
-    if telling & screen.HARM or (foreign and harms().spaceless.search(folded)):
-        harm = harm_in(folded)
-    if foreign or screen.may_order(said, telling) or (telling & screen.PROGRAM and _command(sentence, said)):
-        found = clauses(sentence, folded)
-    speaks = foreign or bool(telling & screen.ABOUT)
-    in_use = (foreign or telling & screen.IN_USE) and any(mark.role == "prod" for mark in _marks(folded))
-    return Sentence(found, harm, speaks, bool(in_use))
+    """Return what a sentence says."""
+    folded, english = fold(sentence), lexicon().languages[ENGLISH]
+    words = tokens(folded)
+    tells = list(map(english.__getitem__, words))
+    told = reduce(or_, tells, 0)
+    foreign = not folded.isascii()
+    harm = None
+    if foreign or told & HARM:
+        may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
+        harm = lexicon().harms.of(folded, may, foreign=foreign)
+    language: Words | None = english
+    known, count = sum(1 for one in tells if one & KNOWN), len(tells) - tells.count(BREAKS)
+    if foreign or (told & FOREIGN and not _surely(tells)) or known * 2 < count:
+        language = told_by(folded, words, tells)
+        if language is not english:
+            return _foreign(sentence, folded, words, harm, language)
+    orders: tuple[Order, ...] = ()
+    said, tells = english.read(words, tells)
+    told |= reduce(or_, tells, 0)
+    if told & (VERB | DONE | DOING | PROGRAM):
+        orders = tuple(_english(sentence, folded, said, tells, told))
+    return Sentence(orders, harm, told & THING, bool(told & _PROD), known, count)
 
 
-def spoken_of(sentence: str) -> frozenset[str]:
-    """Return the classes of the things that a sentence speaks of, which the next one may call "it"."""
-    return frozenset(mark.kind for mark in _marks(fold(sentence)) if mark.role == "thing")
+def tokens(folded: str) -> list[str]:
+    """Return the words of a folded sentence, and the marks between its clauses."""
+    return (_PLAIN_TOKEN if folded.isascii() else _TOKEN).findall(folded)
 
 
-def _marks(folded: str) -> Iterator[Mark]:
-    words = _WORD.findall(folded)
-    language = told(folded, words)
-    if language is not None:
-        found = language.parts(folded) if language.name in SPACELESS else language.marks(words)
-        yield from (mark for _, mark in found)
+def _surely(tells: Sequence[int]) -> bool:
+    common = sum(1 for one in tells if one & COMMON)
+    return common >= 3 and common * 3 >= len(tells)
 
 
-def clauses(sentence: str, folded: str) -> tuple[Clause, ...]:
-    """Return the clauses of a sentence that order something."""
-    words = _WORD.findall(folded)
-    language = told(folded, words)
-    if language is None:
-        return ()
-    if language.name != ENGLISH:
-        found = [_foreign(sentence, folded, words, language)]
-        return tuple(one for one in found if one.kind)
-    # What stands in brackets parts no verb from its thing or place: "Run the scan (full policy) on production".
-    parts = [_ASIDE.sub("", sentence), *(found[1] for found in _ASIDE.finditer(sentence))]
-    found = [clause for part in parts for clause in _english(part, fold(part), language)]
-    said = frozenset[str]().union(*(clause.features for clause in found))
-    beside = {f"{name}.beside" for name in ("test", "prod", "host", "not") if name in said}
-    if "prod.beside" in beside:
-        beside.discard("test.beside")  # "locally and in production"
-    return tuple(one._replace(features=one.features | beside) for one in found if one.kind)
-
-
-def known_in(sentence: str, *, in_english: bool) -> tuple[int, int]:
-    """Return how many words of a sentence are known, and how many it has; of one without spaces, letters.
-
-    in_english: of one in letters of English, those that are known there, which is told soon.
-    """
-    folded = fold(sentence)
-    if in_english and folded.isascii():
-        return screen.are_known(screen.tokens(folded))
-    words = _WORD.findall(folded)
-    language = told(folded, words)
-    if language is None:
-        return 0, len(words)
-    if language.name in SPACELESS:
-        return sum(mark.length for _, mark in language.parts(folded)), len(re.findall(r"[^\W\d_a-z]", folded)) or 1
-    either = (language, lexicon().languages[ENGLISH])
-    known = sum(word[0].isdigit() or any(word in one.words or one.of(word) for one in either) for word in words)
-    return known, len(words)
-
-
-def told(folded: str, spelt: Sequence[str]) -> Language | None:
+def told_by(folded: str, words: Sequence[str], tells: Sequence[int]) -> Words | None:
     """Return the language of a folded sentence of those words; None: its letters are none of those that are known."""
     known = lexicon().languages
     if not folded.isascii():
@@ -124,173 +151,151 @@ def told(folded: str, spelt: Sequence[str]) -> Language | None:
                 return known[name]
         if not re.search("[a-z]", folded):
             return None if re.search(r"[^\W\d_]", folded) else known[ENGLISH]
-    words = set(spelt)
-    most = len(words & known[ENGLISH].words)
-    if most >= _SURELY and most * 3 >= len(words):
+    if _surely(tells):
         return known[ENGLISH]
-    candidates = [known[ENGLISH]]
-    for language in _latin():
-        shared = len(words & language.words)
-        if shared > most:
-            candidates, most = [language], shared
-        elif shared == most:
-            candidates.append(language)
-    if len(candidates) == 1:
-        return candidates[0]
-    return max(candidates, key=lambda one: sum(bool(one.of(word)) for word in words))
+    said = set(words)
+    shared = [(len(said & one.common), one) for one in _latin()]
+    most = max(count for count, _ in shared)
+    best = [one for count, one in shared if count == most]
+    return best[0] if len(best) == 1 else max(best, key=lambda one: sum(bool(one[word] & KNOWN) for word in said))
 
 
 @cache
-def _latin() -> tuple[Language, ...]:
-    known = lexicon()
-    return tuple(one for name, one in known.languages.items() if name != ENGLISH and name not in known.scripts)
+def _latin() -> tuple[Words, ...]:
+    return tuple(one for name, one in lexicon().languages.items() if name not in lexicon().scripts)
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------
 
 
-def _english(sentence: str, folded: str, language: Language) -> Iterator[Clause]:
-    begin, before = 0, ""
-    inherited: frozenset[str] = frozenset()
-    same_length = len(folded) == len(sentence)
-    for end in (*_CLAUSE.finditer(folded), None):
-        stop = len(folded) if end is None else end.start()
-        part = folded[begin:stop]
-        raw = sentence[begin:stop] if same_length else part
-        quoted = bool(begin) and folded[begin - 1] in '"\u201c\u201e\u00ab'
-        begin = len(folded) if end is None else end.end()
-        words = [word.replace("\u2019", "'") for word in _WORD.findall(part)]
-        if not words:
-            continue
-        features, kind, mood = _ordered(raw, words, language, before, inherited)
-        inherited = frozenset(one[2:] for one in features if one.startswith("t:")) or inherited
-        if end is not None and end[0].lstrip().startswith(":"):
-            features.add("heading")
-        if quoted and len(folded) - len(part) > len(part):
-            features.add("quoted")
-        before = mood if end is not None and _JOINS.fullmatch(end[0]) else ""
-        yield Clause(raw.strip(" .;!?"), frozenset(features), kind)
+def _english(sentence: str, folded: str, words: list[str], tells: list[int], told: int) -> Iterator[Order]:
+    beside = BIT["not.beside"] if told & _NOT else 0
+    beside |= BIT["prod.beside"] if told & _PROD else BIT["test.beside"] if told & TEST else 0
+    asides = _ASIDE.findall(folded) if "(" in folded else ()
+    if not asides:
+        yield from _clauses(sentence, words, tells, beside)
+        return
+    # What stands in brackets parts no verb from its thing or place: "Run the scan (full policy) on production".
+    for part in (_ASIDE.sub("", sentence), *asides):
+        spelt = tokens(fold(part))
+        english = lexicon().languages[ENGLISH]
+        yield from _clauses(part, *english.read(spelt, list(map(english.__getitem__, spelt))), beside)
 
 
-def _ordered(
-    raw: str, words: list[str], language: Language, before: str, inherited: frozenset[str]
-) -> tuple[set[str], str, str]:
-    """The features of a clause, the class of what it orders, and its mood: ``read``, ``build``, ``order`` or none."""
-    marks = language.marks(words)
-    features = _command(raw, words)
-    at = _verb(words, marks)
-    about = {f"t:{mark.kind}" for _, mark in marks if mark.role == "thing"}
-    about |= {mark.role for _, mark in marks if mark.role in ("prod", "test")}
-    if at is None:
-        return features | about | {"states"}, "command" if features else "", ""
-    place, form, verbs, length = at
-    if not any(mark.role == "verb" for mark in verbs):
-        mood = "read" if any(mark.role == "read" for mark in verbs) else "build"
-        if words[place] not in lexicon().sets["runs"]:
-            features.discard("cmd.order")
-        return features | about | {f"only.{mood}"}, "command" if features else "", mood
-    acting = {mark.kind for mark in verbs if mark.role == "verb"}
-    kinds = [kind for kind in KINDS if kind in acting]
-    after = place + length
-    features |= {"order", form, *(f"v:{kind}" for kind in kinds), "verb " + " ".join(words[place:after])}
-    things = [(there, mark) for there, mark in marks if mark.role == "thing"]
-    features |= {f"noun {words[there].removesuffix('s')}" for there, _ in things if there >= after}
-    features |= {f"also.{mark.role}" for mark in verbs if mark.role in ("read", "build")}
-    features |= {mark.role for there, mark in marks if there == place and mark.role == "strong"}
-    features |= _form(words, marks, after) if form == "form.first" else set()
-    features |= _around(words, marks, after if form == "form.first" else 0) | _seen(raw)
-    own = {f"t:{mark.kind}" for there, mark in things if there >= after or form == "form.done"}
-    back = after == len(words) or any(mark.role == "back" for there, mark in marks if there >= after)
-    if not own and back:
-        features |= {"back", *(f"i:{one}" for one in inherited), *(f"v:{one}&i" for one in kinds if one in inherited)}
-    features |= {f"after.{before}"} if before else set()
-    features |= own | {f"v:{kind}&{thing}" for kind in kinds for thing in own} if own else {"nothing"}
-    kind = next((one for one in kinds if f"t:{one}" in own), kinds[0])
-    return features, kind, "order"
+def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iterator[Order]:
+    told = reduce(or_, tells, 0)
+    # Else it is an order only where its first words are.
+    within = (told & DONE and told & _PASSIVE) or told & DOING or told & ASKED
+    ends = [place for place, one in enumerate(tells) if one & BREAKS]
+    begin = before = mood = 0
+    for end in (*ends, len(words)):
+        found = place = mood = 0
+        clause = tells[begin:end]
+        if clause and (within or clause[0] & (VERB | READ | BUILD | LEAD | NUMBER)):
+            told = reduce(or_, clause)
+            if told & (VERB | DONE | DOING):
+                found, place, mood = _order(words, tells, begin, end, told)
+        command = 0
+        if any(one & PROGRAM for one in clause):
+            command = _command(_written(part, *_span(words, begin, end)))
+        mark = words[end] if end < len(words) else ""
+        if found:
+            here = found | command | beside | (_AFTER.get(before, 0))
+            own = here & THING
+            if own:
+                here &= ~BIT["back"]
+            else:
+                here |= BIT["nothing"]
+                here |= (reduce(or_, tells[:begin], 0) & THING) >> 12 if here & BIT["back"] else 0
+            here |= BIT["heading"] if mark == ":" else 0
+            quoted = begin and words[begin - 1] in _QUOTES and (end - begin) * 2 < len(words)
+            here |= BIT["quoted"] if quoted else 0
+            nouns = {
+                word.removesuffix("s")
+                for word, one in zip(words[place + 1 : end], tells[place + 1 : end], strict=True)
+                if one & THING
+            }
+            yield Order(part, here, _span(words, begin, end), words[place], frozenset(nouns))
+        if command and not found:
+            command |= BIT["only.read"] if mood == READ else BIT["only.build"] if mood else 0
+            about = reduce(or_, clause) & (TEST | _PROD | THING)
+            yield Order(part, command | about | beside, _span(words, begin, end))
+        before = mood if mark in ("and", "or", "then", "&") else 0
+        begin = end + 1
 
 
-def _verb(words: Sequence[str], marks: Sequence[tuple[int, Mark]]) -> tuple[int, str, list[Mark], int] | None:
-    """Where the order's verb is, in which form, what it is, and how many words it takes."""
-    at: dict[int, list[Mark]] = {}
-    for place, mark in marks:
-        at.setdefault(place, []).append(mark)
-    first = 0
-    while first < len(words):
-        leads = [mark.length for mark in at.get(first, ()) if mark.role == "lead"]
-        found = _acting(at.get(first, ()), ("verb", "read", "build"))
-        if found and not (leads and max(leads) >= found[0].length):
-            return first, "form.first", found, found[0].length
-        if leads:
-            first += max(leads)
-        elif _TICKET.fullmatch(words[first].upper()):
-            first += 1
-        else:
+def _span(words: Sequence[str], begin: int, end: int) -> tuple[int, int]:
+    """Which words these are, if those of phrases are counted singly."""
+    first, count = (sum(word.count(" ") + 1 for word in part) for part in (words[:begin], words[begin:end]))
+    return first, first + count
+
+
+def _written(part: str, begin: int, end: int) -> str:
+    folded = fold(part)
+    places = [found.span() for found in (_PLAIN_TOKEN if folded.isascii() else _TOKEN).finditer(folded)]
+    text = part if len(folded) == len(part) else folded
+    return text[places[begin - 1][1] if begin else 0 : places[end][0] if end < len(places) else None].strip(" .;!?")
+
+
+def _order(words: Sequence[str], tells: Sequence[int], begin: int, end: int, told: int) -> tuple[int, int, int]:
+    """What a clause's order tells, where its verb is, and the clause's mood."""
+    place, form = _verb(words, tells, begin, end)
+    if place < 0:
+        return 0, 0, 0
+    verb = tells[place] if form in ("", "form.asked") else tells[place] >> (6 if form == "form.done" else 12) & VERB
+    if not verb & VERB:
+        return 0, place, READ if verb & READ else BUILD
+    after = reduce(or_, tells[place + 1 : end], 0)
+    found = BIT["order"] | verb & (VERB | READ | BUILD) | tells[place] & _STRONG | told & _AROUND
+    found |= (told if form == "form.done" else after) & THING
+    found |= BIT["back"] if place + 1 == end or after & _BACK else 0
+    if form:
+        found |= BIT[form]
+    elif place + 1 == end:
+        found |= BIT["alone"]
+    elif tells[place + 1] & (_DET | NUMBER):
+        found |= BIT["det"]
+    else:
+        stated = any(one & _STATES for one in tells[place + 1 : min(end, place + 8)])
+        found |= BIT["bare"] | (BIT["stated"] if stated else 0)
+    if told & (CODE | THING):
+        first = place + 1 if not form else begin
+        stop = next((there for there in range(first, end) if tells[there] & _STOP), end)
+        last = tells[stop - 1] if stop > first else 0
+        object_ = reduce(or_, tells[first:stop], 0)
+        found |= BIT["code.last"] if last & CODE else 0
+        found |= BIT["thing.last"] if last & THING else 0
+        found |= BIT["code.object"] if object_ & CODE and not last & CODE else 0
+        found |= BIT["code.else"] if told & CODE and not object_ & CODE else 0
+    return found, place, VERB
+
+
+def _verb(words: Sequence[str], tells: Sequence[int], begin: int, end: int) -> tuple[int, str]:
+    """Where the order's verb is, and in which form: at the beginning, or as the name of a bit says."""
+    for place in range(begin, end):
+        one = tells[place]
+        if one & (VERB | READ | BUILD) and not one & LEAD:
+            return place, ""
+        if not one & (LEAD | NUMBER):
             break
-    for place, mark in marks:
-        if mark.role == "passive":
-            begin, far = place + mark.length, 5 if mark.length == 1 else 2
-            for there in range(begin, min(len(words), begin + far)):
-                done = _acting(at.get(there, ()), ("done",) if words[place] != "needs" else ("done", "doing"))
-                if done:
-                    return there, "form.done", [one._replace(role="verb") for one in done], done[0].length
-        if mark.role == "lead" and mark.length > 1 and place:
-            there = place + mark.length
-            found = _acting(at.get(there, ()), ("verb", "read", "build"))
-            if found:
-                return there, "form.asked", found, found[0].length
-    for there in range(1, len(words)):
-        doing = _acting(at.get(there, ()), ("doing",)) if words[there - 1] == "by" else []
-        if doing:
-            return there, "form.doing", [one._replace(role="verb") for one in doing], doing[0].length
-    return None
+    for place in range(begin, end):
+        one, several = tells[place], " " in words[place]
+        if one & _PASSIVE:
+            for there in range(place + 1, min(end, place + (3 if several else 6))):
+                if tells[there] & DONE:
+                    return there, "form.done"
+                if tells[there] & DOING and words[place] == "needs":
+                    return there, "form.doing"
+        if one & ASKED and begin < place < end - 1 and tells[place + 1] & (VERB | READ | BUILD):
+            return place + 1, "form.asked"
+        if words[place] == "by" and place < end - 1 and tells[place + 1] & DOING:
+            return place + 1, "form.doing"
+    return -1, ""
 
 
-def _acting(marks: Sequence[Mark], roles: Sequence[str]) -> list[Mark]:
-    """Those of the longest verb."""
-    found = [mark for mark in marks if mark.role in roles]
-    longest = max((mark.length for mark in found), default=0)
-    return [mark for mark in found if mark.length == longest]
-
-
-def _form(words: Sequence[str], marks: Sequence[tuple[int, Mark]], after: int) -> set[str]:
-    """What follows the verb at a clause's beginning: a verb has an object, a noun has not."""
-    if after >= len(words):
-        return {"alone"}
-    follows = {mark.role for place, mark in marks if place == after}
-    found = {"det"} if "det" in follows or words[after][0].isdigit() else {"bare"}
-    if any(mark.role == "states" and after <= place <= after + 6 for place, mark in marks) and "bare" in found:
-        found.add("stated")
-    return found
-
-
-def _around(words: Sequence[str], marks: Sequence[tuple[int, Mark]], after: int) -> set[str]:
-    """What else a clause says that makes it more or less risky."""
-    stops = lexicon().sets["stops"]
-    end = next((place for place in range(after, len(words)) if words[place] in stops), len(words))
-    found = {mark.role for _, mark in marks if mark.role in ("test", "prod", "many", "own", "not", "fails")}
-    for place, mark in marks:
-        last = place + mark.length == end
-        if mark.role == "code":
-            found.add("code.last" if last else "code.object" if after <= place < end else "code.else")
-        elif mark.role == "thing" and last and place >= after:
-            found.add("thing.last")
-    return found
-
-
-def _seen(raw: str) -> set[str]:
-    found = set()
-    for name, pattern in lexicon().seen.items():
-        if pattern.search(raw):
-            what, _, kind = name.partition(":")
-            found |= {what, f"t:{kind}"} if kind else {what}
-    return found
-
-
-def _command(raw: str, words: Sequence[str]) -> set[str]:
+def _command(raw: str) -> int:
     """Whether a command stands there that acts on others, and whether it is ordered or only spoken of."""
     known = lexicon().sets
-    if known["begin"].isdisjoint(words):
-        return set()
     for match in _PROGRAM.finditer(raw):
         name, begins = match[1].lower(), raw[: match.start()]
         if match[1][0].isupper() or not (name in known["programs"] or match[0].startswith("./")):
@@ -305,8 +310,8 @@ def _command(raw: str, words: Sequence[str]) -> set[str]:
         if name in known["plain"] and not (in_code or run):
             continue
         if _risky(raw[match.start() : end if end > 0 else len(raw)].strip(" `'\".;")):
-            return {"cmd.order" if ordered else "cmd.named"}
-    return set()
+            return BIT["cmd.order" if ordered else "cmd.named"]
+    return 0
 
 
 @lru_cache(maxsize=500)
@@ -318,26 +323,28 @@ def _risky(command: str) -> bool:
 # --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
 
 
-def _foreign(sentence: str, folded: str, words: list[str], language: Language) -> Clause:
-    spaceless = language.name in SPACELESS
-    marks = language.parts(folded) if spaceless else language.marks(words)
-    taken = {place for place, _ in marks}
-    others = [word for place, word in enumerate(words) if place not in taken and len(word) > 2]
-    others = (
-        re.findall(r"[a-z][a-z0-9]+", folded) if spaceless else [one for one in others if one not in language.words]
-    )
+def _foreign(sentence: str, folded: str, words: list[str], harm: Harm | None, language: Words | None) -> Sentence:
+    if language is None:
+        return Sentence((), harm, words=len(words))
     english = lexicon().languages[ENGLISH]
-    marks += [(0, mark) for word in others for mark in english.of(word) if mark.role in _SHARED]
-    kinds = {mark.kind for _, mark in marks if mark.role == "verb"}
-    roles, seen = {mark.role for _, mark in marks}, _seen(sentence)
-    command = _command(sentence, words)
-    features = command | {"foreign"}
-    features |= {f"f.{role}" for role in ("read", "build", "code", "own", "not", "when", "fails") if role in roles}
-    things = {f"t:{mark.kind}" for _, mark in marks if mark.role == "thing"} | {one for one in seen if one[:2] == "t:"}
-    if not kinds:
-        return Clause(sentence.strip(), frozenset(features | {"states"}), "command" if command else "")
-    pairs = {kind for kind in kinds if f"t:{kind}" in things}
-    features |= {"f.order", "f.pair" if pairs else "f.cross" if things else "nothing"} | seen | things
-    features |= {role for role in ("test", "prod", "many") if role in roles} | {f"v:{kind}" for kind in kinds}
-    features |= {f"v:{kind}&{thing}" for kind in kinds for thing in things}
-    return Clause(sentence.strip(), frozenset(features), min(pairs or kinds, key=KINDS.index))
+    if language.name in SPACELESS:
+        parts = list(language.parts(folded))
+        told = reduce(or_, (one for _, one in parts), 0)
+        known, count = sum(len(word) for word, _ in parts), len(re.findall(r"[^\W\d_a-z]", folded)) or 1
+        others = re.findall(r"[a-z][a-z0-9]+", folded)
+    else:
+        said, tells = language.read(words, list(map(language.__getitem__, words)))
+        told = reduce(or_, tells, 0)
+        known = sum(bool((language[word] | english[word]) & KNOWN) for word in words)
+        others = [word for word, one in zip(said, tells, strict=True) if not one and len(word) > 2]
+        count = len(words)
+    told |= reduce(or_, (english[word] & _SHARED for word in others), 0)
+    command = _command(sentence) if any(english[word] & PROGRAM for word in words) else 0
+    found = BIT["foreign"] | command | told & (VERB | THING | TEST | _PROD | _MANY | _FOREIGN)
+    if not told & VERB:
+        orders = (Order(sentence.strip(), found | BIT["states"]),) if command else ()
+    else:
+        pair = told & VERB & told >> 18
+        found |= BIT["order"] | BIT["f.pair" if pair else "f.cross" if told & THING else "nothing"]
+        orders = (Order(sentence.strip(), found),)
+    return Sentence(orders, harm, told & THING, bool(told & _PROD), known, count)

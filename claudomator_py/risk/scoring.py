@@ -3,68 +3,124 @@
 import json
 import pkgutil
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
+from itertools import product
 from typing import Final, NamedTuple
 
 from claudomator_py.risk.folding import joined
+from claudomator_py.risk.lexicon import KINDS, ROLE, lexicon
 from claudomator_py.risk.pieces import TextPart, pieces
-from claudomator_py.risk.reading import Clause, Sentence, read, spoken_of
+from claudomator_py.risk.reading import BIT, Order, Sentence, read
 
 WEIGHTS: Final = "weights.json"
 _ZEROES: Final = str.maketrans("123456789", "000000000")
 """So that lines of a log, which differ by their numbers, are read once."""
-
 _MAX_BEFORE: Final = 5
 """Sentences before in which is looked for what "it" is."""
-_IN_USE: Final = frozenset({"prod", "prod.beside"})
-_ONLY_SHOWN: Final = frozenset({"pasted", "quoted", "test", "not", "heading"})
-"""Of a command: it is not meant to be run, or where it harms nobody."""
-_NO_MORE: Final = frozenset({"alone", "back"})
+_ALONE: Final = BIT["alone"] | BIT["back"]
 """Of an order: it names no thing, as "Deploy." and "Ship it!"."""
+_COMMAND: Final = BIT["cmd.order"] | BIT["sole"]
+_ONLY_SHOWN: Final = BIT["pasted"] | BIT["quoted"] | BIT["heading"] | ROLE["test"] | ROLE["not"]
+"""Of a command: it is not meant to be run, or where it harms nobody."""
+_PROD: Final = ROLE["prod"] | BIT["prod.beside"] | BIT["prod.before"]
+_NAMED: Final = {**BIT, **{name: ROLE[name] for name in ("test", "prod", "many")}}
 
 
 class Read(NamedTuple):
-    """A sentence of a text, and its clauses that order something, each with its features in the text."""
+    """A sentence of a text, and what it orders, each as it is in the text."""
 
     piece: TextPart
     sentence: Sentence
-    orders: list[tuple[Clause, frozenset[str]]]
+    orders: list[Order]
 
 
 def sentences(text: str) -> Iterator[Read]:
     """Return them in order. "It" stands for what the sentence before spoke of."""
     found = list(pieces(joined(text)))
-    before, in_use = list[str](), False
+    known: dict[str, Sentence] = {}
+    before, in_use = list[int](), 0
     for piece in found:
-        sentence = read(piece.text.translate(_ZEROES) if piece.logged else piece.text)
+        said = piece.text.translate(_ZEROES) if piece.logged else piece.text
+        sentence = known.get(said)
+        if sentence is None:
+            sentence = known[said] = read(said)
         orders = []
-        for clause in sentence.clauses:
-            more = {"pasted"} if piece.pasted else set()
-            follows = "after.order" in clause.features or len(clause.text) * 2 > len(piece.text)
-            if len(found) == 1 and follows and "strong" in clause.features and _NO_MORE & clause.features:
-                more.add("sole")
-            if in_use:
-                more.add("prod.before")
-            if in_use or not _IN_USE.isdisjoint(clause.features):
-                more |= {f"{name}&prod" for name in clause.features if name[:2] == "v:" and "&" not in name}
-            if "nothing" in clause.features and "back" in clause.features:
-                it = next(filter(None, map(spoken_of, reversed(before))), frozenset[str]())
-                more |= {f"i:{kind}" for kind in it}
-                more |= {f"v:{kind}&i" for kind in it if f"v:{kind}" in clause.features}
-            orders.append((clause, clause.features | more))
+        for order in sentence.orders:
+            tells = order.tells | in_use | (BIT["pasted"] if piece.pasted else 0)
+            if len(found) == 1 and tells & ROLE["strong"] and tells & _ALONE:
+                follows = tells & BIT["after.order"] or len(order.text) * 2 > len(piece.text)
+                tells |= BIT["sole"] if follows else 0
+            if tells & BIT["nothing"] and tells & BIT["back"]:
+                tells |= next(filter(None, reversed(before)), 0) >> 12
+            orders.append(order._replace(tells=tells))
         yield Read(piece, sentence, orders)
         if not piece.pasted:
-            before = [*before[1 - _MAX_BEFORE :], piece.text] if sentence.speaks else before
-            in_use = in_use or sentence.in_use
+            before = [*before[1 - _MAX_BEFORE :], sentence.speaks]
+            in_use = in_use or (BIT["prod.before"] if sentence.in_use else 0)
 
 
-def score(features: frozenset[str]) -> float:
-    """Return the sum of their weights; from 0 on a clause is risky. A command that is ordered needs no other words, and
+def is_risky(order: Order) -> bool:
+    """Whether the weights of what it tells are more than none. A command that is ordered needs no other words, and
     neither does a verb that acts on others whatever the thing, where no more is said."""
+    if order.tells & _COMMAND and not order.tells & _ONLY_SHOWN:
+        return True
     known = weights()
-    if ("cmd.order" in features or "sole" in features) and features.isdisjoint(_ONLY_SHOWN):
-        return 1.0
-    return sum(known.get(name, 0.0) for name in features) + known["bias"]
+    words = known.get(f"verb {order.verb}", 0.0) + sum(known.get(f"noun {noun}", 0.0) for noun in order.nouns)
+    may = _sum(order.tells) + words + _most_seen(order.tells)
+    return may >= 0 and sum(known.get(name, 0.0) for name in features(order)) + known["bias"] >= 0
+
+
+def features(order: Order) -> frozenset[str]:
+    """Return the names of all that it tells, by which weights are known."""
+    tells = order.tells
+    text = order.text
+    for name, pattern in lexicon().seen.items():
+        if pattern.search(text):
+            tells |= _seen(name)
+    words = {f"noun {noun}" for noun in order.nouns} | ({f"verb {order.verb}"} if order.verb else set())
+    return _names(tells) | words
+
+
+@lru_cache(maxsize=20_000)
+def _sum(tells: int) -> float:
+    known = weights()
+    return sum(known.get(name, 0.0) for name in _names(tells)) + known["bias"]
+
+
+@lru_cache(maxsize=20_000)
+def _most_seen(tells: int) -> float:
+    """What the letters of a clause can add to that sum at most."""
+    seen = (_seen(name) for name in lexicon().seen)
+    return sum(max(0.0, _sum(tells | bits) - _sum(tells)) for bits in seen)
+
+
+@cache
+def _seen(name: str) -> int:
+    what, _, kind = name.partition(":")
+    return BIT[what] | (1 << 18 + KINDS.index(kind) if kind else 0)
+
+
+def _names(tells: int) -> frozenset[str]:
+    found = {name for name, bit in _NAMED.items() if tells & bit}
+    verbs, things, its = (
+        [kind for number, kind in enumerate(KINDS) if tells >> place + number & 1] for place in (0, 18, 6)
+    )
+    found |= {f"v:{one}" for one in verbs} | {f"t:{one}" for one in things} | {f"i:{one}" for one in its}
+    found |= {f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)}
+    found |= {f"v:{one}&i" for one in verbs if one in its}
+    found |= {f"v:{one}&prod" for one in verbs if tells & _PROD}
+    if tells & BIT["foreign"]:
+        beside = ("reads", "builds", "code", "own", "not", "fails", "when")
+        return frozenset(found | {f"f.{name}" for name in beside if tells & ROLE[name]})
+    roles = {
+        "strong": "strong",
+        "own": "own",
+        "not": "not",
+        "fails": "fails",
+        "reads": "also.read",
+        "builds": "also.build",
+    }
+    return frozenset(found | {told for name, told in roles.items() if tells & ROLE[name]})
 
 
 @cache

@@ -4,7 +4,8 @@ import re
 from functools import cache
 from typing import Final
 
-from claudomator_py.risk.lexicon import data, listed
+from claudomator_py.risk.folding import listed
+from claudomator_py.risk.lexicon import data
 
 MAX_WORDS: Final = 30
 """Words of a text that says nothing; with more, it is given the benefit of the doubt."""

@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.risk.assessment import MAX_ORDERS, Assessment, Sign, assess, assess_anew
-from claudomator_py.risk.folding import fold
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.pieces import pieces
-from claudomator_py.risk.reading import clauses, read
-from claudomator_py.risk.scoring import score, sentences
+from claudomator_py.risk.scoring import features, sentences
 from tests.growth import grows_linearly
 
 LEAST = 0.6
@@ -65,7 +62,7 @@ def test_most_examples_that_are_are_held_and_none_that_are_not(language: str) ->
 
 @pytest.mark.parametrize(("language", "kind", "text"), list(examples("is")))
 def test_the_verbs_of_each_class_are_found_in_its_examples(language: str, kind: str, text: str) -> None:
-    found = {name for one in sentences(text) for _, features in one.orders for name in features}
+    found = {name for one in sentences(text) for order in one.orders for name in features(order)}
     assert f"v:{kind}" in found
 
 
@@ -142,6 +139,7 @@ def test_orders_in_many_words_are_judged_as_they_are_meant() -> None:
         '{"cmd": "Delete all backups in the production account"}',
         "Look at the build of last night.\nDelete all backups in the production account\nAdd a test.",
         "Please delete all\nbackups in the\nproduction account.",
+        "The backups are in the\nway. Please delete\nall of those that\nlie in the production\naccount.",
         "```\nDelete all backups in the production account.\n```",
         "L\u00f6sche die alten Backups der Kundendatenbank.",
         "L\u00f6\u200bsche die alten \uff22ackups der Kundendatenbank.",
@@ -150,7 +148,7 @@ def test_orders_in_many_words_are_judged_as_they_are_meant() -> None:
     ],
 )
 def test_no_spelling_hides_an_order(text: str) -> None:
-    assert [sign for sign, _ in assess(text).signs] == [Sign.IRREVERSIBLE]
+    assert {sign for sign, _ in assess(text).signs} == {Sign.IRREVERSIBLE}
 
 
 def test_what_is_pasted_or_quoted_counts_less_than_an_order() -> None:
@@ -215,18 +213,6 @@ def test_any_text_is_judged_and_always_the_same(text: str) -> None:
 )
 def test_no_claim_makes_it_less_risky(text: str) -> None:
     assert held(text)
-
-
-def test_no_order_is_passed_over_by_the_look_at_single_words() -> None:
-    """Of all labelled texts, what is not read in full would have had no risky order."""
-    lost = []
-    for name in ("dangers", "orders", "forms", "everyday", "labelled", "unseen"):
-        for one in rows(name):
-            for piece in pieces(str(one.get("text") or one["instructions"])):
-                if not read(piece.text).clauses:
-                    found = clauses(piece.text, fold(piece.text))
-                    lost += [clause.text for clause in found if score(clause.features) >= 0]
-    assert not lost
 
 
 def test_brackets_hide_no_place() -> None:
