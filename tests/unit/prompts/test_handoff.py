@@ -127,6 +127,7 @@ HEADINGS = (
     "The operator was asked about this task before,",
     "The task has changed since then. It now reads:",
     "This is the task:",
+    "You are asked for: the keys.",
     "You may not use what you were denied. The operator says:",
 )
 LINE_ENDS = ("\n", "\n\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029")
