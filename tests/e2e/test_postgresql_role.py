@@ -1,0 +1,51 @@
+"""A daemon on PostgreSQL whose role has what the guide gives it, and no more: a login, and a database of its own."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url, text
+
+from tests.e2e.scenarios_support import document, ended
+from tests.e2e.site import open_site
+from tests.postgresql import connected, named
+
+
+@pytest.fixture
+def role(postgresql_server: str) -> Iterator[str]:
+    """A role that may only log in, and its database of the same name; the name."""
+    name = f"claudomator_{os.getpid()}"
+    with connected(postgresql_server) as connection:
+        connection.execute(text(f"CREATE ROLE {name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION"))
+        connection.execute(text(f"CREATE DATABASE {name} OWNER {name}"))
+        yield name
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+        connection.execute(text(f"DROP ROLE {name}"))
+
+
+def url_of(server: str, user: str, database: str) -> str:
+    return make_url(named(server, database)).set(username=user, password=None).render_as_string(hide_password=False)
+
+
+def test_it_needs_no_more_than_a_database_of_its_own(tmp_path: Path, postgresql_server: str, role: str) -> None:
+    with open_site(tmp_path / "site", database=url_of(postgresql_server, role, role)) as site:
+        for number in range(2):
+            daemon = site.start().ready()
+            site.drop(f"task-{number}.yaml", document(None, "do: echo done"))
+            assert ended(daemon, f"task-{number}").state == "COMPLETED"
+            assert daemon.stop() == 0
+
+
+def test_one_that_may_not_create_tables_is_told_so_and_nothing_is_left(
+    tmp_path: Path, postgresql_server: str, role: str
+) -> None:
+    with connected(named(postgresql_server, role)) as connection:
+        connection.execute(text("REVOKE CREATE ON SCHEMA public FROM PUBLIC"))
+        connection.execute(text(f"ALTER SCHEMA public OWNER TO {make_url(postgresql_server).username}"))
+    with open_site(tmp_path / "site", database=url_of(postgresql_server, role, role)) as site:
+        daemon = site.start()
+        assert daemon.wait() == 1
+        said = site.log_file.read_text()
+    assert "permission" in said
+    assert "Traceback" not in said, said
