@@ -38,6 +38,7 @@ from claudomator_py.resources.channels.webhook import IncomingWebhooks
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.night.service import Nights
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.policy.service import PolicyService
@@ -243,6 +244,7 @@ def _desk(around: Surroundings, engine: Engine) -> Services:
             Decisions(database),
             Changes(database, host, secrets),
             Reports(database, task_views, clock, around.health),
+            Nights(database, registry, clock, engine.budgets.zone),
             BranchService(database, around.branches, clock),
             Notices(database, around.notifications, clock),
             Agents(database, registry, engine.budgets, clock, repeats),

@@ -37,7 +37,9 @@ from claudomator_py.log import set_up as set_up_log
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, resolve_state_dir
 from claudomator_py.schema.settings import Log, LogFormat, OnStop, Settings
 from claudomator_py.sources.inbox.claims import InboxInUse
-from claudomator_py.store.database import StoreUnavailable
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import record
+from claudomator_py.store.night_rows import STARTED
 from claudomator_py.telemetry.configured import span_exporter
 from claudomator_py.workers.tracing import SpanSender
 from claudomator_py.workers.worker import Worker
@@ -154,10 +156,17 @@ async def _serve(
         worker.start()
     web.hub.start()
     log.info("listening", url=web.url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
+    note_start(ground.database)
     log_agents(local.around.registry, configured=settings.agents_configured)
     await _run(web, loop, local, folders, notifier, state, at_once=bool(recalled))
     log.info("stopped", note="runs continue without the daemon, and the next one finds them")
     return 0
+
+
+def note_start(database: Database) -> None:
+    """Record that a daemon has begun, unless the store fails, which the ticks tell of."""
+    with contextlib.suppress(StoreUnavailable):
+        database.write(lambda connection: record(connection, now_ms(), STARTED, data={"version": __version__}))
 
 
 def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:

@@ -71,7 +71,7 @@ class Budgets:
 
     def day(self, at_ms: int) -> Day:
         """The calendar day of that time."""
-        return day_of(at_ms, self._zone())
+        return day_of(at_ms, self.zone())
 
     def spent(self, connection: Connection, at_ms: int, by: Principal = OPERATOR) -> Spent:
         """What was spent on the day of that time, by the tasks that exist for that principal."""
@@ -140,7 +140,7 @@ class Budgets:
             share = (100 - reserve.share) / 100
             if use.used < share or not reserve.is_about(agent):
                 continue
-            until_ms = reserve.ends(now_ms, use.resets_at, self._zone(reserve.timezone))
+            until_ms = reserve.ends(now_ms, use.resets_at, self.zone(reserve.timezone))
             if until_ms is not None:
                 yield _Kept(share, until_ms, reserve.hours)
 
@@ -148,7 +148,8 @@ class Budgets:
         """Return whether a share of the agent's windows may not be used."""
         return agent.budget.window is not None or any(reserve.is_about(agent) for reserve in self._reserves())
 
-    def _zone(self, name: str | None = None) -> ZoneInfo:
+    def zone(self, name: str | None = None) -> ZoneInfo:
+        """Return the operator's time zone. name: of the one that is meant instead; None: none is."""
         return ZoneInfo(name or self._budget().timezone or local_zone())
 
     def telling(

@@ -27,6 +27,7 @@ TITLES: Final[Mapping[str, str]] = {
     "released": "Agent released",
     "over_budget": "Stopped: over its budget",
     "budget_spent": "Daily budget spent",
+    "daemon_started": "Daemon started",
     "drained": "Drain started",
     "undrained": "Drain ended",
     "conversation_given_up": "Conversation given up",

@@ -87,6 +87,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "front": "/",
         "found": "/?state=COMPLETED",
         "report": "/report",
+        "night": "/night",
         "running": f"/tasks/{running}",
         "failed": f"/tasks/{broken}",
         "check": f"/tasks/{unsound}?check=true",

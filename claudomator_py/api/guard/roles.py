@@ -75,6 +75,7 @@ PAGES: Final[dict[str, Needed | str]] = {
     "GET /policy": "getPolicy",
     "POST /policy": "getPolicy",
     "GET /report": "getReport",
+    "GET /night": READ,
     "GET /routing": "getRoutingStats",
     "POST /routing": "route",
     "GET /routing/forget": "resetLearned",

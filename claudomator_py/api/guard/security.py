@@ -45,7 +45,7 @@ UNIX_HOST = "localhost"
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
 _PAGES = re.compile(
     r"/|/(?:tasks|agents|schedules)/.+|/logout"
-    r"|/(?:select|sessions|specialists|channels|routing|decisions|policy|report)(?:/.+)?"
+    r"|/(?:select|sessions|specialists|channels|routing|decisions|policy|report|night)(?:/.+)?"
 )
 _FOR_PROGRAMS = re.compile(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")
 """What a session counts for nowhere, but for streams that the page listens to."""

@@ -12,6 +12,7 @@ from claudomator_py.api.page import (
 from claudomator_py.resources.access import page as login
 from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.decisions import page as decisions
+from claudomator_py.resources.night import page as night
 from claudomator_py.resources.policy import page as policy
 from claudomator_py.resources.report import page as report
 from claudomator_py.resources.routing import page as routing
@@ -22,6 +23,19 @@ from claudomator_py.resources.specialists import page as specialists
 
 def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
     """The routes of all pages, to come after those of the API."""
-    of_tasks = (front, report, tasks, inputs, schedules, selection, specialists, channels, routing, decisions, policy)
+    of_tasks = (
+        front,
+        report,
+        night,
+        tasks,
+        inputs,
+        schedules,
+        selection,
+        specialists,
+        channels,
+        routing,
+        decisions,
+        policy,
+    )
     routers = [*(page.router(access) for page in of_tasks), login.router(entrance)]
     return [route for router in (*routers, static.router()) for route in router.routes]

@@ -1,0 +1,223 @@
+"""The geometry of the picture: which bars stand where. The template makes SVG of it."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_duration
+from claudomator_py.resources.night.service import Bin, Lane, Night
+from claudomator_py.store.night_rows import DrawnRun
+
+WIDTH = 1_200
+"""Of the picture, in its own units; the page scales it."""
+LEFT = 130
+"""Where the plot begins; names of agents stand before it."""
+ROW = 14
+BAR = 11
+GAP = 10
+"""Between lanes."""
+MAX_ROWS = 8
+"""Of a lane; runs beyond them share the last one."""
+MIN_BAR = 2.0
+"""What is narrower is drawn together with its neighbours."""
+CHART = 90
+_TONES = {
+    "succeeded": "good",
+    "failed": "bad",
+    "lost": "bad",
+    "limited": "ask",
+    "needs_input": "ask",
+    "cancelled": "off",
+    "running": "busy",
+}
+_STEPS_MS = (
+    *(minutes * MINUTE_MS for minutes in (5, 15, 30)),
+    *(hours * HOUR_MS for hours in (1, 2, 3, 6, 12, 24, 168)),
+)
+_MAX_TICKS = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A run, or several that are too short to stand by themselves."""
+
+    x: float
+    y: float
+    width: float
+    tone: str
+    words: str
+    """What it says when pointed at."""
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Something that lasts over a whole lane, or a moment for all of them (width 0)."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A time on the axis."""
+
+    x: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The name of a lane."""
+
+    y: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A part of the span in the figures below: heights from the bottom of the chart."""
+
+    x: float
+    width: float
+    done: float
+    failed: float
+    running: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All of it."""
+
+    height: float
+    labels: Sequence[Label]
+    bars: Sequence[Bar]
+    holds: Sequence[Band]
+    starts: Sequence[Band]
+    ticks: Sequence[Tick]
+    columns: Sequence[Column]
+    max_ended: int
+    """What the tallest column stands for."""
+    max_running: int
+
+
+def drawn(night: Night, now_ms: int) -> Picture:
+    """Return the picture of a span."""
+    top = 0.0
+    labels: list[Label] = []
+    bars: list[Bar] = []
+    holds: list[Band] = []
+    for lane in night.lanes:
+        rows = _rows(lane, now_ms)
+        height = max(1, len(rows)) * ROW
+        labels.append(Label(top + ROW - 3, lane.agent))
+        for hold in lane.holds:
+            begin, end = _x(night, hold.begin_ms), _x(night, hold.end_ms or night.until_ms)
+            words = f"{hold.bucket.label}: {hold.reason or 'held by the operator'}"
+            holds.append(Band(begin, top, max(end - begin, 1.0), height, words))
+        for place, runs in enumerate(rows):
+            bars += _bars(night, runs, top + place * ROW, now_ms)
+        top += height + GAP
+    starts = [Band(_x(night, at), 0, 0, top, f"daemon started at {_clock(night, at)}") for at in night.starts]
+    max_ended = max((one.done + one.failed for one in night.bins), default=0)
+    max_running = max((one.running for one in night.bins), default=0)
+    columns = [_column(night, one, max_ended, max_running) for one in night.bins]
+    return Picture(top, labels, bars, holds, starts, list(_ticks(night)), columns, max_ended, max_running)
+
+
+def _x(night: Night, at_ms: int) -> float:
+    share = (at_ms - night.since_ms) / (night.until_ms - night.since_ms)
+    return round(LEFT + min(max(share, 0.0), 1.0) * (WIDTH - LEFT), 1)
+
+
+def _rows(lane: Lane, now_ms: int) -> Sequence[Sequence[DrawnRun]]:
+    """Return the runs so that those of a row do not overlap, as far as there are rows."""
+    rows: list[list[DrawnRun]] = []
+    ends: list[int] = []
+    for run in lane.runs:
+        place = next((place for place, end in enumerate(ends) if end <= run.started_ms), None)
+        if place is None and len(rows) < MAX_ROWS:
+            place = len(rows)
+            rows.append([])
+            ends.append(0)
+        place = MAX_ROWS - 1 if place is None else place
+        rows[place].append(run)
+        ends[place] = max(ends[place], run.ended_ms or now_ms)
+    return rows
+
+
+def _bars(night: Night, runs: Sequence[DrawnRun], y: float, now_ms: int) -> Iterator[Bar]:
+    """Yield the bars of a row: runs that touch and are too narrow become one."""
+    together: list[DrawnRun] = []
+    begin = end = 0.0
+    for run in runs:
+        left, right = _x(night, run.started_ms), _x(night, run.ended_ms or now_ms)
+        narrow = right - left < MIN_BAR
+        if together and not (narrow and left - begin < MIN_BAR):
+            yield _bar(night, together, begin, end, y, now_ms)
+            together = []
+        if not together:
+            begin = left
+        together.append(run)
+        end = max(end, right) if len(together) > 1 else right
+    if together:
+        yield _bar(night, together, begin, end, y, now_ms)
+
+
+def _bar(night: Night, runs: Sequence[DrawnRun], begin: float, end: float, y: float, now_ms: int) -> Bar:
+    first = runs[0]
+    counts = Counter(run.ended_as or "running" for run in runs)
+    tone = _TONES.get("failed" if counts["failed"] else counts.most_common(1)[0][0], "off")
+    if len(runs) == 1:
+        lasted = ((first.ended_ms or now_ms) - first.started_ms) // SECOND_MS * SECOND_MS
+        parts = [
+            first.task_name,
+            (first.ended_as or "running").replace("_", " ") + (f" ({first.reason})" if first.reason else ""),
+            f"{_clock(night, first.started_ms)}, {format_duration(lasted)}",
+        ]
+        parts += [] if first.cost_usd is None else [f"${first.cost_usd:.2f}"]
+        words = ", ".join(parts)
+    else:
+        tally = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.most_common())
+        words = f"{len(runs)} runs from {_clock(night, first.started_ms)}: {tally}"
+    return Bar(begin, y, max(round(end - begin, 1), MIN_BAR - 0.5), tone, words, f"/tasks/{first.task_id}")
+
+
+def _clock(night: Night, at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / SECOND_MS, night.zone):%H:%M}"
+
+
+def _ticks(night: Night) -> Iterator[Tick]:
+    """Yield round times on the operator's clock."""
+    span_ms = night.until_ms - night.since_ms
+    step_ms = next((step for step in _STEPS_MS if span_ms / step <= _MAX_TICKS), _STEPS_MS[-1])
+    at = datetime.fromtimestamp(night.since_ms / SECOND_MS, night.zone).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
+    end = datetime.fromtimestamp(night.until_ms / SECOND_MS, night.zone)
+    while at < end:
+        at_ms = round(at.timestamp() * SECOND_MS)
+        if at_ms >= night.since_ms:
+            words = f"{at:%d %b}" if step_ms >= 24 * HOUR_MS or (at.hour, at.minute) == (0, 0) else f"{at:%H:%M}"
+            yield Tick(_x(night, at_ms), words)
+        at += timedelta(milliseconds=step_ms)
+
+
+def _column(night: Night, one: Bin, max_ended: int, max_running: int) -> Column:
+    left = _x(night, one.begin_ms)
+    width = (WIDTH - LEFT) / max(1, len(night.bins))
+    per_ended, per_running = CHART / max(1, max_ended), CHART / max(1, max_running)
+    words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, {one.running} running"
+    return Column(
+        left,
+        round(width - 1, 1),
+        round(one.done * per_ended, 1),
+        round(one.failed * per_ended, 1),
+        round(one.running * per_running, 1),
+        words,
+    )

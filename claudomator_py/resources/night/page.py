@@ -1,0 +1,83 @@
+"""/night: what ran where and when, as a picture, with its numbers as tables."""
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+
+from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.request import DIGITS
+from claudomator_py.api.section import guarded
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, format_duration, format_instant
+from claudomator_py.resources.night import drawing
+from claudomator_py.resources.night.drawing import drawn
+from claudomator_py.resources.night.service import DayTotal, Lane, Nights
+from claudomator_py.resources.session import Access
+from claudomator_py.surface.table import Column, Table
+
+HOURS = (6, 12, 24, 72, 168)
+"""The spans that are offered."""
+Hours = Annotated[int, Query(ge=1, le=31 * 24), DIGITS]
+Ends = Annotated[int | None, Query(ge=0, le=4_000_000_000), DIGITS]
+_SHOWN = ("succeeded", "failed", "limited")
+
+LANES = Table[Lane](
+    Column("AGENT", lambda lane: lane.agent),
+    Column("RUNS", lambda lane: len(lane.runs), right=True),
+    Column("SUCCEEDED", lambda lane: lane.counts.get("succeeded", 0), right=True),
+    Column("FAILED", lambda lane: lane.counts.get("failed", 0) + lane.counts.get("lost", 0), right=True),
+    Column("LIMITED", lambda lane: lane.counts.get("limited", 0), right=True),
+    Column("BUSY", lambda lane: format_duration(lane.busy_ms // SECOND_MS * SECOND_MS), right=True),
+    Column("COST", lambda lane: _cost(lane.cost_usd), right=True),
+)
+DAYS = Table[DayTotal](
+    Column("DAY", lambda one: f"{one.day:%Y-%m-%d}"),
+    Column("AGENT", lambda one: one.agent),
+    Column("RUNS", lambda one: one.runs, right=True),
+    Column("COST", lambda one: _cost(one.cost_usd), right=True),
+)
+
+
+def router(access: Access) -> APIRouter:
+    """Return the routes."""
+    routes = guarded("/night")
+
+    @routes.get("")
+    def show(by: Asking, hours: Hours = 12, until: Ends = None) -> Response:
+        service = access.as_(by)[Nights]
+        now_ms = service.now_ms()
+        until_ms = now_ms if until is None else min(until * SECOND_MS, now_ms)
+        since_ms = max(0, until_ms - hours * HOUR_MS)
+        night = service.night(since_ms, max(until_ms, since_ms + 1))
+        values: dict[str, Any] = {
+            "picture": drawn(night, now_ms),
+            "drawing": drawing,
+            "lanes": [lane for lane in night.lanes if lane.runs or lane.holds],
+            "lane_table": LANES,
+            "days": night.days,
+            "day_table": DAYS,
+            "zone": str(night.zone),
+            "since": format_instant(since_ms),
+            "until": format_instant(until_ms),
+            "spans": [(_span(one), _url(one, until), one == hours) for one in HOURS],
+            "earlier": _url(hours, (until_ms - hours * HOUR_MS // 2) // SECOND_MS),
+            "later": None if until is None else _url(hours, (until_ms + hours * HOUR_MS // 2) // SECOND_MS),
+            "runs": sum(len(lane.runs) for lane in night.lanes),
+        }
+        return render("night.html", values, by=by)
+
+    return routes
+
+
+def _url(hours: int, until: int | None) -> str:
+    return "/night?" + urlencode({"hours": hours} | ({} if until is None else {"until": until}))
+
+
+def _span(hours: int) -> str:
+    return f"{hours} hours" if hours <= 24 else f"{hours * HOUR_MS // DAY_MS} days"
+
+
+def _cost(usd: float | None) -> str | None:
+    return None if usd is None else f"${usd:.2f}"

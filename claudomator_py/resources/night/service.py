@@ -1,0 +1,158 @@
+"""A span of time as lanes and figures, from rows."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
+
+from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.ports import Clock
+from claudomator_py.resources.session import Service
+from claudomator_py.store import night_rows
+from claudomator_py.store.database import Database
+from claudomator_py.store.night_rows import DrawnHold, DrawnRun
+
+BINS = 60
+"""Into which the span is divided where numbers over time are shown."""
+DONE = OutcomeStatus.SUCCEEDED.value
+UNDONE = (OutcomeStatus.FAILED.value, OutcomeStatus.LOST.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """An agent."""
+
+    agent: str
+    runs: Sequence[DrawnRun]
+    """By their beginning."""
+    holds: Sequence[DrawnHold]
+    counts: Mapping[str, int]
+    """Runs by how they ended; those that live are ``running``."""
+    busy_ms: int
+    """The time of its runs within the span, added up."""
+    cost_usd: float | None
+    """Of its runs that ended; None: none said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """A part of the span."""
+
+    begin_ms: int
+    running: int
+    """Runs that lived in its middle."""
+    done: int
+    """Runs that succeeded in it."""
+    failed: int
+    """Runs that failed in it, or were lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayTotal:
+    """What the runs of an agent came to that began on a day."""
+
+    day: date
+    agent: str
+    runs: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A span of time."""
+
+    since_ms: int
+    until_ms: int
+    zone: ZoneInfo
+    lanes: Sequence[Lane]
+    """Configured agents first, then others that had runs, by their names."""
+    bins: Sequence[Bin]
+    starts: Sequence[int]
+    """When daemons began, in epoch milliseconds; empty for whoever does not see all."""
+    days: Sequence[DayTotal]
+
+
+class Nights(Service):
+    """What can be asked for a picture."""
+
+    def __init__(self, database: Database, registry: AgentRegistry, clock: Clock, zone: Callable[[], ZoneInfo]) -> None:
+        """zone: of the operator, in which days are counted."""
+        super().__init__(database)
+        self._registry = registry
+        self._clock = clock
+        self._zone = zone
+
+    def now_ms(self) -> int:
+        """Return the present, in epoch milliseconds."""
+        return self._clock()
+
+    def night(self, since_ms: int, until_ms: int) -> Night:
+        """Return that span, which is not empty."""
+        runs, holds, starts = self._read(
+            lambda connection: (
+                night_rows.runs(connection, since_ms, until_ms, self._by),
+                night_rows.holds(connection, since_ms, until_ms),
+                night_rows.starts(connection, since_ms, until_ms) if self._by.sees_all else (),
+            )
+        )
+        now_ms, zone = self._clock(), self._zone()
+        by_agent: dict[str, list[DrawnRun]] = defaultdict(list)
+        for run in runs:
+            by_agent[run.agent].append(run)
+        known = {agent.name: agent for agent in self._registry.agents if agent.specialist is None}
+        names = sorted(known) + sorted(by_agent.keys() - known.keys())
+        lanes = []
+        for name in names:
+            agent = known.get(name)
+            own = (
+                []
+                if agent is None
+                else [hold for hold in holds if hold.bucket.is_of(name, agent.kind, agent.quota_account)]
+            )
+            lanes.append(_lane(name, by_agent[name], own, since_ms, min(until_ms, now_ms)))
+        return Night(
+            since_ms, until_ms, zone, lanes, _bins(runs, since_ms, until_ms, now_ms), starts, _days(runs, zone)
+        )
+
+
+def _lane(name: str, runs: Sequence[DrawnRun], holds: Sequence[DrawnHold], since_ms: int, end_ms: int) -> Lane:
+    costs = [run.cost_usd for run in runs if run.cost_usd is not None]
+    busy_ms = sum(max(0, min(run.ended_ms or end_ms, end_ms) - max(run.started_ms, since_ms)) for run in runs)
+    counts = Counter(run.ended_as or "running" for run in runs)
+    return Lane(name, runs, holds, counts, busy_ms, sum(costs) if costs else None)
+
+
+def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -> Sequence[Bin]:
+    width = (until_ms - since_ms) / BINS
+    begun, ended, done, failed = (Counter[int]() for _ in range(4))
+    for run in runs:
+        end_ms = run.ended_ms if run.ended_ms is not None else now_ms
+        begun[max(0, _after_middle(run.started_ms, since_ms, width))] += 1
+        ended[_after_middle(end_ms, since_ms, width)] += 1
+        place = int((end_ms - since_ms) // width)
+        done[place] += run.ended_as == DONE
+        failed[place] += run.ended_as in UNDONE
+    found, running = [], 0
+    for place in range(BINS):
+        running += begun[place] - ended[place]
+        found.append(Bin(round(since_ms + place * width), running, done[place], failed[place]))
+    return found
+
+
+def _after_middle(at_ms: int, since_ms: int, width: float) -> int:
+    """Return the first part whose middle is not before that time."""
+    return -int(-((at_ms - since_ms) / width - 0.5) // 1)
+
+
+def _days(runs: Sequence[DrawnRun], zone: ZoneInfo) -> Sequence[DayTotal]:
+    found: dict[tuple[date, str], list[DrawnRun]] = defaultdict(list)
+    for run in runs:
+        found[datetime.fromtimestamp(run.started_ms / SECOND_MS, zone).date(), run.agent].append(run)
+    totals = []
+    for (day, agent), of_day in sorted(found.items()):
+        costs = [run.cost_usd for run in of_day if run.cost_usd is not None]
+        totals.append(DayTotal(day, agent, len(of_day), sum(costs) if costs else None))
+    return totals

@@ -1,0 +1,163 @@
+"""The picture of a span of time: lanes, bars, numbers over time, and what each stands for."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
+from claudomator_py.resources.night.drawing import LEFT, MAX_ROWS, ROW, WIDTH, Picture, drawn
+from claudomator_py.resources.night.service import BINS, Lane, Night, Nights
+from claudomator_py.store import events, night_rows
+from claudomator_py.store.database import Database
+from tests.fakes.world import START_MS, World
+
+
+@pytest.fixture
+def world(database: Database) -> World:
+    return World(database, total=20)
+
+
+def night(world: World, hours: float = 10, by: Principal = OPERATOR, since_ms: int = START_MS) -> Night:
+    """So many hours from the start of the world on."""
+    return world.access.as_(by)[Nights].night(since_ms, since_ms + round(hours * HOUR_MS))
+
+
+def picture(world: World, hours: float = 10) -> Picture:
+    return drawn(night(world, hours), world.now_ms)
+
+
+def lane(found: Night, agent: str) -> Lane:
+    return next(one for one in found.lanes if one.agent == agent)
+
+
+def run(world: World, name: str, minutes: float, agent: str = "claude", **outcome: Any) -> None:
+    """A run on that agent that begins now and takes so long."""
+    world.submit(name, agent={"type": agent, "strict": True})
+    world.tick()
+    world.tick(round(minutes * MINUTE_MS))
+    world.end(name, **outcome)
+    world.tick()
+
+
+def test_each_agent_has_a_lane_with_what_became_of_its_runs_and_their_cost(world: World) -> None:
+    run(world, "one", 60, cost_usd=0.5)
+    run(world, "two", 30, exit_code=1, status="failed", reason="refused", cost_usd=0.25)
+    run(world, "three", 30, agent="codex")
+    found = night(world)
+    claude = lane(found, "claude")
+    assert (claude.counts, claude.busy_ms, claude.cost_usd) == ({"succeeded": 1, "failed": 1}, 90 * MINUTE_MS, 0.75)
+    assert lane(found, "codex").cost_usd is None
+    assert [one.agent for one in found.lanes] == ["claude", "codex", "lint"]
+
+
+def test_bars_stand_where_the_time_is_and_say_what_they_are(world: World) -> None:
+    world.tick(HOUR_MS)
+    run(world, "half", 5 * 60, exit_code=1, status="failed", reason="refused", cost_usd=0.25)
+    (bar,) = picture(world).bars
+    width = WIDTH - LEFT
+    assert (bar.x, bar.width) == (LEFT + width / 10, width / 2)
+    assert bar.tone == "bad"
+    assert bar.words.startswith("half, failed (refused), ")
+    assert bar.words.endswith(", 5h, $0.25")
+    assert bar.url == f"/tasks/{world.row('half').id}"
+
+
+def test_what_lives_or_began_before_is_cut_at_the_edge_of_the_picture(world: World) -> None:
+    run(world, "across", 4 * 60)
+    world.submit("lives", agent={"type": "claude", "strict": True})
+    world.tick()
+    world.now_ms += 2 * HOUR_MS
+    found = drawn(night(world, 4, since_ms=START_MS + 2 * HOUR_MS), world.now_ms)
+    width = WIDTH - LEFT
+    assert [(bar.x, bar.width, bar.tone) for bar in found.bars] == [
+        (LEFT, width / 2, "good"),
+        (LEFT + width / 2, width / 2, "busy"),
+    ]
+
+
+def test_runs_at_one_time_stand_below_each_other_in_as_many_rows_as_there_are(world: World) -> None:
+    for number in range(2):
+        world.submit(f"t{number}", agent={"type": "claude", "strict": True})
+    world.tick()
+    world.now_ms += HOUR_MS
+    assert sorted(bar.y for bar in picture(world).bars) == [0, ROW]
+
+
+def test_runs_too_short_to_be_seen_are_one_bar_that_counts_them(world: World) -> None:
+    for number in range(6):
+        outcome = {"exit_code": 1, "status": "failed", "reason": "refused"} if number == 3 else {}
+        run(world, f"t{number}", 0.01, **outcome)
+    (bar,) = picture(world, hours=24).bars
+    assert bar.words.endswith(": 5 succeeded, 1 failed")
+    assert bar.tone == "bad", "a failure is not hidden among successes"
+
+
+def test_however_many_runs_there_are_the_picture_has_a_bounded_number_of_bars(world: World) -> None:
+    runs = [
+        night_rows.DrawnRun(
+            f"{at}", "t", "claude", START_MS + at * 6_000, START_MS + at * 6_000 + 60_000, "succeeded", None, None, ""
+        )
+        for at in range(7_000)
+    ]
+    found = night(world, 12)
+    many = Lane("claude", runs, (), {}, 0, None)
+    bars = drawn(Night(found.since_ms, found.until_ms, found.zone, [many], found.bins, (), ()), START_MS + DAY_MS).bars
+    assert len(bars) <= MAX_ROWS * (WIDTH - LEFT) / 1.5
+    assert max(bar.y for bar in bars) < MAX_ROWS * ROW
+
+
+def test_holds_are_drawn_on_every_agent_that_they_hold(world: World) -> None:
+    world.submit("t", agent={"type": "claude", "strict": True})
+    world.tick()
+    world.limit("t", reset_at=START_MS + 5 * HOUR_MS)
+    (band,) = picture(world).holds
+    assert (band.x, band.width) == (LEFT, (WIDTH - LEFT) / 2)
+    assert band.words == "claude/default: rate_limited"
+    world.tick(HOUR_MS)
+    world.roster.release("claude")
+    world.tick(HOUR_MS)
+    (band,) = picture(world).holds
+    assert band.width == (WIDTH - LEFT) / 10, "it was released after an hour"
+
+
+def test_numbers_over_time_add_up(world: World) -> None:
+    run(world, "one", 60)
+    run(world, "two", 60, exit_code=1, status="failed", reason="refused")
+    found = night(world, 10)
+    assert len(found.bins) == BINS
+    assert (sum(one.done for one in found.bins), sum(one.failed for one in found.bins)) == (1, 1)
+    assert [one.running for one in found.bins] == [1] * 12 + [0] * 48
+    assert [place for place, one in enumerate(found.bins) if one.done or one.failed] == [6, 12]
+
+
+def test_days_are_those_of_the_operator_and_of_each_agent(world: World) -> None:
+    run(world, "one", 60, cost_usd=0.5)
+    world.tick(DAY_MS)
+    run(world, "two", 60, agent="codex")
+    found = night(world, 48).days
+    assert [(one.agent, one.runs, one.cost_usd) for one in found] == [("claude", 1, 0.5), ("codex", 1, None)]
+    assert found[0].day < found[1].day
+
+
+def test_starts_of_the_daemon_are_marked_for_whoever_sees_all(world: World) -> None:
+    def start(connection: Any) -> None:
+        events.record(connection, START_MS + HOUR_MS, night_rows.STARTED)
+
+    world.database.write(start)
+    (mark,) = picture(world).starts
+    assert mark.x == LEFT + (WIDTH - LEFT) / 10
+    assert night(world, by=Principal("eve", Role.READ, "shop")).starts == ()
+
+
+def test_a_guest_sees_the_runs_of_its_own_tasks_alone(world: World) -> None:
+    run(world, "ours", 60)
+    guest = night(world, by=Principal("eve", Role.READ, "shop"))
+    assert [len(one.runs) for one in guest.lanes] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("hours", "most"), [(1, 13), (6, 13), (12, 13), (24, 13), (168, 13), (744, 13)])
+def test_the_axis_has_round_times_and_not_too_many(world: World, hours: int, most: int) -> None:
+    ticks = picture(world, hours).ticks
+    assert 2 <= len(ticks) <= most
+    assert all(LEFT <= tick.x <= WIDTH for tick in ticks)
