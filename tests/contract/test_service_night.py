@@ -86,7 +86,7 @@ def test_runs_at_one_time_stand_below_each_other_in_as_many_rows_as_there_are(wo
 
 def test_runs_too_short_to_be_seen_are_one_bar_that_counts_them(world: World) -> None:
     for number in range(6):
-        outcome = {"exit_code": 1, "status": "failed", "reason": "refused"} if number == 3 else {}
+        outcome: dict[str, Any] = {"exit_code": 1, "status": "failed", "reason": "refused"} if number == 3 else {}
         run(world, f"t{number}", 0.01, **outcome)
     (bar,) = picture(world, hours=24).bars
     assert bar.words.endswith(": 5 succeeded, 1 failed")
