@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.sources.inbox.offering import Offering
-from claudomator_py.sources.inbox.values import FileReading, FileStamp
+from claudomator_py.sources.inbox.values import FileStamp, InboxReading
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TaskRevision
@@ -452,7 +452,7 @@ def test_what_fails_among_new_files_keeps_no_other_from_being_taken(
     monkeypatch.setattr(task_rows, "add_revisions", fail)
     names = ["a", "b", "bad", "c"]
     offering = Offering(world.intake)
-    readings = [FileReading(f"/in/{name}.yaml", FileStamp(1, 1, 1), ParsedFile((spec(name),), ())) for name in names]
+    readings = [InboxReading(f"/in/{name}.yaml", FileStamp(1, 1, 1), ParsedFile((spec(name),), ())) for name in names]
     assert [bool(problems) for problems in offering.offer(readings)] == [False, False, True, False]
     assert sorted(world.names()) == ["a", "b", "c"]
     assert _stems(sorted(world.intake.known_files())) == ["a", "b", "c"]

@@ -68,7 +68,7 @@ from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague, Preset
 from claudomator_py.schema.settings import Balancing, Settings
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
-from claudomator_py.sources.inbox.values import FileReading, FileStamp
+from claudomator_py.sources.inbox.values import FileStamp, InboxReading
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task
@@ -307,13 +307,13 @@ class World:
         self, path: str, *specs: TaskSpec, mtime_ns: int = 1, renamed_from: str | None = None
     ) -> Sequence[Problem]:
         """The file was read with these documents. renamed_from: where it lay before, unchanged."""
-        reading = FileReading(path, FileStamp(mtime_ns, 1, 1), ParsedFile(tuple(specs), ()), renamed_from)
+        reading = InboxReading(path, FileStamp(mtime_ns, 1, 1), ParsedFile(tuple(specs), ()), renamed_from)
         return self.intake.take([reading])[0]
 
     def take_many(self, files: Mapping[str, Sequence[TaskSpec]]) -> Sequence[Sequence[Problem]]:
         """These files were read at once."""
         readings = [
-            FileReading(path, FileStamp(1, 1, 1), ParsedFile(tuple(specs), ())) for path, specs in files.items()
+            InboxReading(path, FileStamp(1, 1, 1), ParsedFile(tuple(specs), ())) for path, specs in files.items()
         ]
         return self.intake.take(readings)
 

@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.sources.inbox.offering import MAX_BATCH, Offering
-from claudomator_py.sources.inbox.values import FileReading, FileStamp
+from claudomator_py.sources.inbox.values import FileReading, FileStamp, InboxReading
 from claudomator_py.store.errors import StoreUnavailable
 
 
@@ -43,7 +43,7 @@ class Slow:
 
 def readings(number: int) -> list[FileReading]:
     parsed = parse_task_file(b"name: a\ninstructions: x\n", "a.yaml")
-    return [FileReading(f"/inbox/{name}.yaml", FileStamp(1, 2, 3), parsed) for name in range(number)]
+    return [InboxReading(f"/inbox/{name}.yaml", FileStamp(1, 2, 3), parsed) for name in range(number)]
 
 
 def test_more_are_offered_while_it_is_fast_and_fewer_once_it_is_slow() -> None:
