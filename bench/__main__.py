@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from bench import adoption, changes, disk, hotpath, load, metrics, queue, routing, shims, size
+from bench import acp, adoption, changes, disk, hotpath, load, metrics, queue, routing, shims, size
 
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
@@ -27,6 +27,7 @@ MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "routing": (routing.measure, 120),
     "changes": (changes.measure, 300),
     "shims": (shims.measure, 120),
+    "acp": (acp.measure, 120),
     "load": (load.measure, 600),
 }
 """Each with the seconds after which it is given up, so that the whole of it ends."""

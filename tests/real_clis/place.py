@@ -45,8 +45,8 @@ class Place:
         """
         cli, service = self.cli, origin or self.api.origin
         agent = {
-            "kind": cli.kind,
-            "command": [str(cli.program)],
+            "kind": cli.agent_kind,
+            "command": [str(cli.program), *cli.words],
             "extra_args": list(cli.extra_args(service)),
             "env": {**private(self.site.root / "home"), **cli.env(service)},
             "pass_env": list(cli.key if key is None else key),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from claudomator_py.domain.kind import KindInfo, NamedAgent, Reports
+from claudomator_py.domain.kind import KindInfo, Login, NamedAgent, Reports
 
 
 def _of(command: tuple[str, ...]) -> KindInfo:
@@ -16,8 +16,11 @@ def _of(command: tuple[str, ...]) -> KindInfo:
         reports = Reports.DOLLARS if counts else Reports.DOLLARS_ALONE
     else:
         reports = Reports.TOKENS if counts else Reports.NOTHING
+    login = Login(profile.keys, profile.login_files, profile.login) if profile.login else None
     account = profile.name if profile.command else None
-    return replace(_INFO, reports=reports, mcp=profile.mcp != "none", own_account=account, fences=profile.fences)
+    return replace(
+        _INFO, reports=reports, mcp=profile.mcp != "none", own_account=account, fences=profile.fences, login=login
+    )
 
 
 def _named() -> Mapping[str, NamedAgent]:

@@ -10,6 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from claudomator_py.domain.kind import LoginFile
+
 GENERIC = "generic"
 _VERSION = re.compile(r"(?<=.)@[\w.^~-]+\Z")
 _RUNNERS = frozenset({"npx", "uvx", "bunx", "pipx", "node", "env", "sh", "run", "-y", "--yes"})
@@ -28,6 +30,10 @@ class AcpProfile(BaseModel):
     install: str = ""
     login: str = ""
     """How a person logs in."""
+    keys: tuple[str, ...] = ()
+    """Variables with a key or a token, any of which will do."""
+    login_files: tuple[LoginFile, ...] = ()
+    """Where it keeps what a person logged in with."""
     tried: str = ""
     """The package and version that it was tried with; empty: all of this is from its documentation."""
     note: str = ""
@@ -51,7 +57,7 @@ class AcpProfile(BaseModel):
     """Whether it says nothing at all where its service fails."""
     resumes: bool = True
     load_waits: bool = False
-    mcp: Literal["stdio", "none"] = "stdio"
+    mcp: Literal["stdio", "http", "none"] = "stdio"
     model_by: Literal["offered", "unchecked"] = "offered"
     patience_s: float = 8.0
     noise: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ class Order(NamedTuple):
     model_by: str = "offered"
     """How a model is chosen: ``offered``, or ``unchecked``."""
     mcp: str = "stdio"
-    """What MCP servers it takes: ``stdio`` or ``none``."""
+    """What MCP servers it takes: ``stdio``, ``http`` or ``none``."""
     load_waits: bool = False
     """Whether a session cannot be loaded in the minute of the clock in which it was made."""
     patience_s: float = 8.0

@@ -155,11 +155,25 @@ class AcpSession:
 
     def _servers(self) -> list[Message]:
         command = self._order.mcp_command
-        if not command or self._order.mcp != "stdio":
+        if not command or self._order.mcp == "none":
             return []
+        if self._order.mcp == "http":
+            return self._server_over_http(command[-1])
         names = [name for name in self._order.mcp_variables if name in os.environ]
         env = [{"name": name, "value": os.environ[name]} for name in names]
         return [{"name": "claudomator", "command": command[0], "args": list(command[1:]), "env": env}]
+
+    def _server_over_http(self, state: str) -> list[Message]:
+        """The run's own server, in this process: its agent takes none that it starts by itself."""
+        from claudomator_py.agents.mcp_server.main import answer_for
+        from claudomator_py.agents.mcp_server.over_http import HttpServer
+
+        answer = answer_for([state], os.environ)
+        if answer is None:
+            return []
+        server = HttpServer(answer)
+        headers = [{"name": "Authorization", "value": server.authorization}]
+        return [{"type": "http", "name": "claudomator", "url": server.url, "headers": headers}]
 
     def _ask(self) -> End:
         turn = Turn(self._order, self._output, self._clock)

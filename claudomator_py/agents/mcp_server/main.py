@@ -9,7 +9,7 @@ its input.
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 from claudomator_py import __version__
@@ -52,11 +52,22 @@ class _InvalidMessage(Exception):
 def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
     """Serve until the input ends. argv: the daemon's state folder alone; environ: that of the run."""
     words = sys.argv[1:] if argv is None else argv
-    variables = os.environ if environ is None else environ
-    run_id, token = variables.get(RUN_VARIABLE), variables.get(TOKEN_VARIABLE)
-    if len(words) != 1 or not run_id or not token:
+    answer = answer_for(words, os.environ if environ is None else environ)
+    if answer is None:
         sys.stderr.write(f"This is started by the agent of a run, which has {RUN_VARIABLE} and {TOKEN_VARIABLE} set.\n")
         return 2
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer, answer)
+    except (BrokenPipeError, KeyboardInterrupt):
+        return 0
+    return 0
+
+
+def answer_for(words: Sequence[str], variables: Mapping[str, str]) -> Answer | None:
+    """Return what answers calls by asking the daemon; None: that is no run. words: the daemon's state folder alone."""
+    run_id, token = variables.get(RUN_VARIABLE), variables.get(TOKEN_VARIABLE)
+    if len(words) != 1 or not run_id or not token:
+        return None
 
     def answer(tool: Tool, arguments: Mapping[str, Any]) -> str:
         # HTTP takes longer to import than all the rest: for whoever calls a tool, not for every run that starts.
@@ -66,11 +77,7 @@ def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None
 
         return tool.call(DaemonClient(Path(words[0]), run_id, token).ask, arguments)
 
-    try:
-        serve(sys.stdin.buffer, sys.stdout.buffer, answer)
-    except (BrokenPipeError, KeyboardInterrupt):
-        return 0
-    return 0
+    return answer
 
 
 def serve(source: BinaryIO, sink: BinaryIO, answer: Answer) -> None:
@@ -80,12 +87,12 @@ def serve(source: BinaryIO, sink: BinaryIO, answer: Answer) -> None:
             while line and not line.endswith(b"\n"):
                 line = source.readline(MAX_LINE_LENGTH)
             _write(sink, _error(None, INVALID_REQUEST, f"a message of more than {MAX_LINE_LENGTH} bytes"))
-        elif line.strip() and (reply := _reply(line, answer)) is not None:
-            _write(sink, reply)
+        elif line.strip() and (said := reply(line, answer)) is not None:
+            _write(sink, said)
 
 
-def _reply(line: bytes, answer: Answer) -> dict[str, Any] | None:
-    """The answer to one message; None: it is owed none."""
+def reply(line: bytes, answer: Answer) -> dict[str, Any] | None:
+    """Return the answer to one message; None: it is owed none."""
     try:
         message = json.loads(line, parse_constant=_no_json)
     except (ValueError, RecursionError):

@@ -35,6 +35,9 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
     if how is None:
         return
     name = f"login {agent.name}"
+    if not how.variables and not how.files:
+        yield ok(name, f"what it logs in by is not known; `{how.command}` logs it in")
+        return
     own = dict(environ) | agent.env
     given = [known for known in how.variables if known in agent.env or (known in agent.pass_env and environ.get(known))]
     if given:
@@ -53,9 +56,8 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
         remedy = f"Add pass_env: [{kept_back[0]}] to agents.{agent.name}; agents get no key that is not named there."
         yield warn(name, f"{kept_back[0]} is set here, but the agent does not get it", remedy)
         return
-    remedy = (
-        f"Log in with `{how.command}` as the daemon's user, or name a key's variable in agents.{agent.name}.pass_env."
-    )
+    remedy = f"Log in with `{how.command}` as the daemon's user"
+    remedy += f", or name a key's variable in agents.{agent.name}.pass_env." if how.variables else "."
     yield warn(name, "found neither a login nor a key", remedy)
 
 

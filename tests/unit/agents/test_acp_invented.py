@@ -1,0 +1,101 @@
+"""Turns in the manner of what agents were recorded to say, with other words, fields and orders: none of them succeeded,
+and none says when a limit will be over."""
+
+from typing import Any
+
+import pytest
+
+from claudomator_py.agents.acp.profiles import GENERIC
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from tests.unit.agents.test_acp_recordings import judged
+
+NONE = {"inputTokens": 0, "outputTokens": 0}
+SOME = {"inputTokens": 1200, "outputTokens": 25}
+
+
+def said(text: str, **more: Any) -> dict[str, Any]:
+    return {"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}, **more}}
+
+
+def thought(text: str) -> dict[str, Any]:
+    return {"update": {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": text}}}
+
+
+def tool(status: str, call: str = "c1", **more: Any) -> dict[str, Any]:
+    return {"update": {"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status, **more}}
+
+
+def ended(stop: str = "end_turn", **result: Any) -> dict[str, Any]:
+    return {"result": {"stopReason": stop, **result}}
+
+
+def error(code: int, message: str, data: object = None) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message, **({} if data is None else {"data": data})}}
+
+
+LIMITED = (Reason.RATE_LIMITED,)
+AWAY = (Reason.OVERLOADED, Reason.NETWORK)
+TURNS: list[tuple[str, list[dict[str, Any]], dict[str, Any] | None, tuple[Reason, ...]]] = [
+    # Errors, by code and data alone, wherever the data has it.
+    ("gemini", [thought("Let me see.")], error(429, "You have no capacity left on this model."), LIMITED),
+    ("gemini", [said("I beg"), said("in.")], error(429, "quota", {"details": "Resource has been exhausted"}), LIMITED),
+    ("claude", [], error(-32603, "Internal error", {"errorKind": "rate_limit"}), LIMITED),
+    ("claude", [said("I begin.")], error(-32603, "Internal error", {"error": {"kind": "rate_limit_error"}}), LIMITED),
+    ("claude", [], error(-32603, "Internal error: You've hit your weekly limit"), LIMITED),
+    ("claude", [tool("completed")], error(-32603, "Internal error", {"errorKind": "overloaded"}), AWAY),
+    ("claude", [], error(-32603, "Internal error", {"errorKind": "billing_error"}), (Reason.NO_CREDIT,)),
+    ("codex", [], error(-32603, "failed", {"codexErrorInfo": "usageLimitExceeded"}), LIMITED),
+    ("codex", [], error(-32603, "failed", {"codex_error_info": {"usage_limit_exceeded": {}}}), LIMITED),
+    ("codex", [], error(-32603, "x", {"codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 503}}}), AWAY),
+    ("vibe", [said("Half an answer")], error(-31001, "Rate limits exceeded. Please wait a moment."), LIMITED),
+    ("vibe", [], error(-31002, "Invalid credentials"), (Reason.AUTH,)),
+    ("qwen", [], error(-32603, "Internal error", {"details": "401 Incorrect API key provided"}), (Reason.AUTH,)),
+    ("opencode", [], error(-32603, "x", {"errorName": "APIError", "statusCode": 429}), LIMITED),
+    ("cline", [], error(-32603, "Internal error", {"details": "429 Too many requests"}), LIMITED),
+    (GENERIC, [], error(-32603, "Internal error", {"cause": {"response": {"status": 429}}}), LIMITED),
+    (GENERIC, [], error(-32000, "Authentication required"), (Reason.AUTH,)),
+    (GENERIC, [tool("completed"), said("Now I")], error(-32603, "Service Unavailable", {"status": 503}), AWAY),
+    # Turns that call themselves ended.
+    ("codex", [said("unexpected status 429 Too Many Requests: slow down")], ended(usage=None), LIMITED),
+    ("codex", [said("stream disconnected before completion")], ended(usage=NONE), ()),
+    ("copilot", [said("Info: Retrying"), said('Error: 429 {"message": "slow down"}')], ended(), LIMITED),
+    ("copilot", [said("Error: Authentication failed: bad token")], ended(usage=NONE), (Reason.AUTH,)),
+    ("copilot", [said("Info: Operation cancelled by user")], ended(), ()),
+    ("opencode", [], ended(usage=NONE), ()),
+    ("opencode", [said("summary of what was said")], ended(usage={"inputTokens": 0, "outputTokens": 0}), ()),
+    ("kimi", [thought("I would")], ended(), AWAY),
+    ("pi", [said("pi v1.6.0\n---\n"), said("Retrying (attempt 2/3) in 4s")], ended(), AWAY),
+    ("pi", [said("Retry finished, resuming.\n")], ended(), AWAY),
+    ("gemini", [thought("I look."), tool("in_progress")], ended(), ()),
+    ("claude", [said("I begin.")], ended("max_tokens", usage=SOME), (Reason.UNFINISHED,)),
+    ("claude", [said("No.")], ended("refusal", usage=SOME), (Reason.REFUSED,)),
+    ("vibe", [said("Still at it")], ended("max_turn_requests", usage=SOME), (Reason.TURN_LIMIT,)),
+    ("qwen", [said("Stopped.")], ended("cancelled"), ()),
+    ("qwen", [said("Stopped.")], ended("a_reason_of_its_own"), ()),
+    (GENERIC, [said("Error: 503 Service Unavailable")], ended(), AWAY),
+    (GENERIC, [said("API Error: 429 rate limit exceeded")], ended(), LIMITED),
+    (GENERIC, [said("  "), said("\n")], ended(usage=SOME), ()),
+    # An update that the protocol does not have, a number where a text belongs, an end without a reason.
+    (GENERIC, [{"update": {"sessionUpdate": "finished", "text": "All done."}}], ended(), ()),
+    (GENERIC, [{"update": {"sessionUpdate": "agent_message_chunk", "content": {"text": 12}}}], ended(), ()),
+    (GENERIC, [said("All done.")], {"result": {"stopReason": None}}, ()),
+    ("claude", [said("All done.")], None, ()),
+]
+
+
+@pytest.mark.parametrize("number", range(len(TURNS)))
+def test_it_is_no_success_and_has_no_time_that_nobody_named(number: int) -> None:
+    agent, heard, end, reasons = TURNS[number]
+    outcome = judged(agent, {"heard": heard, "end": end, "cancelled": False})
+    assert outcome.status is not OutcomeStatus.SUCCEEDED, outcome
+    assert outcome.reset_at is None
+    assert not reasons or outcome.reason in reasons, outcome
+
+
+@pytest.mark.parametrize("number", [n for n, turn in enumerate(TURNS) if turn[0] != "pi"])
+def test_who_does_not_know_the_agent_is_not_deceived_either(number: int) -> None:
+    _, heard, end, _ = TURNS[number]
+    known = TURNS[number][0] in ("copilot", "codex")  # what these put as an answer, one has to know
+    outcome = judged(GENERIC, {"heard": heard, "end": end, "cancelled": False})
+    assert known or outcome.status is not OutcomeStatus.SUCCEEDED, outcome
+    assert outcome.reset_at is None
