@@ -1,0 +1,55 @@
+"""Agents over ACP under a daemon: a reach, and the run's own tools over HTTP."""
+
+from claudomator_py.resources.tasks.shape import AnswerRequest
+from tests.e2e.scenarios_support import ended, in_state, last_run, why
+from tests.fakes.http_api import Text, ToolCall
+from tests.patience import wait_until
+from tests.real_clis.acp_clis import ACP_CLIS, OverAcp
+from tests.real_clis.clis import each
+from tests.real_clis.place import END_S, Place
+
+COPILOT = next(cli for cli in ACP_CLIS if cli.kind == "copilot")
+FENCED = [cli for cli in ACP_CLIS if cli.kind not in ("codex-acp", "gemini", "cline")]
+"""Codex runs in its sandbox what it need not ask about; Gemini CLI goes on a minute later."""
+QUESTION = "Shall it be formal?"
+
+
+@each(*FENCED)
+def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli: OverAcp) -> None:
+    place.configure(**({} if cli.model is None else {"models": {"balanced": cli.model}}))
+    acted = place.site.work / "acted"
+    act = cli.shell(f"touch {acted}; git push --force origin main")
+    place.api.script(act, Text("I may not."))
+    daemon = place.start()
+    place.drop("greet", permissions=cli.commands, reach="network")
+    task = in_state(daemon, "greet", "NEEDS_INPUT", deadline_s=END_S)
+    assert task.reason == "approval", why(daemon, "greet")
+    assert task.asks is not None
+    assert "git push --force origin main" in task.asks.tools[0].input
+    assert not acted.exists()
+    first = last_run(daemon, "greet")
+    place.api.script(act, cli.shell(f"touch {acted}2; git push origin :gone"), Text("One of two."))
+    daemon.client.approve("greet")
+    wait_until(lambda: last_run(daemon, "greet").id != first.id, "the next run", END_S)
+    in_state(daemon, "greet", "NEEDS_INPUT", deadline_s=END_S)
+    assert acted.exists()
+    assert not place.site.work.joinpath("acted2").exists()
+    assert "Write a greeting." in str(place.api.requests[-1].body), "it is the same conversation"
+
+
+@each(COPILOT)
+def test_tools_over_http_ask_the_operator(place: Place, cli: OverAcp) -> None:
+    place.api.script(
+        ToolCall("claudomator-report_progress", {"text": "Looking around.", "percent": 10}),
+        ToolCall("claudomator-ask_operator", {"question": QUESTION, "choices": ["yes", "no"]}),
+        Text("I have asked."),
+    )
+    daemon = place.start()
+    place.drop("greet")
+    task = in_state(daemon, "greet", "NEEDS_INPUT", deadline_s=END_S)
+    progress = last_run(daemon, "greet").progress
+    assert (progress.text if progress is not None else None) == "Looking around.", why(daemon, "greet")
+    assert task.reason_text == f"{QUESTION}\n- yes\n- no"
+    place.api.script(Text("Dear all."))
+    daemon.client.answer("greet", AnswerRequest(text="Yes, very."))
+    assert ended(daemon, "greet", END_S).result_text == "Dear all."
