@@ -1,12 +1,12 @@
-"""Agents over ACP under a daemon: a reach, and the run's own tools over HTTP."""
+"""Agents over ACP under a daemon: limits, timeouts, a reach, and the run's own tools over HTTP."""
 
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
-from tests.fakes.http_api import Text, ToolCall
+from tests.fakes.http_api import Refusal, Text, ToolCall
 from tests.patience import wait_until
 from tests.real_clis.acp_clis import ACP_CLIS, OverAcp
 from tests.real_clis.clis import each
-from tests.real_clis.place import END_S, Place
+from tests.real_clis.place import END_S, NEXT, SLEEP, Place
 
 COPILOT = next(cli for cli in ACP_CLIS if cli.kind == "copilot")
 FENCED = [cli for cli in ACP_CLIS if cli.kind not in ("codex-acp", "gemini", "cline")]
@@ -14,9 +14,31 @@ FENCED = [cli for cli in ACP_CLIS if cli.kind not in ("codex-acp", "gemini", "cl
 QUESTION = "Shall it be formal?"
 
 
+@each(*ACP_CLIS)
+def test_a_limit_is_met_and_another_agent_goes_on(place: Place, cli: OverAcp) -> None:
+    place.configure(next_agent=True)
+    place.api.script(Refusal(429, cli.limited(), {"retry-after": "7200"}))
+    daemon = place.start()
+    place.drop("greet", retry={"max_attempts": 2, "backoff": "1s"}, stall_timeout="20s")
+    task = ended(daemon, "greet", END_S)
+    assert (task.state, task.agent) == ("COMPLETED", NEXT), why(daemon, "greet")
+    (held,) = place.agent(daemon).holds
+    assert held.reason in ("rate_limited", "overloaded")
+
+
+@each(*(cli for cli in ACP_CLIS if cli.kind != "codex-acp"))
+def test_a_run_that_takes_too_long_ends_with_all_that_it_started(place: Place, cli: OverAcp) -> None:
+    place.api.script(place.sleeps(), Text("Done."))
+    daemon = place.start()
+    place.drop("greet", permissions=cli.commands, timeout="25s", retry={"max_attempts": 1})
+    task = ended(daemon, "greet", END_S)
+    assert (task.state, task.reason) == ("FAILED", "timeout"), why(daemon, "greet")
+    wait_until(lambda: not place.running(SLEEP), "its tool to end")
+    wait_until(lambda: not place.running(str(cli.program)), "its program to end")
+
+
 @each(*FENCED)
 def test_what_goes_too_far_is_asked_and_then_let_through_alone(place: Place, cli: OverAcp) -> None:
-    place.configure(**({} if cli.model is None else {"models": {"balanced": cli.model}}))
     acted = place.site.work / "acted"
     act = cli.shell(f"touch {acted}; git push --force origin main")
     place.api.script(act, Text("I may not."))

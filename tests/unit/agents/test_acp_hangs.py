@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.agents.acp_client.ending import End
 from claudomator_py.agents.acp_client.main import ending
 from claudomator_py.agents.acp_client.order import Order
-from claudomator_py.agents.acp_client.output import Output
 from claudomator_py.agents.acp_client.peer import Message, Peer
-from claudomator_py.agents.acp_client.session import CANCEL_S, Session
+from claudomator_py.agents.acp_client.session import CANCEL_S, AcpSession
+from claudomator_py.agents.client_output import End, Output
 from tests.fakes import acp
 
 FASTER = 100.0
@@ -52,7 +51,7 @@ def came(place: Path, step: str, fault: str) -> End:
     command = (sys.executable, "-I", "-S", str(AGENT), str(place / "script.json"), str(place / "heard"))
     peer = Hurried(command)
     try:
-        session = Session(
+        session = AcpSession(
             peer,
             Order(command, silence_s=300.0, **order),
             "Do it.",

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from claudomator_py.agents.mcp_server.over_http import HttpServer
-from claudomator_py.agents.mcp_server.tools import Failed, Tool
+from claudomator_py.agents.mcp_server.tools import Tool, ToolFailed
 from tests.unit.agents.acp_runs import Runs
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -20,7 +20,7 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 def answers(tool: Tool, arguments: Mapping[str, Any]) -> str:
     if arguments.get("question") == "fail":
-        raise Failed("Not now.")
+        raise ToolFailed("Not now.")
     return f"{tool.name} was called"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.cli.doctor import agents
-from claudomator_py.cli.doctor.finding import Finding, Verdict
+from claudomator_py.cli.doctor.finding import Finding, Severity
 from claudomator_py.domain.agent import AgentSpec
 
 
@@ -30,17 +30,17 @@ def test_an_agent_over_acp_is_looked_at_by_what_its_program_is(
 ) -> None:
     agent = AgentSpec(name="mine", kind="acp", command=(program,))
     without = _login(agent, tmp_path)
-    assert without.verdict is Verdict.WARN
+    assert without.verdict is Severity.WARN
     assert (agent.info.login.command if agent.info.login else "") in (without.remedy or "")
     if key is not None:
-        assert _login(agent.model_copy(update={"env": {key: "k"}}), tmp_path).verdict is Verdict.OK
+        assert _login(agent.model_copy(update={"env": {key: "k"}}), tmp_path).verdict is Severity.OK
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).write_text("{}")
-    assert _login(agent, tmp_path).verdict is Verdict.OK
+    assert _login(agent, tmp_path).verdict is Severity.OK
 
 
 def test_of_an_agent_that_nothing_is_known_of_nothing_is_said(tmp_path: Path) -> None:
     assert not list(agents.login(AgentSpec(name="mine", kind="acp", command=("mine",)), {"HOME": str(tmp_path)}))
     said = _login(AgentSpec(name="goose", kind="acp", command=("goose", "acp")), tmp_path)
-    assert (said.verdict, said.remedy) == (Verdict.OK, None)
+    assert (said.verdict, said.remedy) == (Severity.OK, None)
     assert "goose configure" in said.detail
