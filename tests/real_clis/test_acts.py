@@ -52,6 +52,6 @@ def test_what_stays_within_goes_through(place: Place, cli: Cli) -> None:
     wanted = [row for row in rows("within") if row["set"] != "fourth"][::3]
     stopped = [row["command"] for row, through in zip(wanted, played(place, cli, wanted), strict=True) if not through]
     assert "[beyond reach" not in str(place.api.requests[-1].body)
-    # Codex has a list of its own, with `rm -rf` in it, and Gemini CLI runs no line with backquotes.
-    own = {CODEX: "rm -rf", GEMINI: "`"}.get(cli)
-    assert not [command for command in stopped if own is None or own not in command]
+    # Codex has a list of its own, with `rm -rf` in it, and Gemini CLI runs no line with a substitution of any kind.
+    own = {CODEX: ("rm -rf",), GEMINI: ("`", "$(", "<(", ">(")}.get(cli, ())
+    assert not [command for command in stopped if not any(sign in command for sign in own)]
