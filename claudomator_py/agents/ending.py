@@ -55,18 +55,23 @@ class NearLimitNotice:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run said and used, whatever became of it. question, denied, denials, dropped, windows: as in
-    ``Outcome``."""
+    """What a run said and used, whatever became of it."""
 
     conversation_id: str | None = None
     text: str | None = None
+    """The final answer."""
     tokens: Tokens = field(default_factory=Tokens)
     cost_usd: float | None = None
     question: str | None = None
+    """What it asked a person."""
     denied: tuple[Denied, ...] = ()
+    """Tool calls that it was denied, each once."""
     denials: int = 0
+    """How many calls were denied in all."""
     dropped: int = 0
+    """As in ``Outcome``."""
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
+    """What the account has used up of each of its windows, by name."""
     near: NearLimitNotice | None = None
     model: str | None = None
     """As in ``Outcome``."""

@@ -4,7 +4,7 @@ What differs between the two is handed in as ``Surroundings``: the host that run
 those who are notified. The order is that of the layers: what ticks, what can be asked for, what is done in rounds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -158,7 +158,7 @@ class Components:
 def assemble(around: Surroundings) -> Components:
     """Put the daemon together. Nothing of it begins. Raises StoreUnavailable."""
     engine = _engine(around)
-    desk = _desk(around, engine)
+    desk = _services(around, engine)
     return Components(around, engine, desk, _background(around, desk))
 
 
@@ -187,8 +187,8 @@ def _engine(around: Surroundings) -> Engine:
     return Engine(budgets, observer, isolating, applier, collector, starter, reconciler)
 
 
-def _desk(around: Surroundings, engine: Engine) -> Services:
-    database, registry, host, clock = around.database, around.registry, around.host, around.clock
+def _services(around: Surroundings, engine: Engine) -> Services:
+    database, registry, clock = around.database, around.registry, around.clock
     current, secrets = around.current, around.secrets
 
     def workdirs() -> Workdirs:
@@ -202,79 +202,88 @@ def _desk(around: Surroundings, engine: Engine) -> Services:
     cron = CronWorker(runner, around.files_known)
     refusals = Refusals(secrets.clean)
     task_views = TaskViews(registry, engine.observer, around.faults, clock)
-    overview = Overview(
-        database,
-        registry,
-        engine.observer,
-        clock,
-        refusals,
-        around.health,
-        task_views,
-    )
+    overview = Overview(database, registry, engine.observer, clock, refusals, around.health, task_views)
     repeats = IdempotentRequests(database, clock)
-    cleaner = Cleaner(database, host, engine.isolating, clock)
+    cleaner = Cleaner(database, around.host, engine.isolating, clock)
     keyring = Keyring(database, clock, around.run_tokens)
-    channels = Channels(
-        database,
-        clock,
-        repeats,
-        workdirs,
-        around.judge,
-        preview,
-        around.message_checks,
-    )
+    channels = Channels(database, clock, repeats, workdirs, around.judge, preview, around.message_checks)
     access = Access(
         [
             overview,
-            Tasks(
-                database,
-                registry,
-                host,
-                engine.observer,
-                task_views,
-                around.trees,
-                workdirs,
-                clock,
-                repeats,
-                lambda: current().policing,
-            ),
             DaemonService(database, cleaner, clock),
-            Events(database),
             Schedules(database, registry, workdirs, clock, task_views, repeats, cron.wake),
-            Decisions(database),
-            Changes(database, host, secrets),
-            Reports(database, task_views, clock, around.health),
             Nights(database, registry, clock, engine.budgets.zone),
-            BranchService(database, around.branches, clock),
-            Notices(database, around.notifications, clock),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),
-            Specialists(
-                database,
-                clock,
-                repeats,
-                lambda query: current().cosines(query),
-                lambda specialist_id: current().twins(specialist_id),
-            ),
-            Routing(database, clock, lambda: current().settings.routing.default_specialist, preview),
             channels,
             IncomingWebhooks(channels, around.environ, clock),
-            Logs(database, registry, host, secrets),
-            Runs(database, clock, host, lambda: current().launch, secrets, repeats),
-            PolicyService(
-                database,
-                lambda: current().policing.policy,
-                clock,
-                lambda: current().settings.routing.enabled,
-                lambda: current().settings.budget,
-                registry,
-            ),
+            *_about_tasks(around, engine, task_views, repeats, workdirs),
+            *_about_decisions(around, repeats, preview),
         ]
     )
     intake = StoreIntake(database, registry, workdirs, clock, cron.wake)
     return Services(
         access, overview, keyring, cleaner, repeats, channels, refusals, intake, runner, schedule_faults, cron
     )
+
+
+def _about_tasks(
+    around: Surroundings,
+    engine: Engine,
+    task_views: TaskViews,
+    repeats: IdempotentRequests,
+    workdirs: Callable[[], Workdirs],
+) -> Sequence[object]:
+    """What can be asked about tasks, their runs, and what these leave."""
+    database, registry, host, clock = around.database, around.registry, around.host, around.clock
+    current, secrets = around.current, around.secrets
+    return [
+        Tasks(
+            database,
+            registry,
+            host,
+            engine.observer,
+            task_views,
+            around.trees,
+            workdirs,
+            clock,
+            repeats,
+            lambda: current().policing,
+        ),
+        Runs(database, clock, host, lambda: current().launch, secrets, repeats),
+        Logs(database, registry, host, secrets),
+        Changes(database, host, secrets),
+        BranchService(database, around.branches, clock),
+        Events(database),
+        Reports(database, task_views, clock, around.health),
+        Notices(database, around.notifications, clock),
+    ]
+
+
+def _about_decisions(
+    around: Surroundings, repeats: IdempotentRequests, preview: Callable[..., Decided | None]
+) -> Sequence[object]:
+    """What can be asked about who does a task, whether it may be done, and why."""
+    database, clock, current = around.database, around.clock, around.current
+    return [
+        Decisions(database),
+        Specialists(
+            database,
+            clock,
+            repeats,
+            lambda query: current().cosines(query),
+            lambda specialist_id: current().twins(specialist_id),
+        ),
+        Routing(database, clock, lambda: current().settings.routing.default_specialist, preview),
+        PolicyService(
+            database,
+            lambda: current().policing.policy,
+            clock,
+            lambda: current().settings.routing.enabled,
+            lambda: current().settings.budget,
+            around.registry,
+        ),
+    ]
 
 
 def _background(around: Surroundings, desk: Services) -> Background:

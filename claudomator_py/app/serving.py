@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -150,14 +151,8 @@ async def _serve(
     handle_signals(
         asyncio.get_running_loop(), stop=stop, reload=lambda: loop.between_ticks(reloader.reload), leave=leave
     )
-    daemon.desk.cron.start()
-    local.around.notifications.follow(settings.notify)
-    for worker in workers:
-        worker.start()
-    web.hub.start()
-    log.info("listening", url=web.url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
+    _start(daemon, workers, web, settings, state)
     note_start(ground.database)
-    log_agents(local.around.registry, configured=settings.agents_configured)
     await _run(web, loop, local, folders, notifier, state, at_once=bool(recalled))
     log.info("stopped", note="runs continue without the daemon, and the next one finds them")
     return 0
@@ -191,6 +186,17 @@ def _wake_on_news(daemon: Components, loop: Daemon) -> None:
     daemon.surroundings.host.news = loop.wake
     daemon.surroundings.database.on_commit(loop.wake, planned=False)
     daemon.surroundings.database.on_commit(daemon.surroundings.notifications.wake)
+
+
+def _start(daemon: Components, workers: Sequence[Worker], web: Web, settings: Settings, state: Path) -> None:
+    """Start what works beside the loop, and say so."""
+    daemon.desk.cron.start()
+    daemon.surroundings.notifications.follow(settings.notify)
+    for worker in workers:
+        worker.start()
+    web.hub.start()
+    log.info("listening", url=web.url, version=__version__, inbox=", ".join(settings.inbox.paths), state=str(state))
+    log_agents(daemon.surroundings.registry, configured=settings.agents_configured)
 
 
 def _workers(daemon: Components, settings: Settings, ground: Ground, stack: ExitStack) -> tuple[Worker, ...]:

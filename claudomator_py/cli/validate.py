@@ -55,18 +55,18 @@ Lacking = Callable[["TaskSpec"], Sequence[str]]
 
 
 class Judge(NamedTuple):
-    """What the daemon of a configuration makes of a file that is valid by itself.
-
-    refusals: why it would not accept a task. warnings: what a task would not get, though it is accepted. lacking: what
-    keeps it from some agents. card_folders: where it reads cards, absolute; what lies elsewhere is tasks. shipped: ids
-    of the cards that come with it.
-    """
+    """What the daemon of a configuration makes of a file that is valid by itself."""
 
     refusals: Found
+    """Why it would not accept a task."""
     warnings: Found
+    """What a task would not get, though it is accepted."""
     lacking: Lacking
+    """What keeps it from some agents."""
     card_folders: Sequence[Path] = ()
+    """Where it reads cards, absolute; what lies elsewhere is tasks."""
     shipped: Callable[[], Collection[str]] = tuple
+    """The ids of the cards that come with it."""
 
 
 def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:

@@ -96,7 +96,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Front:
+class _LaneHead:
     """The next task of a lane. asked: whether somebody has asked for its tier, or need not, as it is known."""
 
     task: Task
@@ -118,7 +118,7 @@ class _Front:
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _Context:
     """What is known of queued tasks from other rows."""
 
     questions: Mapping[tuple[str, int], ClassificationRow] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Observer:
         present = self.present(connection)
         planner = Planner(present)
         times: list[int] = []
-        planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules, times))
+        planned = [] if planner.exhausted else list(self._walk_lanes(connection, planner, present.rules, times))
         if present.rules.classifier and (planner.exhausted or planner.slots_used) and not present.drained:
             known = {queued.task.id for queued, _ in planned}
             planned += self._ahead(connection, planner, AHEAD * present.rules.total, without=known)
@@ -182,79 +182,82 @@ class Observer:
             min(times, default=None),
         )
 
-    def _looked_at(
+    def _walk_lanes(
         self, connection: Connection, planner: Planner, rules: Rules, times: list[int]
     ) -> Iterator[_Planned]:
-        """What a look at every queued task in order would start, in that order, and between them questions about what
-        would start if its tier were known; of the lanes that are left out for another reason, about the first task
-        without a tier.
+        """Yield what a look at every queued task would start, in order, and between them questions about what would
+        start if its tier were known; of lanes left out for another reason, about the first task without a tier.
 
         All lanes are followed at once, each from its first task that works where nothing is taken. When no agent can
-        take that one, none can take any of its lane, so all of them are left out together until a start changes what
-        is free: neither they nor those in a busy directory are looked at, however many they are.
-
-        times: takes when tasks that wait for the agent that they prefer may go elsewhere.
+        take that one, its lane is left out until a start changes what is free: neither its tasks nor those in a busy
+        directory are looked at. times: takes when tasks that wait for the agent that they prefer may go elsewhere.
         """
         paused, waited_ms = self._paused(connection), planner.now - rules.prefer_wait
         # Of lanes that are left out nothing is asked either.
         shut = replace(planner.shut, hints=frozenset()) if rules.classifier else planner.shut
         lanes = set(queue.lanes(connection, planner.taken, shut))
-        fronts = self._fronts(connection, lanes, planner, without=paused)
-        order = [(front.position, lane) for lane, front in fronts.items()]
+        heads = self._lane_heads(connection, lanes, planner, without=paused)
+        order = [(lane_head.position, lane) for lane, lane_head in heads.items()]
         heapify(order)
         blocked: set[str] = set()
         waited: dict[str, int] = {}
         to_ask = AHEAD * rules.total
-        known = {front.task.eligibility for front in fronts.values() if front.asked}
-        while fronts and not planner.exhausted:
+        known = {lane_head.task.eligibility for lane_head in heads.values() if lane_head.asked}
+        while heads and not planner.exhausted:
             position, lane = heappop(order)
-            front = fronts.get(lane)
-            if front is None or front.position != position:
+            lane_head = heads.get(lane)
+            if lane_head is None or lane_head.position != position:
                 continue  # another one has come in its place
             again = {lane}
-            queued, verdict = front.queued, None
-            if queued is not None:
-                verdict = self._faults.attempt(front.item, partial(planner.consider, queued.head), whole=False)
+            queued, verdict = lane_head.queued, self._verdict(planner, lane_head)
             if queued is not None and isinstance(verdict, StartRun):
                 yield queued, verdict
                 taken = planner.taken
                 again |= blocked | waited.keys()  # it may have filled or limited the agent that they were for
-                again |= {name for name, other in fronts.items() if not other.fits(taken)}
+                again |= {name for name, other in heads.items() if not other.fits(taken)}
                 blocked.clear()
                 waited.clear()
             elif isinstance(verdict, Blocked) and (until := _preferring_until(verdict)) and lane not in waited:
-                # Others of the lane may have waited long enough for the agent that they prefer, or will have sooner.
                 waited[lane] = waited_ms
+                # Others of the lane may have waited long enough for the agent that they prefer, or will have sooner.
                 since_ms = queue.waiting_since(
-                    connection, lane, planner.taken, after=front.position, without=paused, queued_after=waited_ms
+                    connection, lane, planner.taken, after=lane_head.position, without=paused, queued_after=waited_ms
                 )
                 times.append(until if since_ms is None else min(until, since_ms + rules.prefer_wait))
             elif queued is not None and isinstance(verdict, Blocked):
                 asking = verdict.why is Why.CLASSIFYING
-                if to_ask > 0 and not front.asked and (asking or front.task.eligibility not in known):
-                    yield from self._question(planner, front, queued, verdict)
-                known.add(front.task.eligibility)
+                if to_ask > 0 and not lane_head.asked and (asking or lane_head.task.eligibility not in known):
+                    yield from self._question(planner, lane_head, queued, verdict)
+                known.add(lane_head.task.eligibility)
                 to_ask -= 1 if asking else 0
                 # An open question is about that task alone; what blocks it otherwise blocks its lane.
                 if not (asking and (queued.head.asked is not None or to_ask > 0)):
                     blocked.add(lane)
                     again = set()
             for name in (lane, *again):
-                fronts.pop(name, None)
+                heads.pop(name, None)
             if again and not planner.exhausted:
-                found = self._fronts(connection, again, planner, after=position, without=paused, queued_by=waited)
-                fronts |= found
-                for name, other in found.items():
+                renewed = self._lane_heads(connection, again, planner, after=position, without=paused, queued_by=waited)
+                heads |= renewed
+                for name, other in renewed.items():
                     heappush(order, (other.position, name))
 
-    def _question(self, planner: Planner, front: _Front, queued: QueuedTask, verdict: Blocked) -> Iterator[_Planned]:
+    def _verdict(self, planner: Planner, lane_head: _LaneHead) -> StartRun | Blocked | None:
+        """Return what becomes of a lane's first task; None: there is none, or it cannot be judged."""
+        if lane_head.queued is None:
+            return None
+        return self._faults.attempt(lane_head.item, partial(planner.consider, lane_head.queued.head), whole=False)
+
+    def _question(
+        self, planner: Planner, lane_head: _LaneHead, queued: QueuedTask, verdict: Blocked
+    ) -> Iterator[_Planned]:
         """What to ask about a task that does not start yet, if anything."""
         asking = partial(planner.question, queued.head, verdict)
-        question: AskTier | None = self._faults.attempt(front.item, asking, whole=False)
+        question: AskTier | None = self._faults.attempt(lane_head.item, asking, whole=False)
         if question is not None:
             yield queued, question
 
-    def _fronts(
+    def _lane_heads(
         self,
         connection: Connection,
         lanes: Set[str],
@@ -263,35 +266,35 @@ class Observer:
         without: Set[str],
         after: queue.Position | None = None,
         queued_by: Mapping[str, int] | None = None,
-    ) -> dict[str, _Front]:
+    ) -> dict[str, _LaneHead]:
         """By lane, the next task of it. A lane in which nothing is left has none."""
         found = queue.heads(connection, lanes, planner.taken, after=after, without=without, queued_by=queued_by or {})
         about = self._about(connection, [task for task, _ in found.values()])
         return {lane: self._front(task, spec, about) for lane, (task, spec) in found.items()}
 
-    def _front(self, task: Task, spec: dict[str, object], about: "_About") -> _Front:
+    def _front(self, task: Task, spec: dict[str, object], about: "_Context") -> _LaneHead:
         item = item_of(Doing.START, task)
         reading = partial(self._queued, task, spec, about)
         queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
         pinned = queued is not None and queued.head.tier is not None
         asked = task.asked_tier is not None or task.tier is not None or pinned
-        return _Front(task, item, queued, asked)
+        return _LaneHead(task, item, queued, asked)
 
-    def _queued(self, task: Task, content: dict[str, object], about: "_About") -> QueuedTask:
+    def _queued(self, task: Task, content: dict[str, object], about: "_Context") -> QueuedTask:
         return self._given(task, TaskSpec.model_validate(content), about)
 
-    def _given(self, task: Task, content: TaskSpec, about: "_About") -> QueuedTask:
+    def _given(self, task: Task, content: TaskSpec, about: "_Context") -> QueuedTask:
         question = about.questions.get((task.id, task.generation))
         asked = None if question is None else _asked(question, self._registry)
         card = about.cards.get(task.specialist or "")
         spec = done_by(content, card, Constraints.parse(task.constraints))
         return QueuedTask(task, spec, self.head(task, spec, asked), content, card)
 
-    def _about(self, connection: Connection, tasks: Sequence[Task]) -> "_About":
+    def _about(self, connection: Connection, tasks: Sequence[Task]) -> "_Context":
         ids = [task.id for task in tasks]
         questions = classification_rows.of_tasks(connection, ids) if self._rules().classifier else {}
         specialists = {task.specialist for task in tasks if task.specialist is not None}
-        return _About(questions, specialist_rows.cards(connection, specialists))
+        return _Context(questions, specialist_rows.cards(connection, specialists))
 
     def _paused(self, connection: Connection) -> set[str]:
         """The tasks that are not tried now, as starting them has failed by a fault of their own."""
@@ -311,12 +314,12 @@ class Observer:
         firsts = {lane: queue.first(connection, lane, number) for lane in queue.lanes(connection, Taken())}
         samples = queue.contents(connection, [found[0][2] for found in firsts.values()])
         about = self._about(connection, [task for task, _ in samples])
-        fronts = {str(task.lane): self._front(task, spec, about) for task, spec in samples}
+        heads = {str(task.lane): self._front(task, spec, about) for task, spec in samples}
         near: list[queue.Position] = []
-        for lane, front in fronts.items():
-            if (queued := front.queued) is None or planner.shares_used(queued.head):
+        for lane, lane_head in heads.items():
+            if (queued := lane_head.queued) is None or planner.shares_used(queued.head):
                 continue
-            verdict = self._faults.attempt(front.item, partial(planner.decide, queued.head), whole=False)
+            verdict = self._faults.attempt(lane_head.item, partial(planner.decide, queued.head), whole=False)
             if verdict is not None and (
                 not isinstance(verdict, Blocked) or verdict.why in (Why.CLASSIFYING, Why.SLOTS)
             ):
@@ -325,12 +328,12 @@ class Observer:
         for task, spec in tasks:
             if task.asked_tier is not None or task.id in without:
                 continue
-            front = self._front(task, spec, _About())
-            if (queued := front.queued) is None:
+            lane_head = self._front(task, spec, _Context())
+            if (queued := lane_head.queued) is None:
                 continue
-            considered = self._faults.attempt(front.item, partial(planner.consider, queued.head), whole=False)
+            considered = self._faults.attempt(lane_head.item, partial(planner.consider, queued.head), whole=False)
             if isinstance(considered, Blocked):
-                yield from self._question(planner, front, queued, considered)
+                yield from self._question(planner, lane_head, queued, considered)
 
     def heads(self, connection: Connection, tasks: Sequence[tuple[Task, TaskSpec]]) -> dict[str, QueueHead]:
         """By id, each of these tasks as planning sees it."""

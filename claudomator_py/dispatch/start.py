@@ -22,7 +22,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.redaction import without_secrets
-from claudomator_py.domain.run import RunConflict
+from claudomator_py.domain.run import LaunchRequest, RunConflict
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.registry import AgentRegistry
@@ -198,21 +198,8 @@ class Starter:
         except (OSError, RuntimeError) as error:
             self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None
-        request = launch_request(
-            run,
-            allowed,
-            agent,
-            prompt=prompt,
-            effort=start.decision.effort,
-            usd_left=self._usd_left(run, spec, agent),
-            mcp_command=self._rules().mcp_command if agent.mcp.enabled else (),
-            skill=context.task.skill,
-            reach=allowed.reach or _default_reach(start.decision),
-            granted_acts=granted_acts(context.task, kind.kind),
-            granted_commands=granted_commands(context.task),
-        )
         try:
-            launch = kind.launch(request)
+            launch = kind.launch(self._request(start, context, run, allowed, agent, prompt))
         except ValueError as error:
             self._refuse(commit, run, str(error), now_ms, spec.env)
             return None
@@ -229,6 +216,25 @@ class Starter:
             raise HostFault(str(error)) from error
         told = partial(starting, given=handoff.given)
         return _Ready(run, prepared, self._committing(told, run, agent, now_ms, tree))
+
+    def _request(
+        self, start: StartRun, context: RunContext, run: Run, allowed: TaskSpec, agent: AgentSpec, prompt: str
+    ) -> LaunchRequest:
+        """Return what the agent's kind is asked to launch."""
+        kind = self._registry.kind_of(agent).kind
+        return launch_request(
+            run,
+            allowed,
+            agent,
+            prompt=prompt,
+            effort=start.decision.effort,
+            usd_left=self._usd_left(run, context.spec, agent),
+            mcp_command=self._rules().mcp_command if agent.mcp.enabled else (),
+            skill=context.task.skill,
+            reach=allowed.reach or _default_reach(start.decision),
+            granted_acts=granted_acts(context.task, kind),
+            granted_commands=granted_commands(context.task),
+        )
 
     def _committing(
         self,

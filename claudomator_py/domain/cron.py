@@ -59,15 +59,17 @@ class Cron:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One of the five. whole: with which its numbers begin again. step: such as people write it. names: of its numbers,
-    from ``low``."""
+    """One of the five."""
 
     name: str
     low: int
     high: int
     whole: str
+    """With which its numbers begin again."""
     step: str
+    """Such as people write it."""
     names: tuple[str, ...] = ()
+    """Of its numbers, from ``low``."""
 
     def read(self, text: str) -> frozenset[int]:
         """The numbers that the text allows. Raises BadCron."""

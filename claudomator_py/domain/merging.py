@@ -15,18 +15,19 @@ class MergeMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MergeOrder:
-    """What is to be merged. tree: the name of the work tree. into: a branch; None: the one that it was made from.
-
-    title: of a commit that needs one. commit: what is not committed there is committed first. dry_run: it is only said
-    what would become of it.
-    """
+    """What is to be merged."""
 
     tree: str
+    """The name of the work tree."""
     into: str | None
+    """A branch; None: the one that it was made from."""
     method: MergeMethod
     title: str
+    """Of a commit that needs one."""
     commit: bool = False
+    """What is not committed there is committed first."""
     dry_run: bool = False
+    """It is only said what would become of it."""
 
 
 @dataclass(frozen=True, slots=True)

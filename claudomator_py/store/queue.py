@@ -41,17 +41,18 @@ Content = dict[str, object]
 
 
 class NextTimes(NamedTuple):
-    """When the next is due of each, in epoch milliseconds; None: there is none.
-
-    waiting: a task that waits for its time. expiring: a task that waits for a person, but no longer than until then.
-    kept: a directory that is no longer kept. hold: one that ends by itself. question: for a tier, that is given up.
-    """
+    """When the next is due of each, in epoch milliseconds; None: there is none."""
 
     waiting: int | None
+    """A task that waits for its time."""
     expiring: int | None
+    """A task that waits for a person, but no longer than until then."""
     kept: int | None
+    """A directory that is no longer kept."""
     hold: int | None
+    """One that ends by itself."""
     question: int | None
+    """For a tier, that is given up."""
 
 
 # In so many words, as the conditions of the partial indexes are written.

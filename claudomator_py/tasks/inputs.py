@@ -151,34 +151,7 @@ def approve(
             message = "were not requested: it needs approval before its first run"
             raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
         refuse_others(request.approvers, by)
-        changes: dict[str, Any] = {}
-        if specialist is not None:
-            named, visible = specialists_for(connection, task, by)
-            if specialist not in named:
-                message, remedy = (
-                    f"there is no specialist `{shown(specialist)}`",
-                    name_suggestion(specialist, sorted(visible), LIST_OF_SPECIALISTS),
-                )
-                refuse([Problem(field="specialist", message=message, remedy=remedy)])
-            changes["asks"] = request.model_copy(update={"answer": specialist}).model_dump(mode="json")
-        data = _event_data(why, rules=list(request.rules), commands=list(request.commands))
-        data |= {} if specialist is None else {"meant": specialist}
-        if request.commands:
-            changes["granted_tools"] = ToolGrant(kind="", tools=(), commands=request.commands).stored
-        record(connection, now_ms, "approved", task_id=task.id, data=data)
-        if request.rules:
-            reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=request.rules, text=why)
-            met_rules = tuple(sorted(approved_rules(connection, task) | set(request.rules)))
-            decided = PolicyRecord(
-                reason=reason,
-                verdict=PolicyVerdict.APPROVED,
-                rules=request.rules,
-                approved=met_rules,
-                approved_by=by.id,
-                said=why,
-            )
-            record_policy(connection, task, decided, now_ms)
-        go_on(connection, task, now_ms, approved_ms=now_ms, **changes)
+        _approve_content(connection, task, request, now_ms, by, why, specialist)
         return
     if specialist is not None:
         message = "cannot be chosen any more: the task has begun"
@@ -187,6 +160,60 @@ def approve(
     if request.asks_to_continue:
         _continue_itself(connection, task, request, run, tools, registry, now_ms)
         return
+    _approve_calls(connection, task, request, run, tools, registry, now_ms, why)
+
+
+def _approve_content(
+    connection: Connection,
+    task: Task,
+    request: InputRequest,
+    now_ms: int,
+    by: Principal,
+    why: str | None,
+    specialist: str | None,
+) -> None:
+    """Let the task begin: its rules or commands are approved before its first run."""
+    changes: dict[str, Any] = {}
+    if specialist is not None:
+        named, visible = specialists_for(connection, task, by)
+        if specialist not in named:
+            message, remedy = (
+                f"there is no specialist `{shown(specialist)}`",
+                name_suggestion(specialist, sorted(visible), LIST_OF_SPECIALISTS),
+            )
+            refuse([Problem(field="specialist", message=message, remedy=remedy)])
+        changes["asks"] = request.model_copy(update={"answer": specialist}).model_dump(mode="json")
+    data = _event_data(why, rules=list(request.rules), commands=list(request.commands))
+    data |= {} if specialist is None else {"meant": specialist}
+    if request.commands:
+        changes["granted_tools"] = ToolGrant(kind="", tools=(), commands=request.commands).stored
+    record(connection, now_ms, "approved", task_id=task.id, data=data)
+    if request.rules:
+        reason = rationale(RationaleCode.APPROVED, principal=by.id, rules=request.rules, text=why)
+        met_rules = tuple(sorted(approved_rules(connection, task) | set(request.rules)))
+        decided = PolicyRecord(
+            reason=reason,
+            verdict=PolicyVerdict.APPROVED,
+            rules=request.rules,
+            approved=met_rules,
+            approved_by=by.id,
+            said=why,
+        )
+        record_policy(connection, task, decided, now_ms)
+    go_on(connection, task, now_ms, approved_ms=now_ms, **changes)
+
+
+def _approve_calls(
+    connection: Connection,
+    task: Task,
+    request: InputRequest,
+    run: Run,
+    tools: Sequence[str],
+    registry: AgentRegistry,
+    now_ms: int,
+    why: str | None,
+) -> None:
+    """Allow the tools that the run was denied, and continue with its conversation."""
     allowed = _named_rules(tools, request) or _rules(task, request)
     before = ToolGrant(kind=run.kind, tools=())
     if task.granted_tools is not None:

@@ -114,20 +114,7 @@ def post(
         earlier = channel_rows.of_external(connection, channel.id, written.external_id)
         if earlier is not None:
             return earlier
-    settings = ChannelSettings.model_validate(channel.settings)
-    place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
-    if written.role is MessageRole.USER and all(member.id != written.author for member in place.rows):
-        add_member(
-            connection,
-            channel.id,
-            written.author,
-            Role.USER,
-            now_ms,
-            username=written.username or written.author,
-            display_name=written.display_name,
-        )
-        place.rows = channel_rows.members(connection, channel.id)
-    place.members = members_of(connection, place.rows)
+    place = _place_with_author(connection, channel, written, advice, now_ms)
     incoming = incoming_of(connection, channel, written)
     checks = advice.policy(connection, channel, incoming)
     refused = not all(check.allowed for check in checks)
@@ -167,6 +154,27 @@ def post(
     if decision.ask_among:
         _ask_which(connection, channel, message, decision.ask_among, now_ms)
     return message
+
+
+def _place_with_author(
+    connection: Connection, channel: Channel, written: PostedMessage, advice: Advice, now_ms: int
+) -> _Place:
+    """Return the channel with its members; a person who does not take part yet joins."""
+    settings = ChannelSettings.model_validate(channel.settings)
+    place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
+    if written.role is MessageRole.USER and all(member.id != written.author for member in place.rows):
+        add_member(
+            connection,
+            channel.id,
+            written.author,
+            Role.USER,
+            now_ms,
+            username=written.username or written.author,
+            display_name=written.display_name,
+        )
+        place.rows = channel_rows.members(connection, channel.id)
+    place.members = members_of(connection, place.rows)
+    return place
 
 
 def processed(

@@ -122,18 +122,20 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """changes: requests of one client that change something. failures: failed logins from one address.
-
-    clients: how many are told apart. target_bytes: of path and query. body_s: seconds until a body must be there;
-    login_body_s: the same for clients without credentials.
-    """
+    """How much clients may ask for."""
 
     changes: Rate = Rate(200, 2_000)
+    """Requests of one client that change something."""
     failures: Rate = Rate(5, 200)
+    """Failed logins from one address."""
     clients: int = 4_096
+    """How many are told apart."""
     target_bytes: int = 8_192
+    """Of path and query."""
     body_s: float = 30.0
+    """Seconds until a body must be there."""
     login_body_s: float = 5.0
+    """The same for clients without credentials."""
 
 
 class TokenBucket:

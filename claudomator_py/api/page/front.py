@@ -89,27 +89,29 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class TaskSection:
-    """A list with its heading. notices stand before the tasks, files after them. count: how long the whole list is;
-    more: how many of it are not shown; rest: where these are, if a page has them."""
+    """A list with its heading."""
 
     id: str
     title: str
     empty: str
+    """What stands there when the list is empty."""
     rows: tuple[TaskRow, ...]
     count: int
+    """How long the whole list is."""
     notices: tuple[AttentionItem, ...] = ()
+    """Before the tasks."""
     files: tuple[AttentionItem, ...] = ()
+    """After the tasks."""
     more: int = 0
+    """How many of it are not shown."""
     note: str | None = None
     rest: tuple[Rest, ...] = ()
+    """Where these are, if a page has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCard:
-    """An agent at the side. problem: why it cannot run. holds: all on what it draws on; near: a limit that is near.
-
-    spent: what it has spent today, if that is limited.
-    """
+    """An agent at the side."""
 
     name: str
     kind: str | None
@@ -119,28 +121,34 @@ class AgentCard:
     tone: str
     health: str
     problem: str | None
+    """Why it cannot run."""
     holds: tuple[HoldView, ...]
+    """All on what it draws on."""
     near: Sentence | None
+    """A limit that is near."""
     release: bool
+    """Whether a button ends its holds."""
     chosen_by_name: bool
     spent: Sentence | None = None
+    """What it has spent today, if that is limited."""
     windows: tuple[WindowView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The whole page. summary: one sentence for who listens instead of looking. spent: by all agents today.
-    standstill: that no agent can take anything, and until when.
-    """
+    """The whole page."""
 
     sections: tuple[TaskSection, ...]
     agents: tuple[AgentCard, ...]
     summary: str
+    """One sentence for who listens instead of looking."""
     title: str
     no_tasks: bool
     schedules: tuple[ScheduleCard, ...] = ()
     spent: Sentence | None = None
+    """By all agents today."""
     standstill: Sentence | None = None
+    """That no agent can take anything, and until when."""
 
 
 @dataclass(frozen=True, slots=True)

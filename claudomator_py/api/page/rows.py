@@ -21,16 +21,14 @@ TONES = {
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """What one line of a list says. label: its state, or nearer than that.
-
-    stamp: when it got where it is; since: whether it has been there from then on.
-    """
+    """What one line of a list says."""
 
     id: str
     name: str
     url: str
     state: str
     label: str
+    """Its state, or nearer than that."""
     tone: str
     specialist: str | None
     agent: str | None
@@ -39,7 +37,9 @@ class TaskRow:
     code: str | None
     line: str | None
     stamp: str
+    """When it got where it is."""
     since: bool
+    """Whether it has been there from then on."""
     attempts: int
     cost: str | None
     priority: str | None

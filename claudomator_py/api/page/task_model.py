@@ -99,14 +99,16 @@ class CandidateEntry:
 
 @dataclass(frozen=True, slots=True)
 class LogPanel:
-    """The log that is shown. live: the run still writes. check: it is that of the run's check. kept: it was not removed
-    yet."""
+    """The log that is shown."""
 
     run_id: str
     title: str
     live: bool
+    """The run still writes."""
     check: bool
+    """It is that of the run's check."""
     kept: bool
+    """It was not removed yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,11 +52,14 @@ _NAME_OF = {"A": "added", "D": "deleted"}
 
 @dataclass(frozen=True, slots=True)
 class _PlaceState:
-    """How a place stands. place, git_dir, common_dir: see ``Repository``; without a repository only files are known."""
+    """How a place stands; without a repository only files are known."""
 
     place: str
+    """See ``Repository``."""
     git_dir: str | None = None
+    """See ``Repository``."""
     common_dir: str | None = None
+    """See ``Repository``."""
     head: str | None = None
     branch: str | None = None
     tree: str | None = None

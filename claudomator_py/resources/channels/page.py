@@ -60,9 +60,14 @@ VERDICTS = {
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/channels")
+    _add_message_routes(routes, access)
+    _add_participant_routes(routes, access)
+    return routes
 
+
+def _add_message_routes(routes: APIRouter, access: Access) -> None:
     @routes.get("")
     def show_all(by: Asking, cursor: Cursor = None) -> Response:
         return _list(access.as_(by), by, cursor)
@@ -102,6 +107,8 @@ def router(access: Access) -> APIRouter:
         granted[Channels].mark(channel, message, read_fields(MarkRequest, {"verdict": verdict}))
         return RedirectResponse(f"{url_of(channel)}#message-{message}", 303)
 
+
+def _add_participant_routes(routes: APIRouter, access: Access) -> None:
     @routes.post("/{channel}/join")
     def join(by: Asking, channel: ChannelRef, specialist: Short = "") -> Response:
         granted = access.as_(by)
@@ -121,8 +128,6 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         granted[Channels].mute(channel, member, read_fields(MuteRequest, {"duration": duration}))
         return RedirectResponse(f"{url_of(channel)}#participants", 303)
-
-    return routes
 
 
 def _list(

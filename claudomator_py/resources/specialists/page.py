@@ -42,7 +42,12 @@ Grantee = Annotated[str, Form(max_length=200)]
 def router(access: Access) -> APIRouter:
     """Return the routes."""
     routes = guarded("/specialists")
+    _add_card_routes(routes, access)
+    _add_sharing_routes(routes, access)
+    return routes
 
+
+def _add_card_routes(routes: APIRouter, access: Access) -> None:
     @routes.get("")
     def show_all(by: Asking, q: Text = "", cursor: Cursor = None) -> Response:
         granted = access.as_(by)
@@ -94,6 +99,10 @@ def router(access: Access) -> APIRouter:
             return _removal_form(specialists.one(specialist_id), by, refusal)
         return RedirectResponse("/specialists", 303)
 
+
+def _add_sharing_routes(routes: APIRouter, access: Access) -> None:
+    """Add what changes who may be given work, and what was learned of the specialist."""
+
     @routes.get("/{specialist_id}/forget")
     def ask_to_forget(by: Asking, specialist_id: SpecialistId) -> Response:
         return render("forget.html", {"page": page_of(access.as_(by)[Specialists].one(specialist_id))}, by=by)
@@ -123,8 +132,6 @@ def router(access: Access) -> APIRouter:
     @routes.post("/{specialist_id}/dismiss")
     def dismiss(by: Asking, specialist_id: SpecialistId) -> Response:
         return _to(access.as_(by)[Specialists].dismiss(specialist_id), "#sharing")
-
-    return routes
 
 
 def _to(specialist: SpecialistView, place: str = "") -> Response:

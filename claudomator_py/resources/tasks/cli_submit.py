@@ -4,7 +4,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -222,8 +222,6 @@ def add(
 
     Everything else that a task can say is for a file; see `claudomator submit`.
     """
-    from claudomator_py.schema.taskfile import parse_task
-
     instructions = sys.stdin.read() if text == "-" else text
     place = directory or _repository_here()
     choice = {"type": agent, "tier": tier}
@@ -238,14 +236,21 @@ def add(
         "tags": tag,
         "priority": priority,
     }
-    found = parse_task({key: value for key, value in document.items() if value})
-    if isinstance(found, list):
-        for problem in found:
-            note(problem.render())
-        fail("Nothing was submitted.", "Fix the problems above and try again.")
+    task = _parse_or_fail({key: value for key, value in document.items() if value})
     if directory is None and place is not None:
         note(f"It works in {place}; -C DIR names another directory.")
-    _submit([(ReadFile("the command", (), ()), found)], wait, None, output, config, state_dir)
+    _submit([(ReadFile("the command", (), ()), task)], wait, None, output, config, state_dir)
+
+
+def _parse_or_fail(document: Mapping[str, object]) -> TaskSpec:
+    from claudomator_py.schema.taskfile import parse_task
+
+    task = parse_task(document)
+    if isinstance(task, list):
+        for problem in task:
+            note(problem.render())
+        fail("Nothing was submitted.", "Fix the problems above and try again.")
+    return task
 
 
 _NAMING_WORDS = 6
