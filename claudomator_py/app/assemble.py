@@ -253,7 +253,7 @@ def _about_tasks(
         Runs(database, clock, host, lambda: current().launch, secrets, repeats),
         Logs(database, registry, host, secrets),
         Changes(database, host, secrets),
-        BranchService(database, around.branches, clock),
+        BranchService(database, around.branches, around.trees, clock),
         Events(database),
         Reports(database, task_views, clock, around.health),
         Notices(database, around.notifications, clock),

@@ -65,6 +65,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         "Show what a task's runs changed.",
         _command("changes", "diff"),
     ),
+    "branches": LazyCommand("List the branches of tasks that are not merged.", _command("branches", "branches")),
     "merge": LazyCommand("Merge the branch of a task.", _command("branches", "merge")),
     "discard": LazyCommand("Remove the work tree and the branch of a task.", _command("branches", "discard")),
     "why": LazyCommand("Explain why a task is where it is.", _command("tasks", "why")),

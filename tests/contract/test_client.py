@@ -34,6 +34,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "explainTask": lambda client: client.why("done"),
     "listRuns": lambda client: client.runs("done"),
     "listChanges": lambda client: client.changes("done"),
+    "listBranches": lambda client: client.branches(),
     "mergeTask": lambda client: client.merge("done"),
     "discardTask": lambda client: client.discard("done"),
     "getPatch": lambda client: client.patch("any"),

@@ -55,6 +55,15 @@ def test_what_is_merged_is_told_and_by_whom(world: World, repository: Repository
     assert (event.by, event.data["after"]) == (OPERATOR.id, merged.after)
 
 
+def test_branches_are_listed_with_what_is_not_merged(world: World, repository: Repository) -> None:
+    done(world, repository, "fix")
+    (view,) = asked(world).all()
+    assert (view.task_name, view.onto, view.standing, view.commits) == ("fix", "main", "ahead", 1)
+    asked(world).merge("fix", NOW)
+    assert [view.standing for view in asked(world).all()] == ["merged"]
+    assert asked(world, Principal("p", Role.READ, "elsewhere")).all() == []
+
+
 def test_what_is_left_is_told(world: World, repository: Repository) -> None:
     done(world, repository, "fix")
     assert asked(world).discard("fix", DiscardRequest(dry_run=True)).kept is None

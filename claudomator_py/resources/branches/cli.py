@@ -1,4 +1,4 @@
-"""``merge`` and ``discard``: taking over what a task has done on its branch, or leaving it."""
+"""``branches``, ``merge`` and ``discard``: what tasks did on branches of their own, taken over or left."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,11 +6,12 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
+from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json, write_table
 from claudomator_py.domain.merging import MergeMethod
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.branches.shape import DiscardRequest, MergeRequest
+from claudomator_py.resources.branches.shape import BranchView, DiscardRequest, MergeRequest
+from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -19,6 +20,32 @@ TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, without doing it.")]
+
+
+BRANCHES = Table[BranchView](
+    Column("TASK", lambda view: view.task_name, flexible=True),
+    Column("STATE", lambda view: view.state),
+    Column("BRANCH", lambda view: view.branch, flexible=True),
+    Column("INTO", lambda view: view.onto),
+    Column("IS", lambda view: view.standing),
+    Column("COMMITS", lambda view: view.commits, right=True),
+    Column("NOT COMMITTED", lambda view: view.changed, right=True),
+    Column("REPOSITORY", lambda view: view.repository, flexible=True),
+)
+
+
+@connected
+def branches(
+    client: "Client",
+    everything: Annotated[bool, typer.Option("--all", help="Also list those that hold nothing of their own.")] = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """List the branches of tasks that are not merged.
+
+    Each as it stood after the last run in its work tree, or when it was last looked at.
+    """
+    found = [view for view in client.branches() if everything or not view.standing.is_spent]
+    write_table(BRANCHES, found, output, "No branch of a task has anything that is not merged.")
 
 
 @connected

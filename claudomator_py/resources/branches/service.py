@@ -1,6 +1,6 @@
 """Branches of tasks: merging and leaving them, unless somebody is at work."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -11,8 +11,16 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import Conflict, NotFound, ended, sentence
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.merging import MergeOrder, NotMerged
-from claudomator_py.ports import Branches, Clock
-from claudomator_py.resources.branches.shape import BranchCalls, DiscardRequest, DiscardView, MergeRequest, MergeView
+from claudomator_py.domain.worktree import Tree, TreeStanding, TreeState
+from claudomator_py.ports import Branches, Clock, Trees
+from claudomator_py.resources.branches.shape import (
+    BranchCalls,
+    BranchView,
+    DiscardRequest,
+    DiscardView,
+    MergeRequest,
+    MergeView,
+)
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.store import events, run_rows
 from claudomator_py.store.database import Database
@@ -24,10 +32,17 @@ class BranchService(Service):
     """What can be asked about branches. Every method may raise ``domain.errors.ServiceError``: NotFound, and Conflict
     where it is not possible now."""
 
-    def __init__(self, database: Database, branches: Branches, clock: Clock) -> None:
+    def __init__(self, database: Database, branches: Branches, trees: Trees, clock: Clock) -> None:
         super().__init__(database)
         self._branches = branches
+        self._trees = trees
         self._clock = clock
+
+    @answers(BranchCalls.branches)
+    def all(self) -> list[BranchView]:
+        """Return the branches of all tasks that exist for who asks."""
+        trees = sorted(self._trees.all(), key=lambda tree: (tree.repository, tree.branch))
+        return self._read(lambda connection: [*self._views(connection, trees)])
 
     @answers(BranchCalls.merge)
     def merge(self, ref: str, wanted: MergeRequest) -> MergeView:
@@ -48,6 +63,8 @@ class BranchService(Service):
         if view.after is not None and view.after != view.before:
             told = view.model_dump(mode="json", include={"branch", "into", "method", "commits", "before", "after"})
             self._tell(task, "merged", told)
+            if (seen := self._trees.find(tree)) is not None:
+                self._trees.look(seen)
         return view
 
     @answers(BranchCalls.discard)
@@ -62,6 +79,25 @@ class BranchService(Service):
             included = {"branch", "commits", "changed", "kept"}
             self._tell(task, "discarded", view.model_dump(mode="json", include=included))
         return view
+
+    def _views(self, connection: Connection, trees: Sequence[Tree]) -> Iterator[BranchView]:
+        for tree in trees:
+            try:
+                task = find_task(connection, tree.task_id, self._by)
+            except NotFound:
+                continue
+            state = self._trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN)
+            yield BranchView.of(
+                state,
+                task_id=task.id,
+                task_name=task.name,
+                state=task.state,
+                branch=tree.branch,
+                repository=_text(tree.repository),
+                onto=_text(tree.onto and tree.onto.removeprefix("refs/heads/")),
+                path=_text(tree.path),
+                seen_at=state.seen_ms or None,
+            )
 
     def _found(self, connection: Connection, ref: str, dry_run: bool) -> tuple[Task, str]:
         """Return the task, and the name of its tree."""

@@ -5,10 +5,35 @@ from typing import Annotated
 from pydantic import Field
 
 from claudomator_py.domain.fields import Flag, Strict
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.merging import MergeMethod
-from claudomator_py.domain.views.base import View
+from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.tasks.shape import Ref
-from claudomator_py.surface.operation import OPERATE, Calls, JsonBody, operation
+from claudomator_py.surface.operation import OPERATE, READ, Calls, JsonBody, operation
+
+
+class BranchView(View):
+    """The branch of a task that has a work tree of its own, as it stood when it was last looked at."""
+
+    task_id: str
+    task_name: str
+    state: StateName
+    branch: str
+    repository: str
+    """The folder of the repository."""
+    onto: str | None = None
+    """The branch that it began at; null: none was checked out there."""
+    path: str
+    """The folder of the work tree."""
+    standing: TreeStanding
+    """Whether all of it is in the branch that it began at, or in that one's upstream."""
+    commits: int
+    """Since it began."""
+    changed: int
+    """Files that are not committed."""
+    seen_at: Instant | None = None
+    """When it was looked at: after its last run, or by a cleanup or merge; null: not yet."""
 
 
 class MergeRequest(Strict):
@@ -81,6 +106,10 @@ _DISCARDED = {"default": {}, "tried": {"dry_run": True}}
 
 class BranchCalls(Calls):
     """Every operation on the branches of tasks, as the client calls it."""
+
+    @operation("GET /v1/branches", "listBranches", READ, "The branches of tasks")
+    def branches(self) -> list[BranchView]:
+        """Of all tasks that have a work tree, by repository and branch. Starts no git: all is as last seen."""
 
     @operation("POST /v1/tasks/{ref}/merge", "mergeTask", OPERATE, "Merge what a task has done", refuses=(404, 409))
     def merge(self, ref: Ref, wanted: Annotated[MergeRequest | None, JsonBody(_MERGED)] = None) -> MergeView:
