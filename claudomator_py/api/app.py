@@ -18,8 +18,8 @@ from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
+from claudomator_py.api.operation import Section
 from claudomator_py.api.page import errors
-from claudomator_py.api.section import Section
 from claudomator_py.api.served import serve
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.api.streams import Streams

@@ -6,21 +6,22 @@ means 412, ``IdempotencyKey`` 409, ``Tagged`` an ETag.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
-from fastapi import Depends, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
 
 from claudomator_py.api.conditional import ETAG_HEADER, Tags, etag, request_key, set_etag, versions_to_match
 from claudomator_py.api.guard import roles
-from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.guard.roles import Asking, permitted
 from claudomator_py.api.openapi import refusals, request_body
-from claudomator_py.api.request import JsonObject, OptionalJsonObject
-from claudomator_py.api.section import GUARDS, Section
+from claudomator_py.api.request import JsonObject, OptionalJsonObject, strict_query
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.resources.channels.shape import ChannelView
@@ -38,6 +39,44 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _SAID = 3
 """Problems that a refusal has in its ``detail``; ``problems`` has them all."""
+GUARDS: Final = (Depends(permitted), Depends(strict_query))
+"""What every route asks first."""
+
+
+def guarded(prefix: str = "") -> APIRouter:
+    """For routes that are not in the document of the API."""
+    return APIRouter(prefix=prefix, include_in_schema=False, dependencies=[*GUARDS])
+
+
+class Section(BaseRoute):
+    """Routes that are matched in their order, as those of an application are. begins: what their paths begin with."""
+
+    def __init__(self, begins: Iterable[str], make: Callable[[], Iterable[BaseRoute]]) -> None:
+        self._begins = tuple(begins)
+        self._make = make
+
+    @cached_property
+    def routes(self) -> tuple[BaseRoute, ...]:
+        """All of them. Raises ValueError for one about which nobody has said who may use it, or that does not ask."""
+        routes = tuple(self._make())
+        roles.check_all(routes, permitted)
+        return routes
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """See ``starlette.routing.BaseRoute``."""
+        best: tuple[Match, Scope] = (Match.NONE, {})
+        if scope["type"] == "http" and scope["path"].startswith(self._begins):
+            for route in self.routes:
+                match, child = route.matches(scope)
+                if match is Match.FULL:
+                    return match, child
+                if match is Match.PARTIAL and best[0] is Match.NONE:
+                    best = match, child
+        return best
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ``starlette.routing.BaseRoute``."""
+        await scope["route"].handle(scope, receive, send)  # which a route of FastAPI names where it matches
 
 
 class Body(Generic[R]):

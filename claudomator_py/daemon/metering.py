@@ -21,8 +21,8 @@ from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Taken, load_of
 from claudomator_py.scheduler.snapshot import AgentState, Snapshot
-from claudomator_py.store import metric_rows, queue, spending_rows, transactions
-from claudomator_py.store.database import Database
+from claudomator_py.store import metric_rows, queue, spending_rows
+from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.metric_rows import EndedRuns
 
 FRESH_S = 5.0
@@ -110,7 +110,7 @@ class Meter:
         with self._lock:
             if self._last is not None and time.monotonic() - self._last[0] < FRESH_S:
                 return self._last[1]
-            with transactions.or_unavailable():
+            with or_unavailable():
                 checks = self._around.checks()
                 measured = self._database.read(lambda connection: self._measure(connection, checks))
             self._last = time.monotonic(), measured

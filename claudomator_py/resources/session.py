@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import Ambiguous, NotFound
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.units import short_id
-from claudomator_py.store import reads, run_rows, transactions
-from claudomator_py.store.database import Database
+from claudomator_py.store import reads, run_rows
+from claudomator_py.store.database import Database, read_or_refuse, write_or_refuse
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.idempotency import IdempotentRequests
 
@@ -50,11 +50,11 @@ class Service:
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
         """Return what fn reads. Raises what fn raises, and Unavailable."""
-        return transactions.read(self._database, fn)
+        return read_or_refuse(self._database, fn)
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
         """Return what fn returns, once what it wrote is durable. Raises what fn raises, and Unavailable."""
-        return transactions.write(self._database, fn, self._by.id)
+        return write_or_refuse(self._database, fn, self._by.id)
 
     def _once(self, key: RequestKey | None, answer: type[A], prepare: Callable[[], Callable[[Connection], A]]) -> A:
         """Return the answer of the change, or that of an earlier request with this key, whose change was made then.

@@ -8,8 +8,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from claudomator_py.domain.channel import AnswerState, MarkVerdict
 from claudomator_py.domain.principal import Principal
-from claudomator_py.store.loading import loader
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.tables import (
     CHANNEL,
     CHANNEL_ANSWER,

@@ -1,4 +1,7 @@
-"""The database: SQLite in the state folder or PostgreSQL by URL, snapshot reads on any thread, writes by one writer."""
+"""The database: SQLite in the state folder or PostgreSQL by URL, snapshot reads on any thread, writes by one writer.
+
+To whoever asks for something, a store that cannot be used is a refusal, ``Unavailable``: see ``read_or_refuse``.
+"""
 
 import importlib.util
 import os
@@ -13,12 +16,13 @@ from typing import Any, NoReturn, Self, TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
+from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store import remembered
 from claudomator_py.store.connections import Snapshots
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
-from claudomator_py.store.shown import Clean
-from claudomator_py.store.stored_json import read_json
+from claudomator_py.store.events import caused_by
+from claudomator_py.store.stored_json import Clean, read_json
 from claudomator_py.store.writer import Writer
 
 __all__ = ["Database", "StoreUnavailable"]
@@ -150,7 +154,7 @@ class Database:
         return self._writer.pending
 
     def clean_with(self, clean: Clean) -> None:
-        """Store what people may see without the secrets that this takes out, see ``store.shown``. It must be quick."""
+        """Store what people may see without the secrets that this takes out (see ``stored_json``). It must be quick."""
         self._writer.clean = clean
 
     def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
@@ -364,3 +368,24 @@ def _fsync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def or_unavailable() -> Iterator[None]:
+    """Raises Unavailable where the block raises StoreUnavailable."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise Unavailable(error.reason, remedy=error.remedy) from error
+
+
+def read_or_refuse(database: Database, fn: Callable[[Connection], T]) -> T:
+    """What fn reads. Raises what fn raises, and Unavailable."""
+    with or_unavailable():
+        return database.read(fn)
+
+
+def write_or_refuse(database: Database, fn: Callable[[Connection], T], by: str) -> T:
+    """What fn returns, once what it wrote is durable; events name who asked. Raises what fn raises, and Unavailable."""
+    with or_unavailable():
+        return database.write(caused_by(by, fn))

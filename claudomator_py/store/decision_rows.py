@@ -11,8 +11,7 @@ from typing import Any, Final, Self
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
 from claudomator_py.scheduler.decision import DecisionKind
-from claudomator_py.store.loading import loader, writer
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Statement, loader, writer
 from claudomator_py.store.tables import DECISION, SNAPSHOT, Decision
 
 decision_from = loader(Decision)

@@ -8,8 +8,7 @@ from sqlalchemy import Connection, Select, and_, func, insert, or_, select
 
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.loading import loader
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import EVENT, TASK, Event
 from claudomator_py.store.visibility import events_seen, tasks_seen

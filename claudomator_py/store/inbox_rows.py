@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from claudomator_py.store.loading import loader, writer
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Statement, loader, writer
 from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, InboxDocument, InboxFile
 
 _document_from = loader(InboxDocument)

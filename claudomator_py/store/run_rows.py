@@ -10,8 +10,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.store.loading import loader, writer
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Statement, loader, writer
 from claudomator_py.store.tables import RUN, TASK, Run
 from claudomator_py.store.visibility import runs_seen
 

@@ -3,14 +3,15 @@
 SQLAlchemy's ``Connection.execute`` finds, binds and wraps again each time, which takes several times as long as the
 database takes to answer. Here the dialect compiles a statement when it is first executed, with all its types; then
 nothing but values goes to the driver and rows come back. What is asked for now and then, or put together again each
-time, is for ``Connection.execute``.
+time, is for ``Connection.execute``. ``loader``, ``writer`` and ``changer`` make instances of
+rows, and rows of instances.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
-from sqlalchemy import BindParameter, Connection, Delete, Dialect, Insert, Select, Update
+from sqlalchemy import BindParameter, Connection, Delete, Dialect, Insert, Select, Table, Update
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -18,12 +19,15 @@ from sqlalchemy.sql.elements import BinaryExpression
 from sqlalchemy.sql.operators import in_op, not_in_op
 from sqlalchemy.sql.visitors import iterate
 
+from claudomator_py.store.tables import columns
+
 MAX_FORMS = 256
 """Lists of so many different lengths are compiled for; then all is compiled again as it is needed."""
 
 Row = tuple[Any, ...]
 _Clause = Select[Any] | Insert | Update | Delete
 _Process = Callable[[Any], Any]
+T = TypeVar("T", bound=columns.Row)
 
 
 class _Bound(NamedTuple):
@@ -266,3 +270,39 @@ def _raise(connection: Connection, cursor: DBAPICursor, error: Exception, text: 
     if gone:
         connection.invalidate(error)
     raise DBAPIError.instance(text, None, error, driver.Error, connection_invalidated=gone, dialect=dialect) from error
+
+
+def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
+    """What makes an instance of a row that has the columns of the model's table, all of them, in their order."""
+    new, names = model.__new__, tuple(column.key for column in model.table.columns)
+
+    def load(row: Iterable[Any]) -> T:
+        instance: T = new(model)
+        instance.__dict__.update(zip(names, row, strict=True))
+        return instance
+
+    return load
+
+
+def changer(model: type[T]) -> Callable[[T, Mapping[str, Any]], T]:
+    """What makes another instance of one, with these values of its columns in it."""
+    new = model.__new__
+
+    def change(instance: T, changes: Mapping[str, Any]) -> T:
+        changed: T = new(model)
+        changed.__dict__.update(instance.__dict__)
+        changed.__dict__.update(changes)
+        return changed
+
+    return change
+
+
+def writer(table: Table) -> Callable[[columns.Row], dict[str, Any]]:
+    """What makes the row of an instance: what is written of it, which is all but what the database computes."""
+    names = tuple(column.key for column in table.columns if column.computed is None)
+
+    def write(instance: columns.Row) -> dict[str, Any]:
+        values = instance.__dict__
+        return {name: values[name] for name in names}
+
+    return write

@@ -3,18 +3,26 @@
 Rows may have been changed by hand, restored from elsewhere or damaged. What is no JSON, nests deeper than anything
 that is stored, or has numbers that no column and no answer can hold is ``Unreadable``: a value that no shape accepts,
 so that whoever needs it fails for that row alone, and a mapping without keys for whoever only looks something up.
+
+``ShownJson`` and ``ShownText`` are for columns whose values people may see: whatever is written to them is written
+without secrets. All that happens comes together there on its way into the store, so that no writer of an event or a
+hold can forget it. What a run needs as it was given, such as a task's content, is in columns of another type.
 """
 
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from sqlalchemy import JSON, ColumnElement, Dialect, TypeDecorator
+from sqlalchemy import JSON, ColumnElement, Dialect, String, TypeDecorator
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
+
+from claudomator_py.domain.redaction import Redactor, clean
 
 MAX_DEPTH: Final = 200
 """As for events of agents, the deepest of what is stored, see ``agents.jsonlines``."""
@@ -30,6 +38,9 @@ _LONE_ON_POSTGRESQL: Final = (
 
 M = TypeVar("M", bound=BaseModel)
 log = logging.getLogger(__name__)
+Clean = Callable[[Any], Any]
+_SHAPES = Redactor()
+_clean: ContextVar[Clean] = ContextVar("clean", default=lambda value: clean(value, _SHAPES))
 
 
 class Unreadable(Mapping[str, Any]):
@@ -160,3 +171,40 @@ def _valid(element: _Sound, compiler: Any, **options: Any) -> str:
 def _without_halves(element: _Sound, compiler: Any, **options: Any) -> str:
     column = compiler.process(element.clauses, **options)
     return f"CASE WHEN CAST({column} AS TEXT) !~ '{_LONE_ON_POSTGRESQL}' THEN {column} END"
+
+
+class ShownText(TypeDecorator[str]):
+    """Text, stored without secrets."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """The text without secrets."""
+        return None if value is None else _clean.get()(value)
+
+
+class ShownJson(StoredJson):
+    """JSON, stored without secrets."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """The value without secrets."""
+        return None if value is None else _clean.get()(value)
+
+
+def cleaned(text: str) -> str:
+    """The text as such a column would hold it; inside a write, where it is to be shortened."""
+    found: str = _clean.get()(text)
+    return found
+
+
+@contextmanager
+def cleaned_with(known: Clean) -> Iterator[None]:
+    """While the block lasts, what this thread writes is cleaned with that. known: the value, without any secret."""
+    token = _clean.set(known)
+    try:
+        yield
+    finally:
+        _clean.reset(token)

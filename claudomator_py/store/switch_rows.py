@@ -2,8 +2,7 @@
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from claudomator_py.store.loading import loader
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.tables import SWITCH, SwitchRow
 
 DRAIN = "drain"

@@ -23,8 +23,7 @@ from claudomator_py.domain.lifecycle import (
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import NewEvent, record, record_all
-from claudomator_py.store.loading import changer, loader, writer
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Statement, changer, loader, writer
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)

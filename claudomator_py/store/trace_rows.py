@@ -10,7 +10,7 @@ from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import events, reads, remembered
 from claudomator_py.store.decision_rows import decision_from
 from claudomator_py.store.events import EventQuery
-from claudomator_py.store.loading import loader
+from claudomator_py.store.statement import loader
 from claudomator_py.store.tables import DECISION, EVENT, RUN, TASK, Decision, Event, Run, Task
 from claudomator_py.store.task_rows import task_from
 

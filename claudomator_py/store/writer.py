@@ -16,7 +16,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store.connections import Connections
 from claudomator_py.store.errors import CLOSED, StoreUnavailable, explain
-from claudomator_py.store.shown import Clean, cleaned_with
+from claudomator_py.store.stored_json import Clean, cleaned_with
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import KeyInUse, KeyReused
 from claudomator_py.domain.principal import RequestKey
 from claudomator_py.ports import Clock
-from claudomator_py.store import request_rows, transactions
-from claudomator_py.store.database import Database
+from claudomator_py.store import request_rows
+from claudomator_py.store.database import Database, read_or_refuse
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -65,7 +65,7 @@ class IdempotentRequests:
 
     def _earlier(self, key: RequestKey, principal_id: str, answer: type[A]) -> A | None:
         now_ms = self._clock()
-        stored = transactions.read(
+        stored = read_or_refuse(
             self._database, lambda connection: request_rows.find(connection, principal_id, key.key, now_ms)
         )
         if stored is None:

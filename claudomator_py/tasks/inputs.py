@@ -28,7 +28,7 @@ from claudomator_py.prompts.conversations import columns_of, conversation_of, re
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.events import record
-from claudomator_py.store.shown import cleaned
+from claudomator_py.store.stored_json import cleaned
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.accept import NewTask, replace_content
 from claudomator_py.tasks.decisions import approved_rules, record_policy

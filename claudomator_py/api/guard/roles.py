@@ -3,12 +3,13 @@ table here. One without a role is refused.
 
 read looks; operate changes tasks and schedules as well; admin is for what concerns the whole daemon: its agents' holds,
 draining, backups, cleaning up, notifications, tokens. A principal of an organisation is kept from what acts on the
-tasks of all, or tells of them, whatever its role.
+tasks of all, or tells of them, whatever its role. ``Asking`` is who sent a request.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from fastapi import Depends, Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
@@ -137,3 +138,31 @@ def not_permitted(by: Principal, needed: Needed) -> Refused:
         detail = f"{by.id} belongs to {by.organisation}, but this concerns the whole daemon."
         remedy = f"This requires a token with the role {role} without an organisation."
     return Refused(403, "not_permitted", detail, remedy)
+
+
+async def permitted(request: Request) -> None:
+    """A dependency of every route. Raises Refused where the principal may not do what it asks for."""
+    route: Any = request.scope["route"]
+    needed, by = needed_by(route, request.method), request.state.principal
+    if needed is None:  # the application does not start with such a route; if it did, nobody may use it
+        raise LookupError(f"{route.path} needs no role that is known")
+    if not needed.permits(by):
+        raise not_permitted(by, needed)
+
+
+async def _principal(request: Request) -> Principal:
+    by = request.state.principal
+    if not isinstance(by, Principal):  # Security lets nobody else get here
+        raise LookupError(f"nobody is known to ask for {request.url.path}")
+    return by
+
+
+async def _standing(request: Request) -> Callable[[], bool]:
+    standing: Callable[[], bool] = request.state.standing
+    return standing
+
+
+Asking = Annotated[Principal, Depends(_principal)]
+"""Who sent the request."""
+Standing = Annotated[Callable[[], bool], Depends(_standing)]
+"""Whether the credentials of the request are still good, for answers that take long."""

@@ -16,8 +16,8 @@ from typing import Final
 from sqlalchemy import Connection
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
-from claudomator_py.store import session_rows, transactions
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store import session_rows
+from claudomator_py.store.database import Database, StoreUnavailable, write_or_refuse
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import BrowserSession
 
@@ -141,7 +141,7 @@ class Sessions:
         """Durable on return. Raises Unavailable."""
         if self._database is None:
             return
-        transactions.write(self._database, transaction, by)
+        write_or_refuse(self._database, transaction, by)
 
     def _note_use(self, session: BrowserSession) -> None:
         """Have it written, and wait for nothing."""

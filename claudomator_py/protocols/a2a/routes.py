@@ -16,12 +16,10 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from claudomator_py.api.guard.asking import Asking, Standing
-from claudomator_py.api.guard.roles import OPERATIONS, may, not_permitted
-from claudomator_py.api.operation import Allowed, access_of
+from claudomator_py.api.guard.roles import OPERATIONS, Asking, Standing, may, not_permitted
+from claudomator_py.api.operation import Allowed, access_of, guarded
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.request import read_json
-from claudomator_py.api.section import guarded
 from claudomator_py.api.streams import HEARTBEAT, HEARTBEAT_S, MEDIA_TYPE, EventStream, Following, Streams, wants_stream
 from claudomator_py.domain.errors import (
     Ambiguous,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
-from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.login_codes import LoginCodes
+from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.guard.sessions import Sessions
 from claudomator_py.api.served import serve
 from claudomator_py.api.settings import WebSettings

@@ -17,8 +17,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.environment.variables import RunTokens
 from claudomator_py.ports import Clock
-from claudomator_py.store import run_rows, task_rows, token_rows, transactions
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store import run_rows, task_rows, token_rows
+from claudomator_py.store.database import Database, StoreUnavailable, read_or_refuse
 from claudomator_py.store.tables import ApiToken
 
 PREFIX = "cmt_"
@@ -108,7 +108,7 @@ class Keyring:
                 return None
             return Principal(f"run:{run.id}", Role.RUN, task.organisation, run.id)
 
-        return transactions.read(self._database, read)
+        return read_or_refuse(self._database, read)
 
     def named(self, principal_id: str) -> Principal | None:
         """Return who has that name, as long as the token is good; the operator is always there."""

@@ -10,13 +10,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.asking import Asking
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
+from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.guard.sessions import MAX_MS, Sessions
 from claudomator_py.api.guard.user_agent import browser_name
+from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.section import guarded
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.resources.access.http import Browsers, browsers
 

@@ -19,8 +19,8 @@ from claudomator_py.resources.access.shape import (
     TokenView,
 )
 from claudomator_py.resources.session import Service
-from claudomator_py.store import token_rows, transactions
-from claudomator_py.store.database import Database
+from claudomator_py.store import token_rows
+from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import ApiToken
 from claudomator_py.surface.operation import answers
@@ -111,7 +111,7 @@ class Tokens(Service):
 
     def _change(self, transaction: Callable[[Connection], ApiToken]) -> ApiToken:
         row = self._write(transaction)
-        with transactions.or_unavailable():
+        with or_unavailable():
             self._keyring.reload()
         return row
 

@@ -245,10 +245,8 @@ def spending_view(spending: Spending) -> SpendingView:
     return SpendingView.of(spending, usd=round(spending.usd, _PLACES))
 
 
-def task_budget(connection: Connection, task: Task, spec: TaskSpec) -> BudgetView | None:
-    """Return the task's budget, over all of its runs; None if it has none."""
-    if not spec.budget.units:
-        return None
+def task_budget(connection: Connection, task: Task, spec: TaskSpec) -> BudgetView:
+    """Return the budget of a task that has one, over all of its runs."""
     return _budget_view(spec.budget, spending_rows.of_task(connection, task.id))
 
 

@@ -6,9 +6,8 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from claudomator_py.api.operation import access_of
+from claudomator_py.api.operation import access_of, guarded
 from claudomator_py.api.problem import Refused
-from claudomator_py.api.section import guarded
 from claudomator_py.resources.channels.webhook import IncomingWebhooks, NotSigned
 
 incoming = guarded()

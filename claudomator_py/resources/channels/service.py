@@ -30,8 +30,8 @@ from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.reply_question import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
-from claudomator_py.store import channel_rows, transactions
-from claudomator_py.store.database import Database
+from claudomator_py.store import channel_rows
+from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.tables import Channel, ChannelMessage
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import channels as changes
@@ -240,7 +240,7 @@ class Channels(Service):
 
     def _best(self, channel: Channel, subject: str, among: Sequence[str]) -> str | None:
         """The one of them whose card fits best what the message is about; None: nothing is routed."""
-        with transactions.or_unavailable():
+        with or_unavailable():
             decided = self._router(Request(subject, "", ()), changes.creator_of(channel))
         candidates = () if decided is None or decided.record is None else decided.record.specialist_candidates
         return next((one.specialist for one in candidates if one.specialist in among), None)

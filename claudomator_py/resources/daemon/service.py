@@ -22,8 +22,7 @@ from claudomator_py.resources.daemon.shape import (
     ReasonView,
 )
 from claudomator_py.resources.session import Service
-from claudomator_py.store import transactions
-from claudomator_py.store.database import Database
+from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.holds import drain, drain_view, undrain
@@ -63,7 +62,7 @@ class DaemonService(Service):
         made = format_instant(self._clock())
         stamp = made.translate({ord(mark): None for mark in "-:."})
         target = Path(self._database.state_dir, BACKUPS, f"claudomator-{stamp}.db")
-        with transactions.or_unavailable():
+        with or_unavailable():
             self._database.backup(target)
         data = {"path": str(target)}
         self._note(lambda connection: record(connection, self._clock(), "backup_made", data=data))
@@ -72,7 +71,7 @@ class DaemonService(Service):
     @answers(CleanupCalls.clean_up)
     def clean_up(self, wanted: CleanupRequest) -> CleanupView:
         """Remove what ended tasks no longer need. Raises Conflict if that is under way."""
-        with transactions.or_unavailable():
+        with or_unavailable():
             found = self._cleaner.clean(wanted)
         removed = sum(item.removed for item in found.items)
         if removed and not wanted.dry_run:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import Header, Request, Response
 
-from claudomator_py.api.guard.asking import Standing
+from claudomator_py.api.guard.roles import Standing
 from claudomator_py.api.operation import Allowed
 from claudomator_py.api.served import serve
 from claudomator_py.api.streams import (

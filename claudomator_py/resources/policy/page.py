@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Form
 from fastapi.responses import Response
 
-from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.guard.roles import Asking
+from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.wanted import DAYS, Days
 from claudomator_py.api.problem import status_of
-from claudomator_py.api.section import guarded
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH

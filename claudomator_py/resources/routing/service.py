@@ -22,8 +22,8 @@ from claudomator_py.resources.routing.shape import (
 )
 from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
-from claudomator_py.store import specialist_rows, switch_rows, transactions
-from claudomator_py.store.database import Database
+from claudomator_py.store import specialist_rows, switch_rows
+from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import learning
@@ -52,7 +52,7 @@ class Routing(Service):
     def route(self, request: RouteRequest) -> TriedRouteView:
         """Return who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict
         where nothing is routed."""
-        with transactions.or_unavailable():
+        with or_unavailable():
             decided = self._router(
                 Request(request.instructions, request.name or "", request.tags), self._by, request.requires
             )

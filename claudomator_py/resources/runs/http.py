@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import Header, Path, Query, Request, Response
 
-from claudomator_py.api.guard.asking import Standing
+from claudomator_py.api.guard.roles import Standing
 from claudomator_py.api.operation import Allowed
 from claudomator_py.api.request import DIGITS
 from claudomator_py.api.served import serve

@@ -59,9 +59,9 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.decisions import record_handoff
+from claudomator_py.tasks.feasibility import task_problems
 from claudomator_py.tasks.handing_on import decided, weigh
 from claudomator_py.tasks.idempotency import IdempotentRequests
-from claudomator_py.tasks.specialists import task_problems
 
 MAX_LOG_BYTES = 1024 * 1024
 T = TypeVar("T")
@@ -343,6 +343,7 @@ def _rest_of_budget(connection: Connection, asking: _Asking) -> Budget:
 def run_view(run: Run, host: RunHost) -> RunView:
     """Return the shape of a run. host: where it took place."""
     checked, outcome = readable(CheckResult, run.check_result), readable(Outcome, run.outcome)
+    progress = readable(Progress, run.progress)
     check = None if checked is None else RunCheckView.of(checked)
     shown = OutcomeView.of(outcome, detail=outcome.error) if outcome is not None else None
     return RunView.of(
@@ -350,14 +351,8 @@ def run_view(run: Run, host: RunHost) -> RunView:
         check=check,
         outcome=shown,
         changes=None if outcome is None else outcome.changes,
-        progress=progress_view(run),
+        progress=None if progress is None else RunProgressView.of(progress),
         asked=tuple(run.asked or ()),
         scratch_dir=host.scratch(scratch_of(run)),
         output_kept=run.live or host.has_directory(run.id),
     )
-
-
-def progress_view(run: Run) -> RunProgressView | None:
-    """Return what the run said last of its progress."""
-    progress = readable(Progress, run.progress)
-    return None if progress is None else RunProgressView.of(progress)

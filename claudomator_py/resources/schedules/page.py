@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import RedirectResponse, Response
 
-from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.guard.roles import Asking
+from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rows import words_of
-from claudomator_py.api.section import guarded
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.schedules.shape import FireView, ScheduleView

@@ -24,8 +24,8 @@ from claudomator_py.resources.specialists.shape import (
     SpecialistView,
 )
 from claudomator_py.routing.oddities import duplicates, oddities
-from claudomator_py.store import specialist_rows, transactions
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store import specialist_rows
+from claudomator_py.store.database import Database, StoreUnavailable, or_unavailable
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import specialists as changes
 from claudomator_py.tasks.idempotency import IdempotentRequests
@@ -98,7 +98,7 @@ class Specialists(Service):
         """Return the specialists that match, of those that may be given work of whoever asks, the best first; by words
         alone where the encoder fails."""
         try:
-            with transactions.or_unavailable():
+            with or_unavailable():
                 semantic = self._similarity(query)
         except EncoderFault as fault:
             log.warning("the encoder failed; specialists are searched by words alone: %s", fault)

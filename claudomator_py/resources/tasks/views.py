@@ -15,6 +15,7 @@ from claudomator_py.domain.limits import done_text
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.routing import Constraints, ReachOrigin
+from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import due_clock, worded
@@ -26,8 +27,7 @@ from claudomator_py.ports import Clock, Trees
 from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.concealment import concealed, unnamed
-from claudomator_py.resources.runs.service import progress_view
-from claudomator_py.resources.runs.shape import InputView
+from claudomator_py.resources.runs.shape import InputView, RunProgressView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WorktreeView
@@ -117,7 +117,7 @@ class TaskViews(Service):
                     spec,
                     of_task,
                     why,
-                    budget=task_budget(connection, task, spec),
+                    budget=task_budget(connection, task, spec) if spec.budget.units else None,
                     asks=input_view(task, now_ms),
                     dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
                     branch=branch_of(connection, task, of_task[-1] if of_task else None),
@@ -350,7 +350,8 @@ def _of_runs(runs: Sequence[Run], spec: TaskSpec) -> dict[str, object]:
     last = runs[-1]
     told |= {"agent": last.agent, "tier": last.tier, "model": last.model, "started_at": last.started_ms}
     if last.live:
-        told["progress"] = progress_view(last)
+        progress = readable(Progress, last.progress)
+        told["progress"] = None if progress is None else RunProgressView.of(progress)
     if (ended := readable(Outcome, last.outcome)) is not None:
         changes = None if ended.changes is None else ended.changes.summary
         told |= {"result_text": ended.text, "denials": ended.denials, "changes": changes}

@@ -1,5 +1,5 @@
 """The tables. Times are epoch milliseconds; JSON columns hold values of ``domain`` as pydantic dumps them.
-Columns that people may see are of the types of ``store.shown``: what is written to them is without secrets.
+Columns that people may see are of the types of ``store.stored_json``: what is written to them is without secrets.
 
 State, counts and limits are always queried from these rows; nothing is counted up and down.
 """

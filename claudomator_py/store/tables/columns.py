@@ -11,8 +11,7 @@ from sqlmodel import Field, SQLModel
 from sqlmodel.main import get_column_from_field
 
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.store.shown import ShownJson, ShownText
-from claudomator_py.store.stored_json import StoredJson
+from claudomator_py.store.stored_json import ShownJson, ShownText, StoredJson
 
 RowNumber: Any = BigInteger().with_variant(Integer, "sqlite")
 

@@ -12,11 +12,9 @@ from starlette.routing import BaseRoute, Route
 
 from claudomator_py.api.app import RESOURCES, create_app
 from claudomator_py.api.guard import roles
-from claudomator_py.api.guard.asking import permitted
-from claudomator_py.api.guard.roles import PAGES, declare, may, needed_by, not_permitted
-from claudomator_py.api.operation import Operations
+from claudomator_py.api.guard.roles import PAGES, declare, may, needed_by, not_permitted, permitted
+from claudomator_py.api.operation import Operations, Section
 from claudomator_py.api.problem import Refused
-from claudomator_py.api.section import Section
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.access.keyring import Keyring

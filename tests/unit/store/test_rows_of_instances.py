@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlmodel.main import default_registry
 
-from claudomator_py.store.loading import loader, writer
+from claudomator_py.store.statement import loader, writer
 from claudomator_py.store.tables import SWITCH, TASK, SwitchRow, Task
 
 load = loader(SwitchRow)
