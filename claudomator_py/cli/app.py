@@ -113,7 +113,7 @@ GROUPS: Mapping[str, LazyCommand] = {
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Hand over": ("add", "submit", "validate", "schedule"),
     "Look": ("status", "list", "show", "why", "result", "logs", "log", "report"),
-    "Judge": ("diff", "branches", "merge", "discard", "pr"),
+    "Judge": ("diff", "branches", "merge", "discard"),
     "Decide": ("answer", "approve", "reject", "cancel", "restart"),
     "Agents and limits": ("agents", "hold", "release", "drain", "undrain"),
     "Who does what": ("route", "search", "specialists", "routing", "channel", "policy", "decisions"),

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.budget import Budget
-from claudomator_py.domain.conversation import ConversationRef, ResumedConversation
+from claudomator_py.domain.conversation import ResumedConversation
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, refuse
 from claudomator_py.domain.lifecycle import (
     ENDED,

@@ -6,10 +6,10 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from claudomator_py.api.guard.asking import Asking
+from claudomator_py.api.guard.roles import Asking
+from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
-from claudomator_py.api.section import guarded
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, format_duration, format_instant
 from claudomator_py.resources.night import drawing
 from claudomator_py.resources.night.drawing import drawn
