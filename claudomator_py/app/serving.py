@@ -20,7 +20,7 @@ from claudomator_py.app.in_force import Folders, Renewal, log_agents, refresh_ag
 from claudomator_py.app.listening import CannotListen, StateExposed
 from claudomator_py.app.local import Ground, Local, prepare, surroundings
 from claudomator_py.app.readiness import readiness_checks
-from claudomator_py.app.startup import load, read_again, service_manager
+from claudomator_py.app.startup import load, note_start, read_again, service_manager
 from claudomator_py.app.web import Web, publish, withdraw
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.daemon.locks import StateInUse
@@ -38,9 +38,7 @@ from claudomator_py.log import set_up as set_up_log
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, resolve_state_dir
 from claudomator_py.schema.settings import Log, LogFormat, OnStop, Settings
 from claudomator_py.sources.inbox.claims import InboxInUse
-from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.events import record
-from claudomator_py.store.night_rows import STARTED
+from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.telemetry.configured import span_exporter
 from claudomator_py.workers.tracing import SpanSender
 from claudomator_py.workers.worker import Worker
@@ -156,12 +154,6 @@ async def _serve(
     await _run(web, loop, local, folders, notifier, state, at_once=bool(recalled))
     log.info("stopped", note="runs continue without the daemon, and the next one finds them")
     return 0
-
-
-def note_start(database: Database) -> None:
-    """Record that a daemon has begun, unless the store fails, which the ticks tell of."""
-    with contextlib.suppress(StoreUnavailable):
-        database.write(lambda connection: record(connection, now_ms(), STARTED, data={"version": __version__}))
 
 
 def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:

@@ -2,10 +2,12 @@
 
 import faulthandler
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection
 
+from claudomator_py import __version__
 from claudomator_py.api.guard.operator_token import credential_token, ensure_token
 from claudomator_py.app.configured import load_trusted, now_ms
 from claudomator_py.daemon.reload import ConfigurationRefused
@@ -18,6 +20,8 @@ from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
 from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.events import record
+from claudomator_py.store.night_rows import STARTED
 from claudomator_py.store.schema import begin, is_current
 from claudomator_py.tasks.specialists import ship
 
@@ -94,3 +98,9 @@ def operator_token(state: Path) -> str:
     """The operator's token: the service manager's credential, else the one in the state folder."""
     credential = token_file(os.environ)
     return ensure_token(state) if credential is None else credential_token(credential)
+
+
+def note_start(database: Database) -> None:
+    """Record that a daemon has begun, unless the store fails, which the ticks tell of."""
+    with suppress(StoreUnavailable):
+        database.write(lambda connection: record(connection, now_ms(), STARTED, data={"version": __version__}))
