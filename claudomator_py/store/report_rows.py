@@ -34,6 +34,8 @@ class FinishedRun:
     input_tokens: int | None
     output_tokens: int | None
     in_vain: bool | None
+    dir_key: str
+    """Empty for a scratch folder."""
     changes: Mapping[str, Any] | None
     """As ``domain.changes.RunChanges``."""
 
@@ -52,6 +54,7 @@ def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Princip
             RUN.c.input_tokens,
             RUN.c.output_tokens,
             RUN.c.in_vain,
+            RUN.c.dir_key,
             sound(RUN.c.outcome)["changes"].label("changes"),
         )
         .where(_BEGUN, RUN.c.started_ms >= since_ms - MAX_RUN_MS, RUN.c.started_ms < until_ms)

@@ -1,5 +1,6 @@
 """What a report says of a span of time: what ended in it, what it changed and cost, and what is left."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.notice import EventContext, NoticeKind, NotifyTarget, notice_of
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.resources.report.daily import MADE, DailyReporter
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.shape import ReportSpan, ReportView
@@ -39,8 +40,12 @@ def changed(place: str = "/srv/shop", *, commits: Any = (), files: tuple[str, ..
     return {"place": place, "commits": commits, "commit_count": len(commits), "files": listed, **figures, **more}
 
 
+def _is_in_a_directory(outcome: dict[str, Any]) -> bool:
+    return not str(outcome.get("changes", {}).get("place", "/state/")).startswith("/state/")
+
+
 def run(world: World, name: str, **outcome: Any) -> None:
-    world.submit(name)
+    world.submit(name, **({"working_dir": outcome["changes"]["place"]} if _is_in_a_directory(outcome) else {}))
     world.tick()
     world.end(name, **outcome)
     world.tick(MINUTE_MS)
@@ -132,6 +137,28 @@ def test_a_limit_that_another_agent_took_over_is_told_from_one_that_was_waited_f
     assert "2 limits, 1 flowed around" in found.headline
     assert {group.reason for group in found.waits} == {"limited"}
     assert all(group.until is not None for group in found.waits)
+
+
+def test_waits_of_one_kind_are_one_group_whatever_their_times(world: World) -> None:
+    for number in range(3):
+        world.submit(f"late-{number}", not_before=format_instant(START_MS + (number + 1) * HOUR_MS))
+        world.submit(f"again-{number}", retry={"max_attempts": 2, "backoff": f"{number + 1}m"})
+    world.tick()
+    for number in range(3):
+        world.end(f"again-{number}", exit_code=1, status="failed", reason="agent_error")
+        world.tick(SECOND_MS)
+    groups = {group.reason: group for group in report(world).waits}
+    assert {reason: group.count for reason, group in groups.items()} == {"time": 3, "backoff": 3}
+    assert groups["time"].until == format_instant(START_MS + HOUR_MS)
+    assert not any(re.search(r"\d\d:\d\d|\(in|\bat$|\buntil$", group.text) for group in groups.values())
+    assert "the first until" in markdown(report(world), lambda instant: "then" if instant else "")
+
+
+def test_folders_that_runs_had_for_themselves_are_one_and_none_where_nothing_was_made(world: World) -> None:
+    for name, files in (("poem", ("a.txt",)), ("song", ("b.txt", "c.txt")), ("talk", ())):
+        run(world, name, changes=changed(f"/state/runs/{name}/work", files=files, is_repository=False))
+    (scratch,) = report(world).repositories
+    assert (scratch.path, scratch.files, scratch.tasks) == ("scratch folders", 3, 2)
 
 
 def test_only_what_ended_in_the_span_counts(world: World) -> None:

@@ -76,7 +76,7 @@ STOPPING = ("term-sent", "kill-sent")
 AS_IT_STARTS = SHIM_POINTS[MARKED_FROM : SHIM_POINTS.index("agent-recorded")]
 # Points that a daemon passes because its shims die before they mark the start, after it, and once the end is recorded.
 UNMARKED_ENDS = ("revoked-written", "start-spawned:3", "tick-end:4")
-LOST_ENDS = ("survivors-ended", "finish-begin", "store-before-commit:9")
+LOST_ENDS = ("survivors-ended", "finish-begin", "store-before-commit:10")
 RECORDED_ENDS = ("outcome-read", "finish-begin", "finish-committed")
 
 

@@ -10,8 +10,8 @@ from tests.patience import PATIENCE_S
 TASK = TaskSpec(name="asked", instructions="do: true")
 
 
-# The first thing that the first daemon writes is whose database it is.
-@pytest.mark.parametrize("point", ["submit-committed", "store-after-commit:2"])
+# The first daemon writes first whose database it is, and then that it has started.
+@pytest.mark.parametrize("point", ["submit-committed", "store-after-commit:3"])
 def test_a_submission_that_was_committed_but_not_answered_is_not_done_again(site: Site, point: str) -> None:
     crashing = site.start(crash_at=point).ready()
     with pytest.raises(ConnectionLost):
@@ -27,7 +27,7 @@ def test_a_submission_that_was_committed_but_not_answered_is_not_done_again(site
 
 
 def test_a_submission_that_was_not_committed_is_done_once(site: Site) -> None:
-    crashing = site.start(crash_at="store-before-commit:2").ready()
+    crashing = site.start(crash_at="store-before-commit:3").ready()
     with pytest.raises(ConnectionLost):
         crashing.client.submit(TASK, idempotency_key="once")
     crashing.wait()

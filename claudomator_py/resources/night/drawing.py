@@ -36,6 +36,8 @@ _STEPS_MS = (
     *(hours * HOUR_MS for hours in (1, 2, 3, 6, 12, 24, 168)),
 )
 _MAX_TICKS = 13
+_LABEL = 40
+"""What the words of a time take, so that none is cut at the edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ def _ticks(night: Night) -> Iterator[Tick]:
     end = datetime.fromtimestamp(night.until_ms / SECOND_MS, night.zone)
     while at < end:
         at_ms = round(at.timestamp() * SECOND_MS)
-        if at_ms >= night.since_ms:
+        if at_ms >= night.since_ms and _x(night, at_ms) <= WIDTH - _LABEL:
             words = f"{at:%d %b}" if step_ms >= 24 * HOUR_MS or (at.hour, at.minute) == (0, 0) else f"{at:%H:%M}"
             yield Tick(_x(night, at_ms), words)
         at += timedelta(milliseconds=step_ms)

@@ -1,10 +1,12 @@
 """Making a report from rows: what ended in a span of time, and what stands open at present."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.blocked_words import brief_of
 from claudomator_py.domain.changes import RefChange, RunChanges
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.errors import Invalid, Problem
@@ -12,6 +14,7 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.domain.wording import worded
 from claudomator_py.ports import Clock
 from claudomator_py.resources.report.shape import (
     MAX_NAMES,
@@ -42,6 +45,11 @@ SHOWN = 50
 LATE_MS = 2 * MINUTE_MS
 """After which a time of a schedule that nobody has dealt with is missed."""
 _BRANCH = "refs/heads/"
+_TIME = re.compile(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
+"""As the daemon words times in sentences that it has not in parts."""
+_LEADING_TO_A_TIME = re.compile(r"(?: (?:at|until|again at))+\s*$")
+SCRATCH = "scratch folders"
+"""What stands for the folders that runs had for themselves alone."""
 
 
 class Reports(Service):
@@ -143,7 +151,7 @@ def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
     """Return those of equal reasons together, the largest group first."""
     groups: dict[tuple[str | None, str], list[TaskView]] = defaultdict(list)
     for view in views:
-        groups[view.reason, one_line(view.reason_short or view.reason_text or "")].append(view)
+        groups[view.reason, _without_times(view)].append(view)
     return tuple(
         TaskGroup(
             reason=reason,
@@ -156,11 +164,18 @@ def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
     )
 
 
+def _without_times(view: TaskView) -> str:
+    """Return why it is where it is, without times, which differ from task to task though the reason is one."""
+    brief = brief_of(view.blocked, view.reason_short or view.reason_text)
+    text = "" if brief is None else one_line(worded(brief, lambda _: ""))
+    return _LEADING_TO_A_TIME.sub("", _TIME.sub("", text)).strip()
+
+
 def _repositories(changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> tuple[RepositoryReport, ...]:
     by_place: dict[str, list[tuple[FinishedRun, RunChanges]]] = defaultdict(list)
     for run, made in changes:
-        if made is not None:
-            by_place[made.repository or made.place].append((run, made))
+        if made is not None and (made.is_repository or not made.is_empty):
+            by_place[(made.repository or made.place) if run.dir_key else SCRATCH].append((run, made))
     found = [_repository(place, runs) for place, runs in by_place.items()]
     return tuple(sorted(found, key=lambda one: (-one.commits, -one.files, one.path)))
 

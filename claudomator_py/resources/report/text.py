@@ -84,7 +84,9 @@ def _needs_you(report: ReportView) -> Iterator[str]:
 def _group(group: TaskGroup, at: Instants) -> str:
     names = ", ".join(ref.name for ref in group.tasks)
     more = f" and {group.count - len(group.tasks)} more" if group.count > len(group.tasks) else ""
-    until = f", until {at(group.until)}" if group.until is not None else ""
+    until = (
+        f", {'until' if group.count == 1 else 'the first until'} {at(group.until)}" if group.until is not None else ""
+    )
     words = ": ".join(part for part in (group.reason, group.text) if part)
     return f"- {group.count} x {words or 'no reason given'}{until}: {names}{more}"
 
