@@ -21,7 +21,6 @@ from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipp
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
-from claudomator_py.store.night_rows import STARTED
 from claudomator_py.store.schema import begin, is_current
 from claudomator_py.tasks.specialists import ship
 
@@ -103,4 +102,4 @@ def operator_token(state: Path) -> str:
 def note_start(database: Database) -> None:
     """Record that a daemon has begun, unless the store fails, which the ticks tell of."""
     with suppress(StoreUnavailable):
-        database.write(lambda connection: record(connection, now_ms(), STARTED, data={"version": __version__}))
+        database.write(lambda connection: record(connection, now_ms(), "daemon_started", data={"version": __version__}))

@@ -2,25 +2,15 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection
-
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.card import Registration, Transport, Visibility
-from claudomator_py.domain.errors import (
-    LIST_OF_SPECIALISTS,
-    Problem,
-    name_suggestion,
-    shown,
-    suggestion,
-)
-from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.card import Transport
+from claudomator_py.domain.errors import Problem, shown, suggestion
 from claudomator_py.domain.task import Isolation, Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.standing import standing_warnings
 from claudomator_py.environment.workdirs import Workdirs, zone_problem
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS, MODEL_KINDS
 from claudomator_py.schema.known_secrets import secrets_in
-from claudomator_py.store import specialist_rows
 
 _REMOTE = frozenset(transport.value for transport in Transport if transport is not Transport.LOCAL)
 """What the names of agents that are remote specialists begin with, see ``routing.role.agent_name``."""
@@ -142,36 +132,3 @@ def _remedy(agent_type: str, registry: AgentRegistry) -> str:
         return f"configure or install {agent_type}, or leave it out"
     # Nobody who mistypes an agent means the one that only pretends.
     return suggestion(agent_type, [agent.name for agent in registry.configured if agent.kind != "simulated"])
-
-
-def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:
-    """Why nobody could do the task as it names its specialist: none of that id exists for whoever sends it, or it has
-    no such skill."""
-    if spec.specialist is None:
-        return []
-    registration = specialist_rows.find(connection, spec.specialist, by)
-    if registration is None:
-        remedy = name_suggestion(spec.specialist, specialist_rows.ids_given(connection, by), LIST_OF_SPECIALISTS)
-        return [
-            Problem(field="specialist", message=f"there is no specialist `{shown(spec.specialist)}`", remedy=remedy)
-        ]
-    if not specialist_rows.may_be_given(connection, spec.specialist, by):
-        return [_not_given(registration)]
-    if spec.skill is None or registration.card.skill(spec.skill) is not None:
-        return []
-    remedy = suggestion(spec.skill, [skill.id for skill in registration.card.skills])
-    message = f"`{shown(spec.skill)}` is not a skill of {spec.specialist}"
-    return [Problem(field="skill", message=message, remedy=remedy)]
-
-
-def _not_given(registration: Registration) -> Problem:
-    card, whose = registration.card, registration.organisation or registration.creator
-    if card.transport is Transport.HTTP and registration.creator != OPERATOR.id:
-        message = "is reached over HTTP, where only cards of the operator are"
-        remedy = "have the operator register it, connect its agent to the hub, or name another one"
-    elif card.visibility is Visibility.PRIVATE:
-        message, remedy = "is private: it does the work of its creator", "name another one"
-    else:
-        message = f"does the work of {whose}, and no administrator has admitted it to that of others"
-        remedy = f"have an administrator run `claudomator specialists admit {card.id}`, or name another one"
-    return Problem(field="specialist", message=f"`{card.id}` {message}", remedy=remedy)

@@ -31,8 +31,9 @@ from claudomator_py.schema.validation import validate
 from claudomator_py.store import dependency_rows, inbox_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.tasks.feasibility import placement_problems, placement_warnings, task_problems
+from claudomator_py.tasks.feasibility import placement_problems, placement_warnings
 from claudomator_py.tasks.readiness import add_content, become_ready, propagate_rank, readiness_of, ready_dependents
+from claudomator_py.tasks.specialists import task_problems
 
 
 def request_cancel(connection: Connection, task: Task, now_ms: int) -> Task:

@@ -21,8 +21,10 @@ from claudomator_py.domain.errors import (
     name_suggestion,
     refuse,
     shown,
+    suggestion,
 )
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store import specialist_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Specialist
@@ -323,6 +325,39 @@ def ways_on_problems(
                 Problem(field=field, message=message, remedy=name_suggestion(to, suggestions, LIST_OF_SPECIALISTS))
             )
     return problems
+
+
+def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:
+    """Why nobody could do the task as it names its specialist: none of that id exists for whoever sends it, or it has
+    no such skill."""
+    if spec.specialist is None:
+        return []
+    registration = specialist_rows.find(connection, spec.specialist, by)
+    if registration is None:
+        remedy = name_suggestion(spec.specialist, specialist_rows.ids_given(connection, by), LIST_OF_SPECIALISTS)
+        return [
+            Problem(field="specialist", message=f"there is no specialist `{shown(spec.specialist)}`", remedy=remedy)
+        ]
+    if not specialist_rows.may_be_given(connection, spec.specialist, by):
+        return [_not_given(registration)]
+    if spec.skill is None or registration.card.skill(spec.skill) is not None:
+        return []
+    remedy = suggestion(spec.skill, [skill.id for skill in registration.card.skills])
+    message = f"`{shown(spec.skill)}` is not a skill of {spec.specialist}"
+    return [Problem(field="skill", message=message, remedy=remedy)]
+
+
+def _not_given(registration: Registration) -> Problem:
+    card, whose = registration.card, registration.organisation or registration.creator
+    if card.transport is Transport.HTTP and registration.creator != OPERATOR.id:
+        message = "is reached over HTTP, where only cards of the operator are"
+        remedy = "have the operator register it, connect its agent to the hub, or name another one"
+    elif card.visibility is Visibility.PRIVATE:
+        message, remedy = "is private: it does the work of its creator", "name another one"
+    else:
+        message = f"does the work of {whose}, and no administrator has admitted it to that of others"
+        remedy = f"have an administrator run `claudomator specialists admit {card.id}`, or name another one"
+    return Problem(field="specialist", message=f"`{card.id}` {message}", remedy=remedy)
 
 
 def may_change(registration: Registration, by: Principal) -> bool:

@@ -59,9 +59,9 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.decisions import record_handoff
-from claudomator_py.tasks.feasibility import task_problems
 from claudomator_py.tasks.handing_on import decided, weigh
 from claudomator_py.tasks.idempotency import IdempotentRequests
+from claudomator_py.tasks.specialists import task_problems
 
 MAX_LOG_BYTES = 1024 * 1024
 T = TypeVar("T")

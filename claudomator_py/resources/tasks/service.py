@@ -61,11 +61,12 @@ from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.accept import NewTask, accept, in_context
 from claudomator_py.tasks.decisions import record_policy
-from claudomator_py.tasks.feasibility import placement_problems, task_problems
+from claudomator_py.tasks.feasibility import placement_problems
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
 from claudomator_py.tasks.readiness import cycle_problems
 from claudomator_py.tasks.renewal import cancel_now, request_cancel, restart
+from claudomator_py.tasks.specialists import task_problems
 
 T = TypeVar("T")
 Versions = int | Collection[int] | None

@@ -17,10 +17,10 @@ from claudomator_py.sources.inbox.values import FileReading
 from claudomator_py.store import dependency_rows, inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 from claudomator_py.tasks.accept import NewTask, accept, accept_ready, rename, replace_content
-from claudomator_py.tasks.feasibility import task_problems
 from claudomator_py.tasks.readiness import cycle_problems, is_ready_when_new
 from claudomator_py.tasks.renewal import cancel_now
 from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, replace
+from claudomator_py.tasks.specialists import task_problems
 
 MAX_DOCUMENTS = 1_000
 """That are taken by one statement: databases take only so many values at once."""
