@@ -278,7 +278,7 @@ EQUIVALENT = {
     "dispatch/policing.py: the condition is True: "
     "return self._budgets.spent(connection, now_ms).total if self._spends else Spending()": "no condition looks at it",
     "dispatch/observe.py: the condition is False: "
-    "planned = [] if planner.exhausted else list(self._looked_at(connection, planner, present.rules, times))": (
+    "planned = [] if planner.exhausted else list(self._walk_lanes(connection, planner, present.rules, times))": (
         "where nothing can start no lane is followed; it saves a look"
     ),
     "dispatch/observe.py: the condition is True: "
