@@ -9,7 +9,7 @@ from claudomator_py.domain.limits import Bucket
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.store.tables import EVENT, HOLD, RUN, TASK
-from claudomator_py.store.visibility import tasks_seen
+from claudomator_py.store.visibility import runs_seen, tasks_seen
 
 STARTED = "daemon_started"
 """The event: a daemon has begun to work with the database."""
@@ -96,3 +96,9 @@ def starts(connection: Connection, since_ms: int, until_ms: int) -> Sequence[int
     query = select(EVENT.c.at_ms).where(EVENT.c.task_id.is_(None), EVENT.c.kind == STARTED)  # of no task are few
     query = query.where(EVENT.c.at_ms >= since_ms, EVENT.c.at_ms < until_ms)
     return list(connection.execute(query.order_by(EVENT.c.id)).scalars())
+
+
+def has_earlier(connection: Connection, since_ms: int, by: Principal) -> bool:
+    """Return whether a run that exists for that principal began before that time."""
+    query = select(RUN.c.id).where(_BEGUN, RUN.c.started_ms < since_ms, runs_seen(by))
+    return connection.execute(query.limit(1)).one_or_none() is not None

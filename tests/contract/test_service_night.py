@@ -161,3 +161,11 @@ def test_the_axis_has_round_times_and_not_too_many(world: World, hours: int, mos
     ticks = picture(world, hours).ticks
     assert 2 <= len(ticks) <= most
     assert all(LEFT <= tick.x <= WIDTH for tick in ticks)
+
+
+def test_there_is_something_earlier_only_where_something_ran(world: World) -> None:
+    assert not night(world).has_earlier
+    run(world, "one", 60)
+    assert not night(world).has_earlier
+    assert night(world, since_ms=START_MS + MINUTE_MS).has_earlier
+    assert not night(world, since_ms=START_MS + MINUTE_MS, by=Principal("eve", Role.READ, "shop")).has_earlier

@@ -62,7 +62,7 @@ def router(access: Access) -> APIRouter:
             "since": format_instant(since_ms),
             "until": format_instant(until_ms),
             "spans": [(_span(one), _url(one, until), one == hours) for one in HOURS],
-            "earlier": _url(hours, (until_ms - hours * HOUR_MS // 2) // SECOND_MS),
+            "earlier": None if not night.has_earlier else _url(hours, (until_ms - hours * HOUR_MS // 2) // SECOND_MS),
             "later": None if until is None else _url(hours, (until_ms + hours * HOUR_MS // 2) // SECOND_MS),
             "runs": sum(len(lane.runs) for lane in night.lanes),
         }

@@ -73,6 +73,8 @@ class Night:
     starts: Sequence[int]
     """When daemons began, in epoch milliseconds; empty for whoever does not see all."""
     days: Sequence[DayTotal]
+    has_earlier: bool = False
+    """Whether anything ran before."""
 
 
 class Nights(Service):
@@ -91,11 +93,12 @@ class Nights(Service):
 
     def night(self, since_ms: int, until_ms: int) -> Night:
         """Return that span, which is not empty."""
-        runs, holds, starts = self._read(
+        runs, holds, starts, has_earlier = self._read(
             lambda connection: (
                 night_rows.runs(connection, since_ms, until_ms, self._by),
                 night_rows.holds(connection, since_ms, until_ms),
                 night_rows.starts(connection, since_ms, until_ms) if self._by.sees_all else (),
+                night_rows.has_earlier(connection, since_ms, self._by),
             )
         )
         now_ms, zone = self._clock(), self._zone()
@@ -114,7 +117,14 @@ class Nights(Service):
             )
             lanes.append(_lane(name, by_agent[name], own, since_ms, min(until_ms, now_ms)))
         return Night(
-            since_ms, until_ms, zone, lanes, _bins(runs, since_ms, until_ms, now_ms), starts, _days(runs, zone)
+            since_ms,
+            until_ms,
+            zone,
+            lanes,
+            _bins(runs, since_ms, until_ms, now_ms),
+            starts,
+            _days(runs, zone),
+            has_earlier,
         )
 
 
