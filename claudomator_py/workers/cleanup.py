@@ -31,6 +31,8 @@ log = get_logger("claudomator.cleanup")
 
 MAX_AT_ONCE = 500
 MAX_S = 20.0
+PATIENCE_S = 2.0
+"""How long one cleanup waits for another."""
 
 
 class Cleaner:
@@ -52,8 +54,9 @@ class Cleaner:
         self._one_at_a_time = threading.Lock()
 
     def clean(self, request: CleanupRequest) -> CleanupView:
-        """Remove what may go, or say what would; for about 20 seconds at most. Raises Conflict if one is under way."""
-        if not self._one_at_a_time.acquire(blocking=False):
+        """Remove what may go, or say what would; for about 20 seconds at most. Raises Conflict if one is under way, and
+        is not over in a moment, as the daemon's own mostly is."""
+        if not self._one_at_a_time.acquire(timeout=PATIENCE_S):
             raise Conflict("A cleanup is already running.", remedy="Wait for it to finish, then try again.")
         try:
             return self._clean(request)

@@ -20,6 +20,8 @@ _MAX_HEADERS: Final = 100
 _MAX_HEADER_LENGTH: Final = 16 * 1024
 _IDLE_S: Final = 600.0
 _MAX_CONNECTIONS: Final = 16
+_LINGER_S: Final = 2.0
+_MAX_LINGER: Final = 16 * 1024 * 1024
 _REASONS: Final = {
     200: "OK",
     202: "Accepted",
@@ -64,6 +66,7 @@ class HttpServer:
                 while (answered := self._answered(source)) is not None:
                     connection.sendall(answered)
                     if b"\r\nConnection: close\r\n" in answered:
+                        _let_go(connection)
                         return
         except (OSError, ValueError):
             pass
@@ -91,6 +94,15 @@ class HttpServer:
             return _response(413)
         said = reply(source.read(int(length)), self._answer)
         return _response(202, last=False) if said is None else _response(200, said, last=False)
+
+
+def _let_go(connection: socket.socket) -> None:
+    """Read what is still on its way, within bounds: closed before, the client would be reset and lose the answer."""
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(_LINGER_S)
+    left = _MAX_LINGER
+    while left > 0 and (read := len(connection.recv(64 * 1024))):
+        left -= read
 
 
 def _response(status: int, body: Mapping[str, object] | None = None, *, last: bool = True) -> bytes:
