@@ -21,7 +21,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import TASK
 from tests.fakes.many import multiply
-from tests.fakes.world import CLAUDE, START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import CLAUDE, START_MS, World
 
 SIZES = (100, 2_000, 20_000)
 ROUNDS = 20

@@ -18,7 +18,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL, Label, Standing
 from claudomator_py.tasks.specialists import ship
 from claudomator_py.workers.learning import Learner
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANSWER = "The index was missing; the query takes 12 ms now instead of 14 seconds."
 QUERIES = (

@@ -16,7 +16,8 @@ from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 pytestmark = pytest.mark.both_databases
 

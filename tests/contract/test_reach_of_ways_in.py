@@ -17,7 +17,8 @@ from tests.contract.handing_on import hand_on
 from tests.contract.talk import made, said, task_of
 from tests.contract.test_service_run_requests import create
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 TEXTS = ("Tidy the kitchen.", "Tidy the kitchen with make publish, tonight.")
 RULES: dict[str, tuple[Rule, ...]] = {

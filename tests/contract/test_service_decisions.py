@@ -18,7 +18,8 @@ from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.decisions import placement_of, selection_of
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 BOB = Principal("bob", Role.OPERATE, "other")

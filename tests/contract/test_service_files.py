@@ -16,7 +16,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TaskRevision
 from tests.databases import open_migrated
 from tests.fakes.decisions import placement_of
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 PATH = "/in/t.yaml"
 

@@ -37,7 +37,8 @@ from tests.contract.handing_on import (
     world_of_specialists,
 )
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 MIA, NED = Principal("mia", Role.OPERATE, "acme"), Principal("ned", Role.OPERATE, "other")
 

@@ -25,7 +25,8 @@ from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.role import agent_of
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 BOB = Principal("bob", Role.OPERATE, "bolt")

@@ -18,7 +18,7 @@ from claudomator_py.store.tables import LABEL
 from claudomator_py.tasks.learning import FROZEN, reset
 from tests.contract.taught import ANSWER, LATER_QUERIES, QUERIES, Taught
 from tests.fakes.cards import card
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 
 ANN, BOB = Principal("ann", Role.OPERATE, "acme"), Principal("bob", Role.OPERATE, "bolt")
 OTHERS = (

@@ -17,7 +17,7 @@ from claudomator_py.scheduler.decision import PolicyVerdict
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, follow, policed_world, records, rule
 from tests.fakes.cards import card
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 
 MARA = Principal("mara", Role.ADMIN)
 JOE = Principal("joe", Role.OPERATE)

@@ -19,7 +19,7 @@ from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from tests.contract.policed import Make, approve, policed_world, rule
 from tests.fakes.cards import card
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 BEN = Principal("ben", Role.OPERATE, "bolt")

@@ -17,7 +17,8 @@ from claudomator_py.store.database import Database
 from tests.contract.handing_on import go_on, hand_on
 from tests.contract.policed import Make, approve, policed_world, records, rule
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 JOE = Principal("joe", Role.OPERATE)
 LIVE = "Delete the production database."

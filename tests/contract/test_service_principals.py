@@ -19,7 +19,8 @@ from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.store.database import Database
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 BOB = Principal("bob", Role.OPERATE, "bolt")

@@ -12,7 +12,8 @@ from claudomator_py.domain.errors import Conflict, Invalid, KeyInUse, KeyReused
 from claudomator_py.domain.principal import KEPT_MS, RequestKey
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.store.database import Database
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 from tests.patience import PATIENCE_S
 
 KEY = RequestKey("k", "what was asked")

@@ -19,7 +19,8 @@ from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest
 from claudomator_py.store.tables import Event
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 COMMITS = [{"id": letter * 40, "subject": f"{letter}", "author": "n"} for letter in "abcdef"]
 

@@ -10,7 +10,8 @@ from claudomator_py.domain.requests import HoldRequest, RestartRequest, TaskFilt
 from claudomator_py.domain.units import DAY_MS, format_instant
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 
 @pytest.fixture

@@ -34,7 +34,8 @@ from claudomator_py.workers import retention
 from claudomator_py.workers.cleanup import Cleaner
 from claudomator_py.workers.retention import Retainer
 from tests.fakes.cards import card
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 POLICY = Retention.model_validate({"runs": "30d", "events": "90d", "tasks": "365d"})
 FOREVER = Retention.model_validate(

@@ -29,7 +29,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
 from claudomator_py.tasks.handing_on import HANDED_ON
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 EVE = Principal("eve", Role.OPERATE, "acme")

@@ -17,7 +17,8 @@ from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT, Schedule
 from claudomator_py.tasks.schedules import HELD_UP, fire
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 PATH = "/in/t.yaml"
 # START_MS is 2026-09-21T14:13:20Z.

@@ -13,7 +13,8 @@ from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
 from tests.contract.test_service_metering import measure
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ACME, GLOBEX = (Principal(f"{name}-ci", Role.OPERATE, name) for name in ("acme", "globex"))
 ANN, BEN = (Principal(name, Role.OPERATE) for name in ("ann", "ben"))

@@ -17,7 +17,8 @@ from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 BOB = Principal("bob", Role.OPERATE, "bolt")

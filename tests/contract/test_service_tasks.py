@@ -7,7 +7,8 @@ import pytest
 from claudomator_py.domain.errors import Ambiguous, Conflict, Invalid, NotFound, StaleVersion
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, format_instant
 from claudomator_py.store.database import Database
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ from claudomator_py.workers.spans import spans_of
 from claudomator_py.workers.tracing import SpanSender
 from tests.contract.handing_on import begin, go_on, hand_on
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 from tests.patience import PATIENCE_S
 
 ASKS: dict[str, Any] = {"status": "needs_input", "question": "Red or blue?"}

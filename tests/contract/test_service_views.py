@@ -18,7 +18,8 @@ from claudomator_py.resources.tasks.shape import RejectRequest
 from claudomator_py.schema.taskfile import from_document
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 UUID = "6b7eace9-02d4-468d-9160-2b1d22b72df6"
 

@@ -10,7 +10,8 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_insta
 from claudomator_py.resources.agents import ask as holds
 from claudomator_py.store.database import Database
 from tests.fakes.decisions import classification_of
-from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World
 
 
 @pytest.fixture

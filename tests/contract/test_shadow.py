@@ -32,7 +32,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION
 from claudomator_py.workers.shadow import Shadow
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN, BOB = Principal("ann", Role.OPERATE, "acme"), Principal("bob", Role.OPERATE, "other")
 PIPES = "Mend the pipes under the sink, and its taps."

@@ -15,7 +15,8 @@ from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database
 from tests.databases import listening, open_migrated
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 STEPS: dict[str, tuple[int, int, str]] = {
     "accept": (10, 1, "what is known of path and name, who waits for it; task, content, events, document, file"),

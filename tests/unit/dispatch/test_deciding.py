@@ -30,7 +30,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.tasks.decisions import record_handoff
 from tests.fakes.cards import card
 from tests.fakes.handoffs import handed
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 from tests.unit.dispatch.test_text_vectors import Lengths
 
 LIVE = "Drop the customers schema on the production cluster."

@@ -16,7 +16,8 @@ from claudomator_py.scheduler.plan import Planner
 from claudomator_py.scheduler.snapshot import QueueHead
 from claudomator_py.store.tables import RUN, Task
 from claudomator_py.tasks.readiness import ready
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 
 def loop(path: Path) -> None:

@@ -9,7 +9,8 @@ from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.store.database import Database
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 from tests.unit.dispatch.asked_model import Later
 
 LOG = "".join(f"10:00:{number % 60:02} worker-{number % 7}: request {number} handled\n" for number in range(1_000))

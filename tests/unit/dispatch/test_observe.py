@@ -30,7 +30,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
 from tests.fakes.cards import card
-from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World
 
 SECOND = AgentSpec(
     name="second",

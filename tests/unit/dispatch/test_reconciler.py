@@ -16,7 +16,8 @@ from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import decision_rows, run_rows
 from claudomator_py.store.errors import StoreUnavailable
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 
 def test_every_decision_can_be_replayed_from_its_snapshot(world: World) -> None:

@@ -23,7 +23,8 @@ from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 from tests.unit.dispatch.test_choosing import Routed
 
 ANN = Principal("ann", Role.OPERATE, "acme")

@@ -20,7 +20,8 @@ from claudomator_py.scheduler.decision import PolicyRecord
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import TASK_REVISION, Task
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 from tests.unit.dispatch.asked_model import Later
 from tests.unit.dispatch.test_choosing import Routed
 

@@ -14,7 +14,8 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
 from tests.fakes.many import multiply
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 from tests.unit.dispatch.test_blocked_lanes import cost
 
 MANY = 2_100

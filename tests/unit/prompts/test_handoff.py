@@ -21,7 +21,8 @@ from claudomator_py.prompts.prompt import MAX_SAID, compose, follow_note, handof
 from claudomator_py.store.tables import ChannelMessage, Run
 from tests.fakes.cards import card
 from tests.fakes.runs import MemoryRunHost
-from tests.fakes.world import START_MS, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS
 
 RUN = "run"
 LIMITED = {"status": "limited", "reason": "rate_limited", "detail": "You've hit your limit", "text": None}

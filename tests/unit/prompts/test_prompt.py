@@ -2,7 +2,7 @@
 
 from claudomator_py.domain.card import Card
 from claudomator_py.prompts.prompt import compose, compose_further, role_of
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 
 GO_ON = "Continue the task where you left off. "
 

@@ -8,7 +8,7 @@ from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.snapshot import HeldBy
-from tests.fakes.world import rules
+from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import HOLD, IDLE, agent, decide, head, waits
 
 REMEDY = "configure it again, or cancel the task and restart it without resume"

@@ -21,7 +21,7 @@ from claudomator_py.scheduler.after_run import (
     Ending,
     after_run,
 )
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 
 NOW = 1_790_000_000_000
 HELD = NOW + 60_000

@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.conversation import ResumedConversation
 from claudomator_py.scheduler.lanes import demands, eligibility, held_by, hint, hint_of
 from claudomator_py.scheduler.snapshot import HeldBy
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 
 REF = ResumedConversation(run_id="r1", agent="claude", kind="claude", tier=None, revision=1)
 

@@ -8,7 +8,7 @@ from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.slots import InUse
 from claudomator_py.scheduler.snapshot import Kept
-from tests.fakes.world import rules
+from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import NOW, agent, decide, head, snapshot, waits
 
 

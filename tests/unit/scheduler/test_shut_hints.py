@@ -5,7 +5,7 @@ import pytest
 from claudomator_py.scheduler.admission import shut_hints
 from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.snapshot import AgentState
-from tests.fakes.world import rules
+from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import HOLD, LOGIN, agent
 
 

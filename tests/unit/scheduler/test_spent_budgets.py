@@ -11,7 +11,7 @@ from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.plan import Planner
 from claudomator_py.scheduler.snapshot import ActiveHold, DayLeft, Snapshot
-from tests.fakes.world import rules
+from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, snapshot, starts
 
 MIDNIGHT = NOW + 3_600_000

@@ -9,7 +9,8 @@ import tzlocal
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.databases import open_migrated
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 PATH = "/in/t.yaml"
 Moved = Callable[[str], None]

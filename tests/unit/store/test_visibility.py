@@ -18,7 +18,8 @@ from claudomator_py.store import visibility
 from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, TASK
 from tests.databases import open_migrated
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 EVE = Principal("eve", Role.ADMIN, "acme")

@@ -20,7 +20,8 @@ from claudomator_py.scheduler.plan import plan
 from claudomator_py.store import dependency_rows, task_rows
 from claudomator_py.store.tables import RUN, TASK, Run, Task
 from tests.databases import open_migrated
-from tests.fakes.world import START_MS, World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import START_MS, World
 
 NAMES = ["a", "b", "c", "d"]
 ENDS: list[dict[str, str]] = [

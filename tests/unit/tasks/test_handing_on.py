@@ -37,7 +37,8 @@ from claudomator_py.tasks.handing_on import (
 )
 from tests.databases import open_migrated
 from tests.fakes.cards import card
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE, "acme")
 FAILED = Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail="The joint broke.")

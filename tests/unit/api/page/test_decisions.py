@@ -17,7 +17,7 @@ from claudomator_py.resources.tasks.service import Tasks
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 from tests.unit.api.page.conftest import Visitor, log_in, text_of
 
 DUMP = "Restore last night's dump of the orders."

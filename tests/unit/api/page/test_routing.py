@@ -18,7 +18,7 @@ from claudomator_py.workers.learning import Learner
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 from tests.unit.api.page.conftest import Visitor, log_in, text_of
 
 DUMP = {"text": "Restore last night's dump.", "name": "night", "tags": "database, urgent"}

@@ -28,7 +28,7 @@ from claudomator_py.resources.tasks.service import Tasks
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
 from tests.fakes.prepared import START_MS, PreparedService
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
 
 

@@ -15,7 +15,8 @@ from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store import token_rows
 from tests.databases import open_migrated
-from tests.fakes.world import World, spec
+from tests.fakes.steps import spec
+from tests.fakes.world import World
 
 DASH = Principal("dash", Role.READ, "acme")
 RUN_TOKENS = RunTokens("x" * 32)

@@ -14,7 +14,7 @@ from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.access.shape import TokenRequest
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
-from tests.fakes.world import spec
+from tests.fakes.steps import spec
 from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
 
 RULES = (
