@@ -10,7 +10,8 @@ import typer
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
 from claudomator_py.cli.labelled import CardsOption, EncoderOption, Opened, compared, encoder_named, read_set
-from claudomator_py.cli.output import Format, FormatOption, TextColumn, fail, fields, note, out, out_json, render
+from claudomator_py.cli.output import Format, FormatOption, fail, fields, note, out, out_json, table_text
+from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card
@@ -89,19 +90,15 @@ def _table(found: Mapping[str, Any]) -> str:
     fitted = found["calibration"]
     parameters = {name: fitted[name] for name in ("threshold", "margin", *_SHARES)}
     parameters |= {f"weight of {name}": value for name, value in fitted["weights"].items() if value}
-    columns = (
-        TextColumn("FIGURE"),
-        TextColumn("BEFORE", right=True),
-        TextColumn("ON THESE", right=True),
-        TextColumn("EXPECTED", right=True),
+    figures = Table[str](
+        Column("FIGURE", lambda name: name.replace("_", " ")),
+        Column("BEFORE", lambda name: _shown(found["before"][name]), right=True),
+        Column("ON THESE", lambda name: _shown(found["in_sample"][name]), right=True),
+        Column("EXPECTED", lambda name: _shown(found["expected"][name]), right=True),
     )
-    rows = [
-        (name.replace("_", " "), *(_shown(found[of][name]) for of in ("before", "in_sample", "expected")))
-        for name in _FIGURES
-    ]
     what = fields([(name.replace("_", " "), str(value)) for name, value in parameters.items() if value is not None])
     told = fields([("encoder", fitted["encoder"]), ("cases", str(found["expected"]["cases"]))])
-    return "\n".join((told, what, "", render(columns, rows)))
+    return "\n".join((told, what, "", table_text(figures, _FIGURES)))
 
 
 def _shown(value: float | None) -> str:

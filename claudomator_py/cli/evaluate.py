@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claudomator_py.cli import exits
-from claudomator_py.cli.evaluation_report import Held, page, terminal
+from claudomator_py.cli.evaluation_report import Gate, page, terminal
 from claudomator_py.cli.labelled import (
     EncoderOption,
     Identified,
@@ -147,7 +147,7 @@ def _gates(path: Path) -> dict[str, dict[str, float]]:
     return found
 
 
-def _held(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> list[Held]:
+def _held(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> list[Gate]:
     """Each figure that has to be met."""
     found, all_ = [], figures.model_dump(mode="json")
     for name, bounds in gates.items():
@@ -155,7 +155,7 @@ def _held(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> lis
         for part in name.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         number = value if isinstance(value, int | float) else None
-        found.append(Held(name, number, bounds.get("at_least"), bounds.get("at_most")))
+        found.append(Gate(name, number, bounds.get("at_least"), bounds.get("at_most")))
     return found
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from claudomator_py.cli.output import TextColumn, fields, render
+from claudomator_py.cli.output import fields, table_text
+from claudomator_py.surface.table import Column, Table
 
 _NESTED: Final = {
     "latency_ms": "{} (ms)",
@@ -15,6 +16,7 @@ _NESTED: Final = {
 }
 """Figures that consist of several, and how each of those is named."""
 _TABLES: Final = ("per_class", "per_specialist", "confusion", "wrong")
+_GROUPS: Final = (("per_class", "ROUTE"), ("per_specialist", "SPECIALIST"))
 _MAX_WRONG: Final = 20
 """Wrong cases that a terminal shows."""
 _CELL: Final = 96
@@ -31,8 +33,11 @@ svg { max-width: 100%; height: auto; font: 13px system-ui, sans-serif }
 """
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
-class Held:
+class Gate:
     """A figure that has to be met."""
 
     name: str
@@ -65,39 +70,33 @@ class Held:
 
 
 def terminal(figures: Mapping[str, Any]) -> str:
-    """As lines: the figures below each other, and a table each for the routes and for how they are confused."""
+    """Return them as lines: the figures below each other, a table of the routes, and one of how they are confused."""
     parts = [fields(_single(figures))]
-    for group, head in (("per_class", "ROUTE"), ("per_specialist", "SPECIALIST")):
-        if classes := _classes(figures, group):
-            names = (head, "CASES", "PRECISION", "RECALL")
-            parts.append(render([TextColumn(name, right=name != head) for name in names], classes))
+    for group, head in _GROUPS:
+        if classes := figures.get(group):
+            parts.append(table_text(_classes(head), list(classes.items())))
     if confusion := figures.get("confusion"):
-        heads = [TextColumn("RIGHT \\ DECIDED"), *(TextColumn(name, right=True) for name in _decided(confusion))]
-        parts.append(render(heads, [[name, *map(str, row.values())] for name, row in confusion.items()]))
-    if wrong := _wrong(figures):
-        parts.append(
-            render([TextColumn(name.upper(), flexible=name == "Scores") for name in _WRONG], wrong[:_MAX_WRONG])
-        )
+        parts.append(table_text(_confused(confusion), list(confusion.items())))
+    if wrong := figures.get("wrong"):
+        parts.append(table_text(_WRONG, wrong[:_MAX_WRONG]))
         if len(wrong) > _MAX_WRONG:
             parts.append(f"{len(wrong) - _MAX_WRONG} more cases are wrong: --html and -o json list them all.")
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
-def page(figures: Mapping[str, Any], held: Sequence[Held]) -> str:
-    """As an HTML document without scripts, which loads nothing."""
+def page(figures: Mapping[str, Any], gates: Sequence[Gate]) -> str:
+    """Return them as an HTML document without scripts, which loads nothing."""
     body = ["<h1>Evaluation</h1>"]
-    if held:
-        rows = [[one.name, _told(one.value), one.bounds, "met" if one.met else "missed"] for one in held]
-        body += ["<h2>Gates</h2>", _table(("Figure", "Value", "Required", "Verdict"), rows)]
-    body += ["<h2>Figures</h2>", _table(("Figure", "Value"), _single(figures))]
-    for group, head in (("per_class", "Route"), ("per_specialist", "Specialist")):
-        if classes := _classes(figures, group):
-            body += [f"<h2>By {head.lower()}</h2>", _table((head, "Cases", "Precision", "Recall"), classes)]
+    if gates:
+        body += ["<h2>Gates</h2>", _html(_GATES, gates)]
+    body += ["<h2>Figures</h2>", _html(_SINGLE, _single(figures))]
+    for group, head in _GROUPS:
+        if classes := figures.get(group):
+            body += [f"<h2>By {head.lower()}</h2>", _html(_classes(head), list(classes.items()))]
     if confusion := figures.get("confusion"):
         body += ["<h2>Routes: which is right, by row, and which was decided, by column</h2>", _confusion(confusion)]
-    if wrong := _wrong(figures):
-        rows = [[*row, one["text"], one["reason"]] for row, one in zip(wrong, figures["wrong"], strict=True)]
-        body += ["<h2>Wrong cases</h2>", _table((*_WRONG, "Text", "Why"), rows)]
+    if wrong := figures.get("wrong"):
+        body += ["<h2>Wrong cases</h2>", _html(_WRONG, wrong)]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Evaluation</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n" + "\n".join(body) + "\n</body>\n</html>\n"
@@ -114,18 +113,10 @@ def _single(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in rows if value is not None]
 
 
-_WRONG: Final = ("Case", "Expected", "Decided", "Scores")
-
-
-def _wrong(figures: Mapping[str, Any]) -> list[list[str]]:
-    """What each wrong case was to be, what it became, and by which scores."""
-    rows = []
-    for one in figures.get("wrong") or ():
-        scores = [f"{score['specialist']} {score['score']:.3f}" for score in one["scores"]]
-        least = "" if one["threshold"] is None or not scores else f" (threshold {one['threshold']})"
-        expected = _way(one["expected_route"], " or ".join(one["expected"]))
-        rows.append([one["id"], expected, _way(one["route"], one["specialist"]), f"{', '.join(scores)}{least}"])
-    return rows
+def _scores(case: Mapping[str, Any]) -> str:
+    scores = [f"{score['specialist']} {score['score']:.3f}" for score in case["scores"]]
+    least = "" if case["threshold"] is None or not scores else f" (threshold {case['threshold']})"
+    return f"{', '.join(scores)}{least}"
 
 
 def _way(route: str | None, specialist: str | None) -> str:
@@ -139,21 +130,53 @@ def _decided(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
     return list(next(iter(confusion.values())))
 
 
-def _classes(figures: Mapping[str, Any], group: str) -> list[list[str]]:
-    found = figures.get(group) or {}
-    return [[name, *(_told(one[key]) for key in ("cases", "precision", "recall"))] for name, one in found.items()]
+def _classes(head: str) -> Table[tuple[str, Mapping[str, Any]]]:
+    """Routes or specialists, with the figures of each."""
+    return Table(Column(head, lambda row: row[0]), *map(_figure, ("cases", "precision", "recall")))
 
 
-def _told(value: float | None) -> str:
+def _figure(name: str) -> Column[tuple[str, Mapping[str, Any]]]:
+    return Column(name.upper(), lambda row: _number(row[1][name]), right=True)
+
+
+def _confused(confusion: Mapping[str, Mapping[str, int]]) -> Table[tuple[str, Mapping[str, int]]]:
+    """The matrix: a row for each route that is right."""
+    return Table(Column("RIGHT \\ DECIDED", lambda row: row[0]), *map(_times, _decided(confusion)))
+
+
+def _times(decided: str) -> Column[tuple[str, Mapping[str, int]]]:
+    return Column(decided, lambda row: row[1][decided], right=True)
+
+
+def _number(value: float | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
+_GATES: Final = Table[Gate](
+    Column("FIGURE", lambda gate: gate.name),
+    Column("VALUE", lambda gate: _number(gate.value)),
+    Column("REQUIRED", lambda gate: gate.bounds),
+    Column("VERDICT", lambda gate: "met" if gate.met else "missed"),
+)
+_SINGLE: Final = Table[tuple[str, str]](Column("FIGURE", lambda row: row[0]), Column("VALUE", lambda row: row[1]))
+_WRONG: Final = Table[Mapping[str, Any]](
+    Column("CASE", lambda case: str(case["id"])),
+    Column("EXPECTED", lambda case: _way(case["expected_route"], " or ".join(case["expected"]))),
+    Column("DECIDED", lambda case: _way(case["route"], case["specialist"])),
+    Column("SCORES", lambda case: _scores(case), flexible=True),
+    Column("TEXT", lambda case: case["text"], wide=True),
+    Column("WHY", lambda case: case["reason"], wide=True),
+)
+
+
+def _html(shown: Table[T], rows: Sequence[T]) -> str:
+    """All columns, the wide ones, too."""
+    head = "".join(f'<th scope="col">{escape(column.title.capitalize())}</th>' for column in shown.columns)
     lines = []
     for row in rows:
-        missed = ' class="missed"' if row[-1] == "missed" else ""
-        lines.append(f"<tr{missed}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>")
+        cells = [str(column.cell(row)) for column in shown.columns]
+        missed = ' class="missed"' if cells[-1] == "missed" else ""
+        lines.append(f"<tr{missed}>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>\n</table>"
 
 

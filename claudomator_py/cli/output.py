@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -132,20 +131,6 @@ STATE_STYLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TextColumn:
-    """A column. flexible: it may be cut when space is short. wide: shown only with ``-o wide``."""
-
-    title: str
-    flexible: bool = False
-    wide: bool = False
-    right: bool = False
-
-
-Head = TextColumn | table.Column[Any]
-"""What stands above a column, and how it is laid out."""
-
-
 def write_table(shown: table.Table[V], rows: Sequence[V], output: Format, nothing: str) -> None:
     """Write rows in that format. nothing: a message for people where there are none."""
     if output is Format.JSON:
@@ -157,7 +142,28 @@ def write_table(shown: table.Table[V], rows: Sequence[V], output: Format, nothin
 
 
 def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, indent: int = 0) -> str:
-    """Return the rows as lines, with times relative to now; see ``render``."""
+    """Return the rows as lines, with times relative to now and without columns that are empty.
+
+    ``wide`` shows all others and cuts nothing.
+    """
+    from rich.cells import cell_len
+
+    texts = _texts(shown, rows)
+    places = [
+        index
+        for index, column in enumerate(shown.columns)
+        if (wide or not column.wide) and (not rows or any(row[index] for row in texts))
+    ]
+    heads = [shown.columns[index] for index in places]
+    cells = [[one_line(row[index]) for index in places] for row in texts]
+    widths = [max([cell_len(head.title), *(cell_len(row[place]) for row in cells)]) for place, head in enumerate(heads)]
+    limit = None if wide else width()
+    if limit is not None:
+        _shrink(widths, heads, limit - indent)
+    return _styled(heads, cells, widths, indent)
+
+
+def _texts(shown: table.Table[T], rows: Sequence[T]) -> list[list[str]]:
     from claudomator_py.cli import times
 
     now = times.now_ms()
@@ -172,32 +178,7 @@ def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, 
                 return times.moment(instant)
         return "" if cell is None else str(cell)
 
-    cells = [[text(column.cell(row)) for column in shown.columns] for row in rows]
-    return render(shown.columns, cells, wide=wide, indent=indent)
-
-
-def render(
-    columns: Sequence[Head],
-    rows: Sequence[Sequence[str]],
-    *,
-    wide: bool = False,
-    indent: int = 0,
-) -> str:
-    """The table as lines, without columns that are empty. ``wide`` shows all others and cuts nothing."""
-    from rich.cells import cell_len
-
-    shown = [
-        index
-        for index, column in enumerate(columns)
-        if (wide or not column.wide) and (not rows or any(row[index] for row in rows))
-    ]
-    heads = [columns[index] for index in shown]
-    cells = [[one_line(row[index]) for index in shown] for row in rows]
-    widths = [max([cell_len(head.title), *(cell_len(row[place]) for row in cells)]) for place, head in enumerate(heads)]
-    limit = None if wide else width()
-    if limit is not None:
-        _shrink(widths, heads, limit - indent)
-    return _styled(heads, cells, widths, indent)
+    return [[text(column.cell(row)) for column in shown.columns] for row in rows]
 
 
 def fields(pairs: Sequence[tuple[str, str]]) -> str:
@@ -224,7 +205,7 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
     return {one: one for one in ids}
 
 
-def _shrink(widths: list[int], heads: Sequence[Head], limit: int) -> None:
+def _shrink(widths: list[int], heads: Sequence[table.Column[Any]], limit: int) -> None:
     """Take from the broadest flexible column, again and again, until all fit; then from any."""
     gaps = _GAP * (len(widths) - 1)
     for candidates in ([i for i, head in enumerate(heads) if head.flexible], list(range(len(heads)))):
@@ -236,7 +217,7 @@ def _shrink(widths: list[int], heads: Sequence[Head], limit: int) -> None:
 
 
 def _styled(
-    heads: Sequence[Head],
+    heads: Sequence[table.Column[Any]],
     cells: Sequence[Sequence[str]],
     widths: Sequence[int],
     indent: int,
@@ -248,7 +229,7 @@ def _styled(
 
 def _line(
     cells: Sequence[tuple[str, str]],
-    heads: Sequence[Head],
+    heads: Sequence[table.Column[Any]],
     widths: Sequence[int],
     indent: int,
 ) -> str:

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from claudomator_py.cli import exits
-from claudomator_py.cli.output import Format, FormatOption, TextColumn, note, out, out_json, render
+from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
 from claudomator_py.cli.times import moment, now_ms
-from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import parse_duration, parse_instant
-from claudomator_py.domain.views.replay import ChangeView, CostView, OtherView, ReplayView, ShareView
+from claudomator_py.domain.views.replay import ChangedTaskView, ChangeView, CostView, OtherView, ReplayView, ShareView
+from claudomator_py.surface.table import Column, Table
 
 Replayer = Callable[[Path | None, Path | None, int | None, int | None], ReplayView]
 """Given the state folder, the other configuration and the window. Raises ClientError."""
@@ -19,18 +19,18 @@ Replayer = Callable[[Path | None, Path | None, int | None, int | None], ReplayVi
 Shadowed = Callable[[Path | None, int | None, int | None], OtherView]
 """Given the state folder and the window. Raises ClientError."""
 
-_TASKS = (
-    TextColumn("TASK"),
-    TextColumn("WHAT"),
-    TextColumn("BEFORE", flexible=True),
-    TextColumn("AFTER", flexible=True),
-    TextColumn("WHY", flexible=True),
+_TASKS = Table[ChangedTaskView](
+    Column("TASK", lambda task: task.task_name or task.task_id),
+    Column("WHAT", lambda task: task.what),
+    Column("BEFORE", lambda task: task.before, flexible=True),
+    Column("AFTER", lambda task: task.after, flexible=True),
+    Column("WHY", lambda task: task.reason, flexible=True),
 )
-_CHANGES = (
-    TextColumn("WHAT"),
-    TextColumn("BEFORE", flexible=True),
-    TextColumn("AFTER", flexible=True),
-    TextColumn("TIMES", right=True),
+_CHANGES = Table[tuple[str, ChangeView]](
+    Column("WHAT", lambda row: row[0]),
+    Column("BEFORE", lambda row: row[1].before, flexible=True),
+    Column("AFTER", lambda row: row[1].after, flexible=True),
+    Column("TIMES", lambda row: row[1].number, right=True),
 )
 
 
@@ -63,13 +63,13 @@ def command(replayer: Replayer, shadowed: Shadowed) -> Callable[..., None]:
             if output is Format.JSON:
                 out_json(other)
             else:
-                _tell_shadowed(other)
+                _print_shadow(other)
             return
         found = replayer(state_dir, config, *window)
         if output is Format.JSON:
             out_json(found)
         else:
-            _tell(found)
+            _print(found)
         if found.differing:
             raise typer.Exit(exits.FAILURE)
 
@@ -87,7 +87,7 @@ def _time(text: str | None, option: str) -> int | None:
     raise typer.BadParameter("write RFC 3339, such as 2026-11-16T00:00:00Z, or 7d", param_hint=option)
 
 
-def _tell(found: ReplayView) -> None:
+def _print(found: ReplayView) -> None:
     again = found.placements - found.gone
     out(f"{found.identical} of {again} placements are reproduced exactly.")
     if found.gone:
@@ -96,31 +96,27 @@ def _tell(found: ReplayView) -> None:
         out(f"{moment(one.decided_at)}  {one.decision_id}  {one.at}")
     if found.other is not None:
         out("")
-        _tell_other(found.other)
+        _print_other(found.other)
 
 
-def _tell_shadowed(other: OtherView) -> None:
+def _print_shadow(other: OtherView) -> None:
     if not (other.placements.total or other.policy.total):
         note("There are no shadow decisions in that time. Set `shadow` to another configuration file.")
         return
-    _tell_other(other)
+    _print_other(other)
 
 
-def _tell_other(other: OtherView) -> None:
+def _print_other(other: OtherView) -> None:
     out(f"Placements that differ: {_share(other.placements)}; {other.waits} of them would wait.")
     out(f"Policy verdicts that differ: {_share(other.policy)}.")
     out(f"Specialists or routes that differ: {_share(other.specialists)}.")
     out("Expected cost: unknown, as no past run reports one." if other.cost is None else _cost(other.cost))
     changes = {"agent": other.agents, "tier": other.tiers, "verdict": other.verdicts, "specialist": other.routes}
-    rows = [_row(what, one) for what, found in changes.items() for one in found]
+    rows = [(what, change) for what, found in changes.items() for change in found]
     if rows:
-        out("\n" + render(_CHANGES, rows, wide=False))
+        out("\n" + table_text(_CHANGES, rows))
     if other.tasks:
-        named = [
-            (one.task_name or one.task_id, one.what, one.before, one.after, one_line(one.reason or ""))
-            for one in other.tasks
-        ]
-        out("\n" + render(_TASKS, named))
+        out("\n" + table_text(_TASKS, other.tasks))
     if other.undecided:
         note(f"Of {other.undecided} more tasks nothing can be told: they were removed, or restarted since.")
 
@@ -134,7 +130,3 @@ def _cost(cost: CostView) -> str:
     own, other = f"{cost.own_usd:.2f} USD with this configuration", f"{cost.other_usd:.2f} with the other"
     told = f"{own}, {other}: {cost.difference_usd:+.2f} ({interval})"
     return f"Expected cost of {cost.placements} placements: {told}."
-
-
-def _row(what: str, change: ChangeView) -> tuple[str, str, str, str]:
-    return what, change.before, change.after, str(change.number)

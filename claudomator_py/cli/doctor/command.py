@@ -9,13 +9,18 @@ import typer
 
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
-from claudomator_py.cli.output import Format, FormatOption, TextColumn, fail, note, out, out_json, render
+from claudomator_py.cli.output import Format, FormatOption, fail, note, write_table
+from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from claudomator_py.cli.doctor.finding import Finding
     from claudomator_py.schema.settings import Settings
 
-_COLUMNS = (TextColumn("VERDICT"), TextColumn("CHECK"), TextColumn("FOUND", flexible=True))
+_FINDINGS = Table["Finding"](
+    Column("VERDICT", lambda finding: finding.verdict.value),
+    Column("CHECK", lambda finding: finding.name),
+    Column("FOUND", lambda finding: finding.detail, flexible=True),
+)
 
 
 def doctor(
@@ -38,11 +43,8 @@ def doctor(
     if include_tasks and bundle is None:
         raise typer.BadParameter("--include-tasks requires --bundle")
     settings, findings = _look(config, state_dir)
-    if output is Format.JSON:
-        out_json(findings)
-    else:
-        rows = [(finding.verdict.value, finding.name, finding.detail) for finding in findings]
-        out(render(_COLUMNS, rows, wide=output is Format.WIDE))
+    write_table(_FINDINGS, findings, output, "")
+    if output is not Format.JSON:
         for finding in findings:
             if finding.remedy:
                 note(f"{finding.name}: {finding.detail}\n  {finding.remedy}")

@@ -10,48 +10,47 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect, connected
 from claudomator_py.cli.found import found_agents
-from claudomator_py.cli.output import Format, FormatOption, TextColumn, heading, note, out, out_json, render, table_text
-from claudomator_py.cli.times import ago, clock, moment, now_ms, short_duration, until
+from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, table_text
+from claudomator_py.cli.times import clock, now_ms, short_duration
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import parse_duration, parse_instant, short_id
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView, WindowView
+from claudomator_py.schema.agent_settings import KnownAgent
 from claudomator_py.surface import table
-from claudomator_py.surface.table import Table, Time
+from claudomator_py.surface.table import Column, Table, Time
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-_HOLDS = (
-    TextColumn("HELD", flexible=True),
-    TextColumn("AGENTS", flexible=True),
-    TextColumn("WHAT", flexible=True),
-    TextColumn("UNTIL"),
-    TextColumn("KNOWN FROM", flexible=True),
-    TextColumn("AT", wide=True),
-    TextColumn("SINCE", wide=True),
+_HOLDS = Table[Sequence[HoldView]](
+    Column("HELD", lambda holds: holds[0].bucket, flexible=True),
+    Column("AGENTS", lambda holds: ", ".join(hold.agent for hold in holds), flexible=True),
+    Column("WHAT", lambda holds: holds[0].cause, flexible=True),
+    Column("UNTIL", lambda holds: _until(holds[0])),
+    Column("KNOWN FROM", lambda holds: _read(holds[0]), flexible=True),
+    Column("AT", lambda holds: table.at(holds[0].until), wide=True),
+    Column("SINCE", lambda holds: table.ago(holds[0].since), wide=True),
 )
-_WARNINGS = (
-    TextColumn("AGENTS", flexible=True),
-    TextColumn("WINDOW", flexible=True),
-    TextColumn("USED", right=True),
-    TextColumn("UNTIL"),
-    TextColumn("KNOWN FROM"),
-    TextColumn("AT", wide=True),
-    TextColumn("SINCE", wide=True),
+_WARNINGS = Table[tuple[NearLimitView, Sequence[str]]](
+    Column("AGENTS", lambda row: ", ".join(row[1]), flexible=True),
+    Column("WINDOW", lambda row: None if row[0].window is None else window_text(row[0].window), flexible=True),
+    Column("USED", lambda row: None if row[0].used is None else f"{row[0].used:.0%}", right=True),
+    Column("UNTIL", lambda row: clock(row[0].until, now_ms())),
+    Column("KNOWN FROM", lambda row: f"run {short_id(row[0].run_id)}" if row[0].run_id else None),
+    Column("AT", lambda row: table.at(row[0].until), wide=True),
+    Column("SINCE", lambda row: table.ago(row[0].since), wide=True),
 )
-
-
 WINDOWS = Table[WindowView](
-    table.Column("ACCOUNT", lambda window: window.account, flexible=True),
-    table.Column("WINDOW", lambda window: window.title, flexible=True),
-    table.Column("USED", lambda window: "not known" if window.used is None else f"{window.used:.0%}", right=True),
-    table.Column("RESETS", lambda window: Time(window.resets_at, "until" if window.used is not None else "ago")),
-    table.Column("READ", lambda window: table.ago(window.said_at)),
-    table.Column("FORECAST", lambda window: forecast_text(window, now_ms()), flexible=True),
-    table.Column("RUN", lambda window: short_id(window.run_id or ""), wide=True),
+    Column("ACCOUNT", lambda window: window.account, flexible=True),
+    Column("WINDOW", lambda window: window.title, flexible=True),
+    Column("USED", lambda window: "not known" if window.used is None else f"{window.used:.0%}", right=True),
+    Column("RESETS", lambda window: Time(window.resets_at, "until" if window.used is not None else "ago")),
+    Column("READ", lambda window: table.ago(window.said_at)),
+    Column("FORECAST", lambda window: forecast_text(window, now_ms()), flexible=True),
+    Column("RUN", lambda window: short_id(window.run_id or ""), wide=True),
 )
 
 
@@ -75,53 +74,26 @@ def hold_tables(agents: Sequence[AgentView], *, wide: bool = False, indent: int 
             buckets.setdefault(hold.bucket, []).append(hold)
         if agent.near_limit is not None:
             warnings.setdefault(agent.near_limit, []).append(agent.name)
-    now = now_ms()
     if buckets:
-        rows = [_hold(holds, now) for holds in buckets.values()]
-        parts.append(f"{heading('HOLDS')}\n{render(_HOLDS, rows, wide=wide, indent=indent)}")
+        parts.append(f"{heading('HOLDS')}\n{table_text(_HOLDS, list(buckets.values()), wide=wide, indent=indent)}")
     windows = list(dict.fromkeys(window for agent in agents for window in agent.windows))
     if windows:
         parts.append(f"{heading('WINDOWS')}\n{table_text(WINDOWS, windows, wide=wide, indent=indent)}")
     if warnings:
-        rows = [_warning(near, names, now) for near, names in warnings.items()]
-        parts.append(f"{heading('NEAR LIMITS')}\n{render(_WARNINGS, rows, wide=wide, indent=indent)}")
+        near = table_text(_WARNINGS, list(warnings.items()), wide=wide, indent=indent)
+        parts.append(f"{heading('NEAR LIMITS')}\n{near}")
     return parts
 
 
-def _hold(holds: Sequence[HoldView], now: int) -> tuple[str, ...]:
-    hold = holds[0]
-    return (
-        hold.bucket,
-        ", ".join(one.agent for one in holds),
-        hold.cause,
-        _until(hold, now),
-        _read(hold),
-        moment(hold.until),
-        ago(hold.since, now),
-    )
-
-
-def _until(hold: HoldView, now: int) -> str:
+def _until(hold: HoldView) -> str:
     if hold.probing:
         return f"tried, {hold.may_start or 0} more now"
-    return clock(hold.until, now) or "released"
+    return clock(hold.until, now_ms()) or "released"
 
 
 def _read(hold: HoldView) -> str:
     run = f"run {short_id(hold.run_id)}" if hold.run_id is not None else ""
     return ": ".join(part for part in (run, hold.read) if part)
-
-
-def _warning(near: NearLimitView, names: Sequence[str], now: int) -> tuple[str, ...]:
-    return (
-        ", ".join(names),
-        window_text(near.window) if near.window is not None else "",
-        "" if near.used is None else f"{near.used:.0%}",
-        clock(near.until, now),
-        f"run {short_id(near.run_id)}" if near.run_id else "",
-        moment(near.until),
-        ago(near.since, now),
-    )
 
 
 _FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -134,27 +106,11 @@ def _family(text: str) -> str:
     return text
 
 
-_COLUMNS = (
-    TextColumn("NAME"),
-    TextColumn("KIND", wide=True),
-    TextColumn("ACCOUNT", wide=True),
-    TextColumn("SLOTS", right=True),
-    TextColumn("STATE"),
-    TextColumn("WHY", flexible=True),
-    TextColumn("UNTIL"),
-    TextColumn("TODAY"),
-    TextColumn("TIER", wide=True),
-    TextColumn("MODELS", wide=True),
-    TextColumn("VERSION"),
-    TextColumn("PROGRAM", wide=True),
-)
-
-
-_FOUND = (
-    TextColumn("NAME"),
-    TextColumn("PROGRAM"),
-    TextColumn("TO ADD IT", flexible=True),
-    TextColumn("LOGIN", flexible=True),
+_FOUND = Table[KnownAgent](
+    Column("NAME", lambda agent: agent.name),
+    Column("PROGRAM", lambda agent: agent.program),
+    Column("TO ADD IT", lambda agent: agent.entry or "(used as it is)", flexible=True),
+    Column("LOGIN", lambda agent: agent.login, flexible=True),
 )
 
 
@@ -184,8 +140,7 @@ def _show_found(output: Format) -> None:
     if output is Format.JSON:
         out_json(there)
     elif there:
-        rows = [(one.name, one.program or "", one.entry or "(used as it is)", one.login) for one in there]
-        out(render(_FOUND, rows, wide=output is Format.WIDE))
+        out(table_text(_FOUND, there, wide=output is Format.WIDE))
         if any(one.entry for one in there):
             note("Write what is to be added below `agents:` in claudomator.yaml, with all others that are to be used.")
     else:
@@ -274,25 +229,21 @@ def _write(agent: AgentView, output: Format) -> None:
 
 def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:
     """Agents below each other, with times relative to now."""
-    now = now_ms()
-    rows = [
-        (
-            agent.name,
-            agent.kind,
-            agent.account,
-            f"{agent.active}/{agent.max_concurrent}",
-            _state(agent),
-            _why(agent),
-            until(agent.limited_until or _spent_until(agent), now),
-            _spent(agent, wide=wide),
-            agent.default_tier,
-            " ".join(f"{tier}={choice.model}" for tier, choice in agent.models.items()),
-            agent.version or "",
-            agent.program or "",
-        )
-        for agent in found
-    ]
-    return render(_COLUMNS, rows, wide=wide, indent=indent)
+    shown = Table[AgentView](
+        Column("NAME", lambda agent: agent.name),
+        Column("KIND", lambda agent: agent.kind, wide=True),
+        Column("ACCOUNT", lambda agent: agent.account, wide=True),
+        Column("SLOTS", lambda agent: f"{agent.active}/{agent.max_concurrent}", right=True),
+        Column("STATE", _state),
+        Column("WHY", _why, flexible=True),
+        Column("UNTIL", lambda agent: table.until(agent.limited_until or _spent_until(agent))),
+        Column("TODAY", lambda agent: _spent(agent, wide=wide)),
+        Column("TIER", lambda agent: agent.default_tier, wide=True),
+        Column("MODELS", lambda agent: " ".join(f"{tier}={m.model}" for tier, m in agent.models.items()), wide=True),
+        Column("VERSION", lambda agent: agent.version),
+        Column("PROGRAM", lambda agent: agent.program, wide=True),
+    )
+    return table_text(shown, found, wide=wide, indent=indent)
 
 
 def _instant(text: str) -> datetime:

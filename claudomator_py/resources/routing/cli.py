@@ -1,7 +1,7 @@
 """``route``: who would do a task, and why; and ``routing``: how that goes, and what was learned."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -11,73 +11,96 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
-    TextColumn,
     fields,
     heading,
     note,
     out,
     out_json,
     out_json_line,
-    render,
+    table_text,
 )
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import plain
-from claudomator_py.resources.routing.shape import ForgetRequest, RouteRequest
+from claudomator_py.resources.routing.shape import (
+    CorrectionView,
+    CreatorFeesView,
+    ForgetRequest,
+    LearnedView,
+    RouteCandidateView,
+    RouteRequest,
+    RoutingFiguresView,
+    RoutingGapView,
+    RoutingSignalView,
+    StandingView,
+)
+from claudomator_py.surface import table
+from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from claudomator_py.client.http import Client
-    from claudomator_py.resources.routing.shape import LearnedView, RouteCandidateView, RoutingFiguresView
 
-_COLUMNS = (
-    TextColumn("SCORE", right=True),
-    TextColumn("SPECIALIST", flexible=True),
-    TextColumn("SKILL", flexible=True),
-    TextColumn("PARTS", flexible=True),
-    TextColumn("NEEDS", right=True),
-    TextColumn("WHY NOT", flexible=True),
-)
-_FIGURES = (
-    TextColumn("DECISIONS", right=True),
-    TextColumn("CONFIDENCE", right=True),
-    TextColumn("OVERRIDDEN", right=True),
-    TextColumn("FAILED", right=True),
-    TextColumn("ANSWER", right=True),
-)
-_GAPS = (
-    TextColumn("DECISIONS", right=True),
-    TextColumn("CONFIDENCE", right=True),
-    TextColumn("CLOSEST", flexible=True),
-    TextColumn("TOPIC", flexible=True),
-    TextColumn("EXAMPLES", flexible=True),
-)
-_FEES = (TextColumn("CREATOR", flexible=True), TextColumn("RUNS", right=True), TextColumn("USD", right=True))
-_SIGNALS = (
-    TextColumn("SIGNAL"),
-    TextColumn("DECISIONS", right=True),
-    TextColumn("DECIDED", right=True),
-    TextColumn("RIGHT", right=True),
-    TextColumn("WRONG", right=True),
-)
-_STANDINGS = (
-    TextColumn("SPECIALIST", flexible=True),
-    TextColumn("TOPIC", flexible=True),
-    TextColumn("PERFORMANCE", right=True),
-    TextColumn("UP", right=True),
-    TextColumn("DOWN", right=True),
-    TextColumn("LAST SUCCESS"),
-    TextColumn("ORGANISATION", wide=True, flexible=True),
-)
-_CORRECTIONS = (
-    TextColumn("FROM", flexible=True),
-    TextColumn("TO", flexible=True),
-    TextColumn("TOPIC", flexible=True),
-    TextColumn("TASKS", right=True),
-    TextColumn("LAST"),
-)
+T = TypeVar("T")
+
 NOBODY = "(nobody)"
+
+_CANDIDATES = Table[RouteCandidateView](
+    Column("SCORE", lambda candidate: f"{candidate.score:.3f}", right=True),
+    Column("SPECIALIST", lambda candidate: candidate.specialist, flexible=True),
+    Column("SKILL", lambda candidate: candidate.skill, flexible=True),
+    Column("PARTS", lambda candidate: _parts(candidate), flexible=True),
+    Column("NEEDS", lambda candidate: None if candidate.needs is None else f"{candidate.needs:.3f}", right=True),
+    Column("WHY NOT", lambda candidate: candidate.rejected or "chosen", flexible=True),
+)
+_FIGURES: tuple[Column[RoutingFiguresView], ...] = (
+    Column("DECISIONS", lambda figures: figures.decisions, right=True),
+    Column("CONFIDENCE", lambda figures: _share(figures.confidence), right=True),
+    Column("OVERRIDDEN", lambda figures: _per_cent(figures.overridden), right=True),
+    Column("FAILED", lambda figures: _per_cent(figures.failed), right=True),
+    Column(
+        "ANSWER",
+        lambda figures: None if figures.answer_chars is None else f"{figures.answer_chars:,.0f} chars",
+        right=True,
+    ),
+)
+_TOPICS = Table[RoutingFiguresView](Column("TOPIC", lambda figures: figures.topic, flexible=True), *_FIGURES)
+_GAPS = Table[RoutingGapView](
+    Column("DECISIONS", lambda gap: gap.decisions, right=True),
+    Column("CONFIDENCE", lambda gap: _share(gap.confidence), right=True),
+    Column("CLOSEST", lambda gap: gap.specialist or NOBODY, flexible=True),
+    Column("TOPIC", lambda gap: gap.topic, flexible=True),
+    Column("EXAMPLES", lambda gap: ", ".join(gap.tasks), flexible=True),
+)
+_FEES = Table[CreatorFeesView](
+    Column("CREATOR", lambda fees: fees.creator, flexible=True),
+    Column("RUNS", lambda fees: fees.runs, right=True),
+    Column("USD", lambda fees: f"{fees.usd:.2f}", right=True),
+)
+_SIGNALS = Table[RoutingSignalView](
+    Column("SIGNAL", lambda figures: figures.signal),
+    Column("DECISIONS", lambda figures: figures.decisions, right=True),
+    Column("DECIDED", lambda figures: figures.decided, right=True),
+    Column("RIGHT", lambda figures: figures.right, right=True),
+    Column("WRONG", lambda figures: figures.wrong, right=True),
+)
+_STANDINGS = Table[StandingView](
+    Column("SPECIALIST", lambda standing: standing.specialist, flexible=True),
+    Column("TOPIC", lambda standing: standing.topic or "all", flexible=True),
+    Column("PERFORMANCE", lambda standing: _share(standing.performance), right=True),
+    Column("UP", lambda standing: standing.positive, right=True),
+    Column("DOWN", lambda standing: standing.negative, right=True),
+    Column("LAST SUCCESS", lambda standing: table.ago(standing.last_success_at) or "never"),
+    Column("ORGANISATION", lambda standing: standing.organisation, wide=True, flexible=True),
+)
+_CORRECTIONS = Table[CorrectionView](
+    Column("FROM", lambda correction: correction.specialist or NOBODY, flexible=True),
+    Column("TO", lambda correction: correction.wanted, flexible=True),
+    Column("TOPIC", lambda correction: correction.topic, flexible=True),
+    Column("TASKS", lambda correction: correction.tasks, right=True),
+    Column("LAST", lambda correction: table.ago(correction.last_at)),
+)
 
 
 @connected
@@ -110,16 +133,14 @@ def route(
     for sentence in found.sentences:
         out(plain(sentence))
     if found.candidates:
-        out("\n" + render(_COLUMNS, [_row(one) for one in found.candidates], wide=output is Format.WIDE))
+        out("\n" + table_text(_CANDIDATES, found.candidates, wide=output is Format.WIDE))
     elif not found.sentences:
         note("There are no specialists. Register one: claudomator specialists add FILE")
 
 
-def _row(one: "RouteCandidateView") -> tuple[str, ...]:
-    parts = ", ".join(f"{name} {value:.3f}" for name, value in one.parts.items())
-    more = f"{parts} (+ {one.tie_break:.3f})" if one.tie_break else parts
-    needs = "" if one.needs is None else f"{one.needs:.3f}"
-    return (f"{one.score:.3f}", one.specialist, one.skill or "", more, needs, one.rejected or "chosen")
+def _parts(candidate: RouteCandidateView) -> str:
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in candidate.parts.items())
+    return f"{parts} (+ {candidate.tie_break:.3f})" if candidate.tie_break else parts
 
 
 @connected
@@ -143,41 +164,29 @@ def stats(
         note(f"Nothing was routed in {found.days} days.")
         return
     wide = output is Format.WIDE
-    name, topic = TextColumn("SPECIALIST", flexible=True), TextColumn("TOPIC", flexible=True)
-    performance = TextColumn("PERFORMANCE", right=True)
-    everybody = [(one.specialist or NOBODY, *_figures(one), _share(one.performance)) for one in found.specialists]
-    everybody.append(("all", *_figures(found.total), ""))
-    parts = [render((name, *_FIGURES, performance), everybody, wide=wide)]
-    if found.topics:
-        rows = [(one.topic or "", *_figures(one)) for one in found.topics]
-        parts.append(f"{heading('TOPICS')}\n{render((topic, *_FIGURES), rows, wide=wide)}")
-    if found.gaps:
-        gaps = [
-            (
-                str(one.decisions),
-                _share(one.confidence),
-                one.specialist or NOBODY,
-                one.topic or "",
-                ", ".join(one.tasks),
-            )
-            for one in found.gaps
-        ]
-        parts.append(f"{heading('POORLY COVERED')}\n{render(_GAPS, gaps, wide=wide)}")
-    if found.signals:
-        signals = [
-            (one.signal, str(one.decisions), str(one.decided), str(one.right), str(one.wrong)) for one in found.signals
-        ]
-        parts.append(f"{heading('SIGNALS')}\n{render(_SIGNALS, signals, wide=wide)}")
-    if found.fees:
-        fees = [(one.creator, str(one.runs), f"{one.usd:.2f}") for one in found.fees]
-        parts.append(f"{heading('FEES')}\n{render(_FEES, fees, wide=wide)}")
+    everybody = Table[RoutingFiguresView](
+        Column(
+            "SPECIALIST",
+            lambda figures: "all" if figures is found.total else figures.specialist or NOBODY,
+            flexible=True,
+        ),
+        *_FIGURES,
+        Column("PERFORMANCE", lambda figures: _share(figures.performance), right=True),
+    )
+    parts = [
+        table_text(everybody, [*found.specialists, found.total], wide=wide),
+        *_section("TOPICS", _TOPICS, found.topics, wide=wide),
+        *_section("POORLY COVERED", _GAPS, found.gaps, wide=wide),
+        *_section("SIGNALS", _SIGNALS, found.signals, wide=wide),
+        *_section("FEES", _FEES, found.fees, wide=wide),
+    ]
     out("\n\n".join(parts))
 
 
 @connected
 def learned(client: "Client", output: FormatOption = Format.TABLE) -> None:
     """Show what was learned from outcomes and corrections."""
-    _tell(client.learned(), output)
+    _print(client.learned(), output)
 
 
 @connected
@@ -211,7 +220,7 @@ def reset(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Forget what was learned."""
-    _tell(client.reset_learned(ForgetRequest(specialist=specialist)), output)
+    _print(client.reset_learned(ForgetRequest(specialist=specialist)), output)
 
 
 @connected
@@ -220,13 +229,13 @@ def freeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
     What was learned still counts. What happens meanwhile is never learned.
     """
-    _tell(client.freeze_learning(), output)
+    _print(client.freeze_learning(), output)
 
 
 @connected
 def unfreeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
     """Resume learning, from now on."""
-    _tell(client.unfreeze_learning(), output)
+    _print(client.unfreeze_learning(), output)
 
 
 def group() -> typer.Typer:
@@ -237,39 +246,21 @@ def group() -> typer.Typer:
     return app
 
 
-def _tell(found: "LearnedView", output: Format) -> None:
+def _print(found: LearnedView, output: Format) -> None:
     if output is Format.JSON:
         out_json(found)
         return
-    now, wide = now_ms(), output is Format.WIDE
-    state = "no" if found.frozen_at is None else f"yes, {ago(found.frozen_at, now)}"
+    wide = output is Format.WIDE
+    state = "no" if found.frozen_at is None else f"yes, {ago(found.frozen_at, now_ms())}"
     parts = [fields([("frozen", state), ("outcomes to learn", str(found.waiting))])]
-    if found.standings:
-        rows = [
-            (
-                one.specialist,
-                one.topic or "all",
-                _share(one.performance),
-                str(one.positive),
-                str(one.negative),
-                "never" if one.last_success_at is None else ago(one.last_success_at, now),
-                one.organisation or "",
-            )
-            for one in found.standings
-        ]
-        parts.append(f"{heading('SPECIALISTS')}\n{render(_STANDINGS, rows, wide=wide)}")
-    if found.corrections:
-        corrected = [
-            (one.specialist or NOBODY, one.wanted, one.topic or "", str(one.tasks), ago(one.last_at, now))
-            for one in found.corrections
-        ]
-        parts.append(f"{heading('CORRECTED BY OPERATORS')}\n{render(_CORRECTIONS, corrected, wide=wide)}")
+    parts += _section("SPECIALISTS", _STANDINGS, found.standings, wide=wide)
+    parts += _section("CORRECTED BY OPERATORS", _CORRECTIONS, found.corrections, wide=wide)
     out("\n\n".join(parts))
 
 
-def _figures(one: "RoutingFiguresView") -> "Sequence[str]":
-    chars = "" if one.answer_chars is None else f"{one.answer_chars:,.0f} chars"
-    return (str(one.decisions), _share(one.confidence), _per_cent(one.overridden), _per_cent(one.failed), chars)
+def _section(title: str, shown: Table[T], rows: "Sequence[T]", *, wide: bool) -> list[str]:
+    """A table with its heading, unless it has no rows."""
+    return [f"{heading(title)}\n{table_text(shown, rows, wide=wide)}"] if rows else []
 
 
 def _share(value: float | None) -> str:

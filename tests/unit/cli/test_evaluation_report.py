@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.cli.evaluation_report import Held, page, terminal
+from claudomator_py.cli.evaluation_report import Gate, page, terminal
 
 FIGURES: dict[str, Any] = {
     "cases": 3,
@@ -65,7 +65,7 @@ def test_figures_without_routes_have_no_tables() -> None:
 
 
 def test_a_page_loads_nothing_and_quotes_what_it_tells() -> None:
-    text = page(FIGURES, [Held("<b>", None, 0.5, None), Held("top1", 0.5, 0.4, 0.6)])
+    text = page(FIGURES, [Gate("<b>", None, 0.5, None), Gate("top1", 0.5, 0.4, 0.6)])
     told = Elements(text)
     assert told.open == []
     assert not {"script", "link", "img", "iframe", "no", "b"} & set(told.tags)
@@ -79,13 +79,13 @@ def test_a_page_loads_nothing_and_quotes_what_it_tells() -> None:
 @pytest.mark.parametrize(
     ("held", "met", "miss"),
     [
-        (Held("x", 0.5, 0.5, None), True, ""),
-        (Held("x", 0.5, None, 0.5), True, ""),
-        (Held("x", 0.4, 0.5, None), False, "x is 0.4, but must be at least 0.5"),
-        (Held("x", 0.6, None, 0.5), False, "x is 0.6, but must be at most 0.5"),
-        (Held("x", None, 0.5, None), False, "x cannot be told by this set"),
+        (Gate("x", 0.5, 0.5, None), True, ""),
+        (Gate("x", 0.5, None, 0.5), True, ""),
+        (Gate("x", 0.4, 0.5, None), False, "x is 0.4, but must be at least 0.5"),
+        (Gate("x", 0.6, None, 0.5), False, "x is 0.6, but must be at most 0.5"),
+        (Gate("x", None, 0.5, None), False, "x cannot be told by this set"),
     ],
 )
-def test_a_figure_is_met_within_its_bounds(held: Held, met: bool, miss: str) -> None:
+def test_a_figure_is_met_within_its_bounds(held: Gate, met: bool, miss: str) -> None:
     assert held.met is met
     assert met or held.miss == miss

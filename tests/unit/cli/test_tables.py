@@ -3,12 +3,13 @@
 import re
 import time
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 import pytest
 from freezegun import freeze_time
 
-from claudomator_py.cli.output import TextColumn, fields, render, short_ids
+from claudomator_py.cli.output import fields, short_ids, table_text
 from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
@@ -24,6 +25,7 @@ from claudomator_py.resources.overview.cli import overview
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks.cli import tasks_table
 from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.surface.table import Column, Table
 from tests.fakes.prepared import START_MS, PreparedService
 
 NOW = 1_790_000_000_000
@@ -153,27 +155,31 @@ def test_that_all_agents_are_limited_is_said_once() -> None:
 
 def test_columns_give_way_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    columns = (
-        TextColumn("ID"),
-        TextColumn("TEXT", flexible=True),
-        TextColumn("N", right=True),
-        TextColumn("MORE", wide=True),
+    shown = Table[tuple[str, ...]](
+        Column("ID", itemgetter(0)),
+        Column("TEXT", itemgetter(1), flexible=True),
+        Column("N", itemgetter(2), right=True),
+        Column("MORE", itemgetter(3), wide=True),
     )
     rows = [("12345678", "x" * 100, "7", "hidden"), ("87654321", "漢" * 50, "10", "hidden")]
-    table = render(columns, rows)
-    assert table.splitlines()[1] == "12345678  " + "x" * 25 + "…   7"
-    assert "hidden" not in table
-    assert "x" * 100 in render(columns, rows, wide=True)
-    assert "hidden" in render(columns, rows, wide=True)
+    text = table_text(shown, rows)
+    assert text.splitlines()[1] == "12345678  " + "x" * 25 + "…   7"
+    assert "hidden" not in text
+    assert "x" * 100 in table_text(shown, rows, wide=True)
+    assert "hidden" in table_text(shown, rows, wide=True)
+
+
+PLAIN = Table[tuple[str, ...]](
+    Column("A", lambda row: row[0]), Column("B", lambda row: row[1]), Column("C", lambda row: row[2])
+)
 
 
 def test_a_cell_stays_on_its_line() -> None:
-    assert render((TextColumn("A"), TextColumn("B")), [("one\ntwo", "\x1b[31mred")]).splitlines()[1] == "one two  red"
+    assert table_text(PLAIN, [("one\ntwo", "\x1b[31mred", "")]).splitlines()[1] == "one two  red"
 
 
 def test_empty_columns_are_left_out() -> None:
-    columns = (TextColumn("A"), TextColumn("B"), TextColumn("C"))
-    assert render(columns, [("1", "", "3"), ("4", "", "")]).splitlines() == ["A  C", "1  3", "4"]
+    assert table_text(PLAIN, [("1", "", "3"), ("4", "", "")]).splitlines() == ["A  C", "1  3", "4"]
 
 
 def test_values_without_content_are_left_out() -> None:
