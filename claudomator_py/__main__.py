@@ -2,9 +2,7 @@
 
 import gc
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,17 +14,11 @@ from claudomator_py.cli.connect import ConfigOption
 if TYPE_CHECKING:
     from claudomator_py.cli import diagnose, validate
     from claudomator_py.domain.agent import AgentSpec
-    from claudomator_py.domain.card import Card
-    from claudomator_py.domain.encoder import Encoder
     from claudomator_py.domain.task import TaskSpec
     from claudomator_py.domain.views.policy import VerdictView
-    from claudomator_py.domain.views.replay import OtherView, ReplayView
     from claudomator_py.environment.registry import AgentRegistry
     from claudomator_py.resources.policy.cli import RuleContext, Tester
-    from claudomator_py.routing.fitting import Fit
-    from claudomator_py.schema.routing_settings import EncoderSettings
     from claudomator_py.schema.settings import Settings
-    from claudomator_py.store.database import Database
 
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
@@ -127,55 +119,20 @@ def diagnose_command() -> Callable[..., None]:
     return diagnose.command(readers)
 
 
-@contextmanager
-def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
-    """The encoder of these settings. Raises ValueError for one that is not there, or fails."""
-    from claudomator_py.domain.encoder import EncoderFault
-    from claudomator_py.embed.configured import encoder
-
-    opened = encoder(settings, os.environ)
-    try:
-        yield opened
-    except EncoderFault as fault:
-        raise ValueError(str(fault)) from fault
-    finally:
-        opened.close()
-
-
-def keep_fit(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
-    """See ``cli.calibrate.Keep``."""
-    from claudomator_py.client.discovery import configuration
-    from claudomator_py.daemon import calibrations
-    from claudomator_py.routing.calibration import SCORING, Fitted
-    from claudomator_py.schema.configfile import resolve_state_dir
-
-    config, folder = state
-    loaded = configuration(config, os.environ, Path.cwd())
-    fitted = Fitted(
-        calibration=fit.calibration,
-        scoring=SCORING,
-        cards={card.id: card.content_hash for card in cards},
-        cases=fit.expected.cases,
-        expected=fit.expected.accuracy_with_none,
-        fitted_ms=time.time_ns() // 1_000_000,
-    )
-    return calibrations.keep(resolve_state_dir(folder, loaded.settings, os.environ, loaded.base_dir), fitted)
-
-
 def calibrate_command() -> Callable[..., None]:
     """The command that fits thresholds and weights."""
-    from claudomator_py.cli import calibrate
+    from claudomator_py.lab.calibrate_command import calibrate
 
     os.environ.setdefault(*ONE_THREAD)
-    return calibrate.command(_opened, keep_fit)
+    return calibrate
 
 
 def eval_command() -> Callable[..., None]:
     """The command that judges decisions by a labelled set."""
-    from claudomator_py.cli import evaluate
+    from claudomator_py.lab.eval_command import evaluate
 
     os.environ.setdefault(*ONE_THREAD)
-    return evaluate.command(_opened)
+    return evaluate
 
 
 def mcp_server() -> Callable[..., None]:
@@ -203,67 +160,10 @@ def mcp_server() -> Callable[..., None]:
 
 def replay_command() -> Callable[..., None]:
     """The command that decides again what was decided."""
-    from claudomator_py.cli import replay
-
-    return replay.command(replayed, shadowed)
-
-
-def replayed(state_dir: Path | None, against: Path | None, since_ms: int | None, until_ms: int | None) -> "ReplayView":
-    """What comes of it, from the database of the configuration that is found, beside its daemon. Raises ClientError."""
-    from claudomator_py.imports import many
+    from claudomator_py.lab.replay_command import replay
 
     os.environ.setdefault(*ONE_THREAD)
-    with many():
-        from claudomator_py.app.replay import Replay, Window
-        from claudomator_py.daemon import calibrations
-    from claudomator_py.client.discovery import configuration
-    from claudomator_py.client.errors import DiscoveryFailed
-
-    other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
-    with _recorded(state_dir) as (database, own, state):
-        replay = Replay(database, own, other, os.environ, calibrations.read(state))
-        try:
-            return replay.run(Window(since_ms, until_ms))
-        except (ValueError, RecursionError) as error:
-            if against is not None:
-                raise DiscoveryFailed(
-                    f"{against} cannot be tried: {error}.", remedy="Correct it, and retry."
-                ) from error
-            remedy = "Choose a time span without it, or restore the database from a backup."
-            raise DiscoveryFailed(f"What was recorded cannot be read: {error}.", remedy=remedy) from error
-
-
-def shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> "OtherView":
-    """What the shadow configuration has decided otherwise, from the same database. Raises ClientError."""
-    from claudomator_py.imports import many
-
-    with many():
-        from claudomator_py.app.replay import Window, shadowed
-
-    with _recorded(state_dir) as (database, _, _):
-        return shadowed(database, Window(since_ms, until_ms))
-
-
-@contextmanager
-def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", Path]]:
-    """The database of the configuration that is found, its settings and the state folder. Raises ClientError."""
-    from claudomator_py.client.discovery import configuration
-    from claudomator_py.client.errors import DiscoveryFailed
-    from claudomator_py.schema.configfile import resolve_state_dir
-    from claudomator_py.store.database import Database, StoreUnavailable
-    from claudomator_py.store.schema import is_current
-
-    loaded = configuration(None, os.environ, Path.cwd())
-    state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
-    try:
-        if not state.is_dir():
-            raise StoreUnavailable(f"There is no state folder {state}.", "Start the daemon once, or name another one.")
-        with Database.open(loaded.settings.database, state_dir=state) as database:
-            if not is_current(database):
-                raise StoreUnavailable("The database is of another version.", "Start the daemon of this one once.")
-            yield database, loaded.settings, state
-    except StoreUnavailable as error:
-        raise DiscoveryFailed(error.reason, remedy=error.remedy) from error
+    return replay
 
 
 def policy_group() -> typer.Typer:

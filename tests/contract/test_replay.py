@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from claudomator_py.app.replay import Replay, Window, bootstrap, wilson
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
-from claudomator_py.domain.views.replay import OtherView, ReplayView
+from claudomator_py.lab.replay import Replay, Window, bootstrap, wilson
+from claudomator_py.lab.replay_shape import OtherView, ReplayView
 from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.store import decision_rows
 from claudomator_py.store.database import Database

@@ -8,12 +8,12 @@ from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.lab.evaluation import evaluate
+from claudomator_py.lab.labelled_set import case_of
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import ForgetRequest
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.calibration import calibration_for
-from claudomator_py.routing.evaluation import evaluate
-from claudomator_py.routing.labelled_set import case_of
 from claudomator_py.routing.profile import Request
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files

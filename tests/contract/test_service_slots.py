@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.app.replay import Replay, Window
 from claudomator_py.daemon.metering import WaitCount
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS
+from claudomator_py.lab.replay import Replay, Window
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database

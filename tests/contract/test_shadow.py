@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import select
 
 from claudomator_py.app.configured import agents_of, rules_of
-from claudomator_py.app.replay import Window, shadowed
 from claudomator_py.dispatch import alternative
 from claudomator_py.dispatch.alternative import OtherConfiguration
 from claudomator_py.dispatch.deciding import Decider
@@ -19,6 +18,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.lab.replay import Window, shadowed
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.decisions.shape import DecisionView

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
 from claudomator_py.daemon import calibrations
-from claudomator_py.routing import fitting
+from claudomator_py.lab import fitting
 
 CARDS = [
     {"id": "cook", "description": "Cooks soup and stew of onion.", "colour": "white"},

@@ -5,8 +5,8 @@ import pytest
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.card_warnings import CardWarningCode, card_warning
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.lab.evaluation import space_of
 from claudomator_py.routing.calibration import calibration_for
-from claudomator_py.routing.evaluation import space_of
 from claudomator_py.routing.oddities import NEARLY, duplicates, oddities
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files

@@ -14,8 +14,8 @@ from claudomator_py.domain.errors import shown, suggestion
 from claudomator_py.domain.principal import INBOX, Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.lab.handoff_evaluation import DEMANDS, Demand, demand_of, plain
 from claudomator_py.policy.facts import Facts, paths_in
-from claudomator_py.routing.handoff_evaluation import DEMANDS, Demand, demand_of, plain
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import Route
 from claudomator_py.schema.validation import first_problem

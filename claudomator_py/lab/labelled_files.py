@@ -2,9 +2,10 @@
 ``calibrate``."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
@@ -19,7 +20,7 @@ from claudomator_py.domain.text import plain
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card
     from claudomator_py.domain.encoder import Encoder
-    from claudomator_py.routing.labelled_set import Case
+    from claudomator_py.lab.labelled_set import Case
     from claudomator_py.schema.routing_settings import EncoderSettings
 
 CardsOption = Annotated[
@@ -42,10 +43,6 @@ class Identified(Protocol):
 T = TypeVar("T", bound=Identified)
 
 
-Opened = Callable[["EncoderSettings"], AbstractContextManager["Encoder"]]
-"""The encoder of these settings. Raises ValueError, with the remedy, for one that is not there, or fails."""
-
-
 def encoder_named(option: str) -> "EncoderSettings":
     """The settings of an encoder as ``--encoder`` names it: its kind, or ``onnx:FOLDER``; another one ends the command.
     Raises ValueError for one that lacks its folder."""
@@ -61,17 +58,32 @@ def encoder_named(option: str) -> "EncoderSettings":
 
 
 @contextmanager
-def compared(opened: Opened, settings: "EncoderSettings") -> "Iterator[tuple[Encoder, Encoder]]":
+def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
+    """The encoder of these settings. Raises ValueError, with the remedy, for one that is not there, or fails."""
+    from claudomator_py.domain.encoder import EncoderFault
+    from claudomator_py.embed.configured import encoder
+
+    opened = encoder(settings, os.environ)
+    try:
+        yield opened
+    except EncoderFault as fault:
+        raise ValueError(str(fault)) from fault
+    finally:
+        opened.close()
+
+
+@contextmanager
+def compared(settings: "EncoderSettings") -> "Iterator[tuple[Encoder, Encoder]]":
     """The encoder to compare with, and the one of words, by which is compared beside. Raises ValueError."""
     from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
-    with opened(settings) as chosen, opened(EncoderSettings(kind=EncoderKind.HASHED)) as words:
+    with _opened(settings) as chosen, _opened(EncoderSettings(kind=EncoderKind.HASHED)) as words:
         yield chosen, words
 
 
 def read_set(cards: Path, tasks: Path) -> "tuple[list[Card], list[Case]]":
     """The cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
-    from claudomator_py.routing.labelled_set import card_of, case_of, ignored
+    from claudomator_py.lab.labelled_set import card_of, case_of, ignored
 
     unknown: Counter[str] = Counter()
 

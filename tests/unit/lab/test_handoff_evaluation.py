@@ -10,7 +10,7 @@ from claudomator_py.domain.handoff import Defect
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
-from claudomator_py.routing.handoff_evaluation import Demand, HandedOver, demand_of, figures, handed_over, plain
+from claudomator_py.lab.handoff_evaluation import Demand, HandedOver, demand_of, figures, handed_over, plain
 from claudomator_py.routing.ranking import to
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 

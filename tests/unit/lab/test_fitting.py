@@ -6,10 +6,10 @@ import pytest
 
 from claudomator_py.domain.card import Card, Skill
 from claudomator_py.embed.hashed import Hashed
+from claudomator_py.lab.evaluation import evaluate
+from claudomator_py.lab.fitting import MIN_TASKS, fit
+from claudomator_py.lab.labelled_set import Case
 from claudomator_py.routing.calibration import SHIPPED, Calibration, Weights
-from claudomator_py.routing.evaluation import evaluate
-from claudomator_py.routing.fitting import MIN_TASKS, fit
-from claudomator_py.routing.labelled_set import Case
 from claudomator_py.routing.profile import Request
 
 ENCODER = Hashed()

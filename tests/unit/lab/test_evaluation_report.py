@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.cli.evaluation_report import Gate, page, terminal
+from claudomator_py.lab.evaluation_report import Gate, page, terminal
 
 FIGURES: dict[str, Any] = {
     "cases": 3,

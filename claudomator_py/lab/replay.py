@@ -19,7 +19,8 @@ from claudomator_py.app.configured import agents_of, other_configuration, rules_
 from claudomator_py.dispatch.alternative import FOLLOWED, Alternative, OtherConfiguration
 from claudomator_py.dispatch.routing import is_reached
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views.replay import (
+from claudomator_py.environment.registry import AgentRegistry
+from claudomator_py.lab.replay_shape import (
     ChangedTaskView,
     ChangeView,
     CostView,
@@ -28,7 +29,6 @@ from claudomator_py.domain.views.replay import (
     ReplayView,
     ShareView,
 )
-from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
 from claudomator_py.routing.calibration import Fitted
 from claudomator_py.routing.role import agent_of

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claudomator_py.cli import exits
-from claudomator_py.cli.evaluation_report import Gate, page, terminal
-from claudomator_py.cli.labelled import (
+from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
+from claudomator_py.lab.evaluation_report import Gate, page, terminal
+from claudomator_py.lab.labelled_files import (
     EncoderOption,
     Identified,
-    Opened,
     compared,
     encoder_named,
     read_lines,
     read_set,
 )
-from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -48,71 +47,62 @@ class _Wanted:
     output: Format
 
 
-def command(opened: Opened) -> Callable[..., None]:
-    """The command, with the encoders of this program."""
-
-    def evaluate(
-        specialists: Annotated[
-            Path | None,
-            typer.Option(metavar="FILE", help="With --data: cards, as a card file (YAML) or JSON lines."),
-        ] = None,
-        data: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Tasks, with or without labels, as JSON lines.")
-        ] = None,
-        messages: Annotated[
-            Path | None,
-            typer.Option(metavar="FILE", help="Messages of channels instead of tasks, as JSON lines."),
-        ] = None,
-        encoder: EncoderOption = "hashed",
-        decisions: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="Write each decision to this file, as JSON lines.")
-        ] = None,
-        gates: Annotated[
-            Path | None,
-            typer.Option(metavar="FILE", help="Bounds for figures, as YAML. Exits with 1 if one is missed."),
-        ] = None,
-        policy: Annotated[
-            Path | None,
-            typer.Option(metavar="FILE", help="With --data: apply the policy of this configuration file."),
-        ] = None,
-        html: Annotated[
-            Path | None,
-            typer.Option(metavar="FILE", help="Write the figures to this file, as a self-contained page."),
-        ] = None,
-        output: FormatOption = Format.TABLE,
-    ) -> None:
-        """Evaluate routing, or triage, on a labelled set."""
-        wanted = _Wanted({} if gates is None else _gates(gates), decisions, html, output)
-        if messages is not None:
-            if any(one is not None for one in (specialists, data, policy)):
-                fail(
-                    "Messages are evaluated on their own.", "Leave out --specialists, --data and --policy.", exits.USAGE
-                )
-            _evaluate_messages(messages, wanted)
-            return
-        if specialists is None or data is None:
-            fail("There is nothing to evaluate.", "Give --specialists and --data, or --messages.", exits.USAGE)
-        _evaluate_tasks(specialists, data, encoder, policy, opened, wanted)
-
-    return evaluate
-
-
-def _evaluate_tasks(
-    specialists: Path, data: Path, encoder: str, policy: Path | None, opened: Opened, wanted: _Wanted
+def evaluate(
+    specialists: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --data: cards, as a card file (YAML) or JSON lines."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Tasks, with or without labels, as JSON lines.")
+    ] = None,
+    messages: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Messages of channels instead of tasks, as JSON lines."),
+    ] = None,
+    encoder: EncoderOption = "hashed",
+    decisions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write each decision to this file, as JSON lines.")
+    ] = None,
+    gates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Bounds for figures, as YAML. Exits with 1 if one is missed."),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --data: apply the policy of this configuration file."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the figures to this file, as a self-contained page."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
 ) -> None:
+    """Evaluate routing, or triage, on a labelled set."""
+    wanted = _Wanted({} if gates is None else _gates(gates), decisions, html, output)
+    if messages is not None:
+        if any(one is not None for one in (specialists, data, policy)):
+            fail("Messages are evaluated on their own.", "Leave out --specialists, --data and --policy.", exits.USAGE)
+        _evaluate_messages(messages, wanted)
+        return
+    if specialists is None or data is None:
+        fail("There is nothing to evaluate.", "Give --specialists and --data, or --messages.", exits.USAGE)
+    _evaluate_tasks(specialists, data, encoder, policy, wanted)
+
+
+def _evaluate_tasks(specialists: Path, data: Path, encoder: str, policy: Path | None, wanted: _Wanted) -> None:
     from claudomator_py.client.discovery import configuration
+    from claudomator_py.lab.evaluation import evaluate as evaluate_tasks
     from claudomator_py.policy.verdict import Policy
     from claudomator_py.routing.calibration import calibration_for
-    from claudomator_py.routing.evaluation import evaluate
     from claudomator_py.schema.routing_settings import Preset
 
     rules = None if policy is None else Policy(configuration(policy, os.environ, Path.cwd()).settings.policy)
     try:
         settings = encoder_named(encoder)
         cards, cases = read_set(specialists, data)
-        with compared(opened, settings) as (chosen, words):
+        with compared(settings) as (chosen, words):
             calibration = calibration_for(Preset.CALIBRATED, chosen.id)
-            found, records = evaluate(cards, cases, chosen, calibration, time.perf_counter_ns, words, rules)
+            found, records = evaluate_tasks(cards, cases, chosen, calibration, time.perf_counter_ns, words, rules)
     except ValueError as error:
         fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
     if not found.fitted:
@@ -121,7 +111,7 @@ def _evaluate_tasks(
 
 
 def _evaluate_messages(messages: Path, wanted: _Wanted) -> None:
-    from claudomator_py.routing.triage_evaluation import evaluate_messages, message_case_of
+    from claudomator_py.lab.triage_evaluation import evaluate_messages, message_case_of
 
     cases = read_lines(messages, message_case_of)
     found, decided = evaluate_messages(cases, time.perf_counter_ns)

@@ -12,11 +12,11 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.routing import Constraints
+from claudomator_py.lab.handoff_evaluation import figures, handed_over, plain
+from claudomator_py.lab.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
 from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
-from claudomator_py.routing.handoff_evaluation import figures, handed_over, plain
-from claudomator_py.routing.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.precedence import Assignments, settled
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash

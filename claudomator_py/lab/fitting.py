@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.encoder import Encoder
 from claudomator_py.domain.vectors import Vector
+from claudomator_py.lab.evaluation import Evaluation, Words, space_of
+from claudomator_py.lab.labelled_set import Case
 from claudomator_py.routing.calibration import Calibration
-from claudomator_py.routing.evaluation import Evaluation, Words, space_of
-from claudomator_py.routing.labelled_set import Case
 from claudomator_py.routing.ranking import DIGITS
 from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in
 

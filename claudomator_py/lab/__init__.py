@@ -1,0 +1,1 @@
+"""The laboratory: what judges, fits and repeats decisions beside the daemon, which knows nothing of it."""

@@ -1,0 +1,117 @@
+"""``calibrate``: fits what scores mean on a labelled set. Needs no daemon."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.connect import ConfigOption, StateDirOption
+from claudomator_py.cli.output import Format, FormatOption, fail, fields, note, out, out_json, table_text
+from claudomator_py.cli.times import now_ms
+from claudomator_py.lab.labelled_files import CardsOption, EncoderOption, compared, encoder_named, read_set
+from claudomator_py.surface.table import Column, Table
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.card import Card
+    from claudomator_py.lab.fitting import Fit
+    from claudomator_py.schema.routing_settings import EncoderSettings
+
+_SHARES = ("own_share", "card_share")
+_FIGURES = ("top1", "accuracy_with_none", "oos_recall", "in_scope_fallback", "wrong_agent")
+
+
+def calibrate(
+    specialists: CardsOption,
+    data: Annotated[Path, typer.Option(metavar="FILE", help="Labelled tasks, as JSON lines.")],
+    encoder: EncoderOption = "hashed",
+    store: Annotated[
+        bool, typer.Option("--store", help="Store the result; the daemon uses it after its next start or reload.")
+    ] = False,
+    config: ConfigOption = None,
+    state_dir: StateDirOption = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Fit thresholds and weights to labelled tasks."""
+    from claudomator_py.lab.fitting import fit
+    from claudomator_py.routing.calibration import calibration_for
+    from claudomator_py.schema.routing_settings import Preset
+
+    try:
+        settings = _settings(encoder, config)
+        cards, cases = read_set(specialists, data)
+        with compared(settings) as (chosen, words):
+            fitted = fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), words)
+    except ValueError as error:
+        fail(f"Nothing can be fitted: {error}.", "", exits.USAGE)
+    found = fitted.model_dump(mode="json")
+    if output is Format.JSON:
+        out_json(fitted)
+    else:
+        out(_table(found))
+    for name in found["kept"]:
+        note(f"`{name}` is unchanged: the set has too few tasks, with or without a specialist, to fit it.")
+    if store:
+        _store(fitted, cards, (config, state_dir))
+
+
+def _settings(encoder: str, config: Path | None) -> "EncoderSettings":
+    """As it is configured, if one of that kind is. Raises ValueError."""
+    from claudomator_py.client.discovery import configuration
+
+    settings = configuration(config, os.environ, Path.cwd()).settings.routing.encoder
+    return settings if settings.kind == encoder else encoder_named(encoder)
+
+
+def _store(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> None:
+    before, expected = fit.before.accuracy_with_none, fit.expected.accuracy_with_none
+    if before is not None and (expected is None or expected < before):
+        remedy = "Label more tasks, and try again. Nothing was stored."
+        fail(f"The present calibration is better: {before}, and {expected} is expected of the new one.", remedy)
+    try:
+        path = _keep(fit, cards, state)
+    except OSError as error:
+        remedy = "Run this as the daemon's user, with the daemon's --config or --state-dir."
+        fail(f"The result cannot be stored: {error.filename}: {error.strerror}.", remedy)
+    note(f"Stored in {path}. The daemon uses it after its next start or reload.")
+
+
+def _keep(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
+    """Have the daemon of that configuration and state folder use it; the file. Raises OSError."""
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.daemon import calibrations
+    from claudomator_py.routing.calibration import SCORING, Fitted
+    from claudomator_py.schema.configfile import resolve_state_dir
+
+    config, folder = state
+    loaded = configuration(config, os.environ, Path.cwd())
+    fitted = Fitted(
+        calibration=fit.calibration,
+        scoring=SCORING,
+        cards={card.id: card.content_hash for card in cards},
+        cases=fit.expected.cases,
+        expected=fit.expected.accuracy_with_none,
+        fitted_ms=now_ms(),
+    )
+    return calibrations.keep(resolve_state_dir(folder, loaded.settings, os.environ, loaded.base_dir), fitted)
+
+
+def _table(found: Mapping[str, Any]) -> str:
+    fitted = found["calibration"]
+    parameters = {name: fitted[name] for name in ("threshold", "margin", *_SHARES)}
+    parameters |= {f"weight of {name}": value for name, value in fitted["weights"].items() if value}
+    figures = Table[str](
+        Column("FIGURE", lambda name: name.replace("_", " ")),
+        Column("BEFORE", lambda name: _shown(found["before"][name]), right=True),
+        Column("ON THESE", lambda name: _shown(found["in_sample"][name]), right=True),
+        Column("EXPECTED", lambda name: _shown(found["expected"][name]), right=True),
+    )
+    what = fields([(name.replace("_", " "), str(value)) for name, value in parameters.items() if value is not None])
+    told = fields([("encoder", fitted["encoder"]), ("cases", str(found["expected"]["cases"]))])
+    return "\n".join((told, what, "", table_text(figures, _FIGURES)))
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

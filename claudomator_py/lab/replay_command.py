@@ -1,0 +1,184 @@
+"""``replay``: recorded placements, decided again; and what another configuration would have done with those tasks."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from claudomator_py.cli import exits
+from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
+from claudomator_py.cli.times import moment, now_ms
+from claudomator_py.domain.units import parse_duration, parse_instant
+from claudomator_py.lab.replay_shape import ChangedTaskView, ChangeView, CostView, OtherView, ReplayView, ShareView
+from claudomator_py.surface.table import Column, Table
+
+if TYPE_CHECKING:
+    from claudomator_py.schema.settings import Settings
+    from claudomator_py.store.database import Database
+
+_TASKS = Table[ChangedTaskView](
+    Column("TASK", lambda task: task.task_name or task.task_id),
+    Column("WHAT", lambda task: task.what),
+    Column("BEFORE", lambda task: task.before, flexible=True),
+    Column("AFTER", lambda task: task.after, flexible=True),
+    Column("WHY", lambda task: task.reason, flexible=True),
+)
+_CHANGES = Table[tuple[str, ChangeView]](
+    Column("WHAT", lambda row: row[0]),
+    Column("BEFORE", lambda row: row[1].before, flexible=True),
+    Column("AFTER", lambda row: row[1].after, flexible=True),
+    Column("TIMES", lambda row: row[1].number, right=True),
+)
+
+
+def replay(
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Start of the time span: RFC 3339, or how long ago, such as 7d."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="End of the time span.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Show what this configuration would decide differently.")
+    ] = None,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Show what the shadow configuration has decided differently.")
+    ] = False,
+    state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Replay recorded placements from their snapshots."""
+    window = _time(since, "--since"), _time(until, "--until")
+    if shadow:
+        if config is not None:
+            raise typer.BadParameter(
+                "cannot be combined with --config: the shadow configuration is used", param_hint="--shadow"
+            )
+        other = _shadowed(state_dir, *window)
+        if output is Format.JSON:
+            out_json(other)
+        else:
+            _print_shadow(other)
+        return
+    found = _replayed(state_dir, config, *window)
+    if output is Format.JSON:
+        out_json(found)
+    else:
+        _print(found)
+    if found.differing:
+        raise typer.Exit(exits.FAILURE)
+
+
+def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None, until_ms: int | None) -> ReplayView:
+    """What comes of it, from the database of the configuration that is found, beside its daemon. Raises ClientError."""
+    from claudomator_py.imports import many
+
+    with many():
+        from claudomator_py.daemon import calibrations
+        from claudomator_py.lab.replay import Replay, Window
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.client.errors import DiscoveryFailed
+
+    other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
+    with _recorded(state_dir) as (database, own, state):
+        replay = Replay(database, own, other, os.environ, calibrations.read(state))
+        try:
+            return replay.run(Window(since_ms, until_ms))
+        except (ValueError, RecursionError) as error:
+            if against is not None:
+                raise DiscoveryFailed(
+                    f"{against} cannot be tried: {error}.", remedy="Correct it, and retry."
+                ) from error
+            remedy = "Choose a time span without it, or restore the database from a backup."
+            raise DiscoveryFailed(f"What was recorded cannot be read: {error}.", remedy=remedy) from error
+
+
+def _shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> OtherView:
+    """What the shadow configuration has decided otherwise, from the same database. Raises ClientError."""
+    from claudomator_py.imports import many
+
+    with many():
+        from claudomator_py.lab.replay import Window, shadowed
+
+    with _recorded(state_dir) as (database, _, _):
+        return shadowed(database, Window(since_ms, until_ms))
+
+
+@contextmanager
+def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", Path]]:
+    """The database of the configuration that is found, its settings and the state folder. Raises ClientError."""
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.client.errors import DiscoveryFailed
+    from claudomator_py.schema.configfile import resolve_state_dir
+    from claudomator_py.store.database import Database, StoreUnavailable
+    from claudomator_py.store.schema import is_current
+
+    loaded = configuration(None, os.environ, Path.cwd())
+    state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
+    try:
+        if not state.is_dir():
+            raise StoreUnavailable(f"There is no state folder {state}.", "Start the daemon once, or name another one.")
+        with Database.open(loaded.settings.database, state_dir=state) as database:
+            if not is_current(database):
+                raise StoreUnavailable("The database is of another version.", "Start the daemon of this one once.")
+            yield database, loaded.settings, state
+    except StoreUnavailable as error:
+        raise DiscoveryFailed(error.reason, remedy=error.remedy) from error
+
+
+def _time(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    for read in (parse_instant, lambda given: now_ms() - parse_duration(given)):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    raise typer.BadParameter("write RFC 3339, such as 2026-11-16T00:00:00Z, or 7d", param_hint=option)
+
+
+def _print(found: ReplayView) -> None:
+    again = found.placements - found.gone
+    out(f"{found.identical} of {again} placements are reproduced exactly.")
+    if found.gone:
+        note(f"{found.gone} more cannot be replayed: their snapshots were removed (retention.snapshots).")
+    for one in found.differing:
+        out(f"{moment(one.decided_at)}  {one.decision_id}  {one.at}")
+    if found.other is not None:
+        out("")
+        _print_other(found.other)
+
+
+def _print_shadow(other: OtherView) -> None:
+    if not (other.placements.total or other.policy.total):
+        note("There are no shadow decisions in that time. Set `shadow` to another configuration file.")
+        return
+    _print_other(other)
+
+
+def _print_other(other: OtherView) -> None:
+    out(f"Placements that differ: {_share(other.placements)}; {other.waits} of them would wait.")
+    out(f"Policy verdicts that differ: {_share(other.policy)}.")
+    out(f"Specialists or routes that differ: {_share(other.specialists)}.")
+    out("Expected cost: unknown, as no past run reports one." if other.cost is None else _cost(other.cost))
+    changes = {"agent": other.agents, "tier": other.tiers, "verdict": other.verdicts, "specialist": other.routes}
+    rows = [(what, change) for what, found in changes.items() for change in found]
+    if rows:
+        out("\n" + table_text(_CHANGES, rows))
+    if other.tasks:
+        out("\n" + table_text(_TASKS, other.tasks))
+    if other.undecided:
+        note(f"Of {other.undecided} more tasks nothing can be told: they were removed, or restarted since.")
+
+
+def _share(share: ShareView) -> str:
+    return f"{share.number} of {share.total} ({share.share:.1%}; 95% interval {share.low:.1%} to {share.high:.1%})"
+
+
+def _cost(cost: CostView) -> str:
+    interval = f"95% interval {cost.low_usd:+.2f} to {cost.high_usd:+.2f}"
+    own, other = f"{cost.own_usd:.2f} USD with this configuration", f"{cost.other_usd:.2f} with the other"
+    told = f"{own}, {other}: {cost.difference_usd:+.2f} ({interval})"
+    return f"Expected cost of {cost.placements} placements: {told}."
