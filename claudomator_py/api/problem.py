@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from claudomator_py.domain.errors import ErrorStatus, Problem, ServiceError, field_name, problems_text, shown
-from claudomator_py.domain.views.base import ProblemDetails
+from claudomator_py.domain.shape import ProblemDetails
 from claudomator_py.schema.validation import wording
 
 MEDIA_TYPE: Final = "application/problem+json"

@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from claudomator_py.client.opening import connect
     from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest, TaskFilter
     from claudomator_py.domain.retention import CleanupRequest
+    from claudomator_py.domain.shape import Page
     from claudomator_py.domain.task import TaskSpec
-    from claudomator_py.domain.views.base import Page
     from claudomator_py.resources.runs.shape import RunView
     from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
@@ -109,7 +109,7 @@ _MODULES = {
     "domain.retention": ("CleanupRequest",),
     "domain.task": ("TaskSpec",),
     "domain.requests": ("HoldRequest", "ReleaseRequest", "RestartRequest", "TaskFilter"),
-    "domain.views.base": ("Page",),
+    "domain.shape": ("Page",),
     "resources.runs.shape": ("RunView",),
     "resources.tasks.shape": ("AnswerRequest", "ApproveRequest", "RejectRequest", "TaskView"),
 }

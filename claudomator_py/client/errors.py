@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.views.base import ProblemDetails
+    from claudomator_py.domain.shape import ProblemDetails
 
 
 class ClientError(Exception):

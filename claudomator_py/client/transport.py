@@ -25,8 +25,8 @@ from claudomator_py.client.peer import check_peer
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.client.streams import SILENCE_S, follow
 from claudomator_py.domain.principal import MAX_KEY_LENGTH
+from claudomator_py.domain.shape import Page, ProblemDetails
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views.base import Page, ProblemDetails
 from claudomator_py.surface.operation import (
     CardDocument,
     IdempotencyKey,

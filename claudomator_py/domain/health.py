@@ -1,6 +1,6 @@
 """Whether the daemon is in order: what was looked at, and whether it starts anything."""
 
-from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.shape import Instant, View
 
 
 class CheckView(View):

@@ -6,8 +6,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, WithJs
 
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import DURATION_PATTERN, Duration, Flag, Strict, refusal
+from claudomator_py.domain.shape import View
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_duration, parse_duration
-from claudomator_py.domain.views.base import View
 
 FOREVER = "forever"
 

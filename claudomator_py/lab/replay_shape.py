@@ -1,6 +1,6 @@
 """What comes of deciding again."""
 
-from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.shape import Instant, View
 
 
 class DifferenceView(View):

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Protocol, TypedDict, TypeVar, Unpack, 
 from pydantic import BaseModel
 
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.views.base import Page
+from claudomator_py.domain.shape import Page
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,9 +7,9 @@ from enum import StrEnum
 from claudomator_py.domain.channel import SkipReason
 from claudomator_py.domain.rationale import RationaleCode, RationaleParams
 from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.shape import View
 from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.domain.triage import TriageReason
-from claudomator_py.domain.views.base import View
 from claudomator_py.resources.decisions.shape import (
     DecidedHandoffView,
     DecidedShadowView,

@@ -9,8 +9,8 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import HoldRequest, LatestFilter, StateSelection, TaskFilter
+from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
-from claudomator_py.domain.views.base import Page
 from claudomator_py.resources import cursors
 from claudomator_py.resources.overview import service as overview
 from claudomator_py.resources.tasks.service import Tasks

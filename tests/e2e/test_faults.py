@@ -17,7 +17,7 @@ import pytest
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.views.base import ProblemDetails
+from claudomator_py.domain.shape import ProblemDetails
 from claudomator_py.hosts.shim import procfs
 from claudomator_py.schema.taskfile import from_document
 from tests.e2e.daemon import Daemon

@@ -14,7 +14,7 @@ from starlette.types import Scope
 from claudomator_py.api.guard.security import STALE, is_page
 from claudomator_py.api.problem import MEDIA_TYPE, Refused
 from claudomator_py.domain.errors import ServiceError
-from claudomator_py.domain.views.base import ProblemDetails
+from claudomator_py.domain.shape import ProblemDetails
 
 _Handler = Callable[[Request, Exception], Response | Awaitable[Response]]
 _REFUSALS: tuple[type[Exception], ...] = (ServiceError, Refused, RequestValidationError, HTTPException)

@@ -17,8 +17,8 @@ from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import ReleaseRequest, TaskFilter
+from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import counted
-from claudomator_py.domain.views.base import Page
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, WindowView

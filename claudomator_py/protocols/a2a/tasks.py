@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from claudomator_py.domain.requests import StateSelection
-from claudomator_py.domain.views.base import Page
+from claudomator_py.domain.shape import Page
 from claudomator_py.resources.tasks.shape import TaskView
 
 Version = Literal["1.0", "0.3"]

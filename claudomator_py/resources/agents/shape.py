@@ -10,8 +10,8 @@ from claudomator_py.domain.blocked_words import hold_cause, predicate
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
+from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.text import clause
-from claudomator_py.domain.views.base import Instant, View
 from claudomator_py.domain.wording import Sentence, said
 from claudomator_py.surface.operation import ADMIN_WHOLE, READ, Calls, JsonBody, Key, Links, PathText, operation
 

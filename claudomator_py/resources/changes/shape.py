@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.shape import Instant, View
 from claudomator_py.resources.tasks.shape import Ref
 from claudomator_py.surface.operation import READ, Calls, PathText, operation
 

@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.channel import AnswerState, Attachment, ChannelSettings, MarkVerdict
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.shape import Page
 from claudomator_py.domain.triage import TriageReason
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.domain.views.base import Page
 from claudomator_py.resources import cursors
 from claudomator_py.resources.channels.shape import (
     AnswerView,

@@ -11,7 +11,7 @@ from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal, RequestKey, Role
-from claudomator_py.domain.views.base import Page
+from claudomator_py.domain.shape import Page
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Clock
 from claudomator_py.resources.channels import ask

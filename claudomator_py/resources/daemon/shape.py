@@ -8,7 +8,7 @@ from claudomator_py.domain.fields import Strict
 from claudomator_py.domain.health import CheckView, DrainView
 from claudomator_py.domain.outcome import HoldKind, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
-from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.shape import Instant, View
 from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, READ, Calls, JsonBody, JsonField, operation
 
 

@@ -10,7 +10,7 @@ from claudomator_py.domain.decision import message_of
 from claudomator_py.domain.errors import Ambiguous, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import DecisionFilter
-from claudomator_py.domain.views.base import Page, View
+from claudomator_py.domain.shape import Page, View
 from claudomator_py.domain.wording import utc_clock, worded
 from claudomator_py.resources import cursors
 from claudomator_py.resources.concealment import concealed

@@ -15,9 +15,9 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.stand_in import ShownFallback, ShownStandIn
-from claudomator_py.domain.views.base import Instant, Page, View, all_items
-from claudomator_py.domain.views.policy import ConstraintsView, PolicyCheckView
+from claudomator_py.policy.shown import ConstraintsView, PolicyCheckView
 from claudomator_py.resources.routing.shape import RouteCandidateView
 from claudomator_py.surface.operation import READ, Calls, Cursor, Limit, PathText, QueryFields, operation
 

@@ -23,8 +23,8 @@ from claudomator_py.api.streams import (
     wants_stream,
 )
 from claudomator_py.domain.errors import Gone, Invalid, ServiceError
+from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views.base import Page
 from claudomator_py.resources import cursors
 from claudomator_py.resources.events.service import EventFilter, Events
 from claudomator_py.resources.events.shape import EventCalls, EventView

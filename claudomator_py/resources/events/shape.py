@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from claudomator_py.domain.views.base import Instant, Page, View
+from claudomator_py.domain.shape import Instant, Page, View
 from claudomator_py.surface.operation import (
     READ,
     Calls,

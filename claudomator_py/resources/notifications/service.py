@@ -4,8 +4,8 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, Notice, NoticeKind
+from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import format_instant
-from claudomator_py.domain.views.base import Page
 from claudomator_py.ports import Clock
 from claudomator_py.resources import cursors
 from claudomator_py.resources.notifications.shape import DeliveryView, NotificationCalls

@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 
 from claudomator_py.domain.notice import DeliveryState, Notice
-from claudomator_py.domain.views.base import Instant, Page, View
+from claudomator_py.domain.shape import Instant, Page, View
 from claudomator_py.surface.operation import (
     ADMIN_WHOLE,
     READ_WHOLE,

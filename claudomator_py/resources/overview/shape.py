@@ -7,7 +7,7 @@ from pydantic import Field
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.views.base import Page, View, all_items
+from claudomator_py.domain.shape import Page, View, all_items
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, SpendingView
 from claudomator_py.resources.schedules.shape import ScheduleView
 from claudomator_py.resources.tasks.shape import TaskView

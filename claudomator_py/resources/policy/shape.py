@@ -3,8 +3,8 @@
 from typing import Literal
 
 from claudomator_py.domain.decision import PolicyCheck
-from claudomator_py.domain.verdict_text import applies
-from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.shape import Instant, View
+from claudomator_py.policy.shown import applies
 from claudomator_py.surface.operation import OPERATE, Calls, Days, operation
 from claudomator_py.surface.table import Column, Table
 

@@ -14,7 +14,7 @@ from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Fee, HandoffRequest, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
-from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.shape import Instant, View
 from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN, Calls, JsonBody, Key, PathText, operation
 
 RunState = Literal["starting", "running", "checking", "ended", "revoked"]

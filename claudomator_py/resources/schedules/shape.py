@@ -5,8 +5,8 @@ from typing import Annotated
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.schedule import CatchUp, Overlap
+from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views.base import Instant, View
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.surface.operation import OPERATE, READ, Calls, Key, PathText, TaskDocument, operation
 

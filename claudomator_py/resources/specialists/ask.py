@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.views.base import Page
+from claudomator_py.domain.shape import Page
 from claudomator_py.resources import cursors
 from claudomator_py.resources.specialists.shape import FoundSkillView, FoundSpecialistView, SearchView, SpecialistView
 from claudomator_py.store import full_text, specialist_rows

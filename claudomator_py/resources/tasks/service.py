@@ -18,8 +18,8 @@ from claudomator_py.domain.errors import (
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.requests import LatestFilter, RestartRequest, TaskFilter
+from claudomator_py.domain.shape import Page
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views.base import Page
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost, Trees

@@ -14,8 +14,8 @@ from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.routing import ReachOrigin, ReachSource
+from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.domain.views.base import Instant, Page, View, all_items
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.decisions.shape import DecisionView

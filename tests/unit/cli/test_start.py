@@ -18,7 +18,7 @@ from claudomator_py.cli.app import SECTIONS, run
 from claudomator_py.cli.other_words import OTHER_WORDS
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.errors import Invalid, Problem
-from claudomator_py.domain.views.base import ProblemDetails
+from claudomator_py.domain.shape import ProblemDetails
 from tests.fakes.command import Command, QuickCommand
 from tests.fakes.prepared import PreparedService
 from tests.patience import PATIENCE_S

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 from pydantic import ValidationError
 
-from claudomator_py.domain.views.base import Instant, View
+from claudomator_py.domain.shape import Instant, View
 
 _NOON_MS = 1_796_040_000_000
 _NOON = "2026-11-30T12:00:00.000Z"

@@ -1,4 +1,8 @@
-"""What all JSON shapes of the API have in common."""
+"""What all JSON shapes of the API have in common. Field order is the order of the JSON.
+
+Instants are RFC 3339 strings in UTC (see ``domain.units.format_instant``); states are upper case; priorities are names.
+Tokens and cost are the run's own share. A signal is a negative exit code.
+"""
 
 from collections.abc import Callable, Iterator
 from itertools import product
