@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from claudomator_py.cli import diagnose, validate
     from claudomator_py.domain.agent import AgentSpec
     from claudomator_py.domain.task import TaskSpec
+    from claudomator_py.domain.verdict import VerdictView
     from claudomator_py.environment.registry import AgentRegistry
-    from claudomator_py.policy.shown import VerdictView
     from claudomator_py.resources.policy.cli import RuleContext, Tester
     from claudomator_py.schema.settings import Settings
 

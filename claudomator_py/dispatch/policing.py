@@ -22,12 +22,12 @@ from claudomator_py.domain.routing import HARM, Constraints, Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import FROM_OUTSIDE, Incoming, MessageRole
 from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.domain.verdict import VerdictView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.expression import Allowance
 from claudomator_py.policy.facts import WEBHOOK, Facts, paths_in
 from claudomator_py.policy.rule import MODEL_RISK
-from claudomator_py.policy.shown import VerdictView
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
 from claudomator_py.risk.assessment import Assessment, assess

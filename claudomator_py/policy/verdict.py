@@ -7,11 +7,11 @@ from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Constraints, Risk, RuleCap, nearest
+from claudomator_py.domain.verdict import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
 from claudomator_py.policy.expression import Allowance, Context, Unevaluated, context_of
 from claudomator_py.policy.facts import MAX_PATHS, MAX_TEXT, Facts
 from claudomator_py.policy.rule import NOT_READ, Rule, TierBounds, policy_hash
-from claudomator_py.policy.shown import ApprovalView, VerdictView
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from claudomator_py.cli.output import Format, FormatOption, fields, note, out, o
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import short_id
-from claudomator_py.policy.shown import constraint_sentences
+from claudomator_py.domain.verdict import constraint_sentences
 from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.schema.validation import validate
 from claudomator_py.surface.table import Column, Table, ago

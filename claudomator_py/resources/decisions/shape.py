@@ -17,7 +17,7 @@ from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.stand_in import ShownFallback, ShownStandIn
-from claudomator_py.policy.shown import ConstraintsView, PolicyCheckView
+from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
 from claudomator_py.resources.routing.shape import RouteCandidateView
 from claudomator_py.surface.operation import READ, Calls, Cursor, Limit, PathText, QueryFields, operation
 

@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.policing import try_rules
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.verdict import VerdictView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.policy.facts import Facts
-from claudomator_py.policy.shown import VerdictView
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
 from claudomator_py.resources.policy import ask

@@ -9,7 +9,7 @@ from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import Instructions, Tags
-from claudomator_py.policy.shown import PolicyCheckView, VerdictView
+from claudomator_py.domain.verdict import PolicyCheckView, VerdictView
 from claudomator_py.surface.operation import (
     ADMIN,
     ADMIN_WHOLE,

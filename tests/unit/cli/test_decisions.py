@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.units import format_instant
-from claudomator_py.policy.shown import ConstraintsView
+from claudomator_py.domain.verdict import ConstraintsView
 from claudomator_py.resources.decisions.cli import decision_text
 from claudomator_py.resources.decisions.shape import (
     CandidateView,
