@@ -6,13 +6,14 @@ import stat
 from pathlib import Path
 
 from claudomator_py.api.endpoint import bind, bind_own, is_loopback, parse_listen
+from claudomator_py.domain.errors import CannotServe
 from claudomator_py.log import get_logger
 from claudomator_py.schema.state_folder import exposed_state
 
 log = get_logger("claudomator")
 
 
-class CannotListen(Exception):
+class CannotListen(CannotServe):
     """The address cannot be listened on; the message says why and what to do."""
 
 
@@ -40,7 +41,7 @@ def open_sockets(address: str, state: Path) -> list[socket.socket]:
 PRIVATE = 0o700
 
 
-class StateExposed(Exception):
+class StateExposed(CannotServe):
     """Others could read or exchange what is in the state folder; the message says why and what to do."""
 
 

@@ -15,7 +15,7 @@ from claudomator_py.app.assemble import Surroundings
 from claudomator_py.app.configured import Configured, configured_by, now_ms
 from claudomator_py.app.in_force import agents_in, search_path
 from claudomator_py.app.listening import make_private, remove_leftovers
-from claudomator_py.app.startup import bring_up_to_date, operator_token, ship_cards
+from claudomator_py.app.startup import migrate_database, operator_token, ship_cards
 from claudomator_py.daemon.locks import claim_database, hold_state
 from claudomator_py.daemon.reload import Current
 from claudomator_py.daemon.systemd import Notifier
@@ -77,7 +77,7 @@ def prepare(settings: Settings, state: Path, umask: int, files: int, notifier: N
     clean_log_with(secrets.redact)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
     database.clean_with(secrets.clean)
-    bring_up_to_date(database, notifier)
+    migrate_database(database, notifier)
     claim_database(database, state)
     ship_cards(database, wanted=settings.routing.shipped)
     launcher = Launcher(umask, files)

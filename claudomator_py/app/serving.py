@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -13,31 +12,26 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 
 import claudomator_py.app.lean  # noqa: F401 - before anything that logs
 from claudomator_py import __version__
-from claudomator_py.api.guard.operator_token import TokenFileError
 from claudomator_py.app.assemble import Components, assemble
 from claudomator_py.app.configured import now_ms
 from claudomator_py.app.in_force import Folders, Renewal, log_agents, refresh_agents, watched_folders
-from claudomator_py.app.listening import CannotListen, StateExposed
 from claudomator_py.app.local import Ground, Local, prepare, surroundings
 from claudomator_py.app.readiness import readiness_checks
-from claudomator_py.app.startup import load, note_start, read_again, service_manager
+from claudomator_py.app.startup import load, note_start, read_again, service_manager, tell_user
 from claudomator_py.app.web import Web, publish, withdraw
 from claudomator_py.daemon.health import Pulse
-from claudomator_py.daemon.locks import StateInUse
 from claudomator_py.daemon.loop import Daemon, StateLost
 from claudomator_py.daemon.process import fix_large_blocks, lower_open_files, raise_open_files
 from claudomator_py.daemon.record import PublishedRecord
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.signals import handle_signals, ignore_signals, install_crash_hook
 from claudomator_py.daemon.systemd import Notifier, Supervision
+from claudomator_py.domain.errors import CannotServe
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.text import escaped
 from claudomator_py.log import get_logger
 from claudomator_py.log import set_up as set_up_log
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, resolve_state_dir
 from claudomator_py.schema.settings import Log, LogFormat, OnStop, Settings
-from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.telemetry.configured import span_exporter
 from claudomator_py.workers.tracing import SpanSender
@@ -77,20 +71,11 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
         ignore_signals()
         return code
     except ConfigError as error:
-        _say(str(error))
+        tell_user(str(error))
     except StoreUnavailable as error:
-        _say(f"claudomator: {error.reason}; {error.remedy}")
-    except (
-        CannotListen,
-        InboxInUse,
-        StateExposed,
-        StateInUse,
-        StateLost,
-        TokenFileError,
-        OSError,
-        ValueError,
-    ) as error:
-        _say(f"claudomator: {error}")
+        tell_user(f"claudomator: {error.reason}; {error.remedy}")
+    except (CannotServe, OSError, ValueError) as error:
+        tell_user(f"claudomator: {error}")
     return EXIT_FAILURE
 
 
@@ -249,7 +234,3 @@ async def _keep_looking(local: Local, loop: Daemon, *, at_once: bool) -> None:
 def _drains(settings: Settings) -> bool:
     """Whether live runs are awaited. The environment goes first: a unit that ends what is left has to be sure of it."""
     return OnStop(os.environ.get(ON_STOP_VARIABLE) or settings.on_stop) is OnStop.DRAIN
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{escaped(Redactor().redact(text))}\n")

@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from claudomator_py.api.guard.operator_token import credential_token, ensure_tok
 from claudomator_py.app.configured import load_trusted, now_ms
 from claudomator_py.daemon.reload import ConfigurationRefused
 from claudomator_py.daemon.systemd import VARIABLES, Notifier
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.text import escaped
 from claudomator_py.environment.variables import token_file
 from claudomator_py.imports import many
 from claudomator_py.log import get_logger
@@ -59,7 +62,7 @@ def service_manager() -> Notifier:
     return notifier
 
 
-def bring_up_to_date(database: Database, notifier: Notifier) -> None:
+def migrate_database(database: Database, notifier: Notifier) -> None:
     """Migrate the database, unless it is of this version. Raises StoreUnavailable."""
     # Should what a new one begins with be of an older version, it is brought to this one like any other.
     if not (is_current(database) or (begin(database) and is_current(database))):
@@ -103,3 +106,8 @@ def note_start(database: Database) -> None:
     """Record that a daemon has begun, unless the store fails, which the ticks tell of."""
     with suppress(StoreUnavailable):
         database.write(lambda connection: record(connection, now_ms(), "daemon_started", data={"version": __version__}))
+
+
+def tell_user(text: str) -> None:
+    """Say on stderr why there is no daemon, without the secrets that the text may have."""
+    sys.stderr.write(f"{escaped(Redactor().redact(text))}\n")

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.errors import CannotServe
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database
 
@@ -16,7 +17,7 @@ LOCK_FILE = "daemon.lock"
 _PROBED_S = (0.01, 0.03, 0.1)
 
 
-class StateInUse(Exception):
+class StateInUse(CannotServe):
     """Another daemon uses the state folder; the message names it and says what to do."""
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
+from claudomator_py.domain.errors import CannotServe
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.faults import error_text
@@ -25,7 +26,7 @@ MAX_RETRY_S = 15.0
 TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class StateLost(Exception):
+class StateLost(CannotServe):
     """The state folder was removed or exchanged under the daemon: what it writes is nowhere any more."""
 
 

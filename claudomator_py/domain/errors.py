@@ -153,6 +153,10 @@ ErrorStatus = Literal[
 ]
 
 
+class CannotServe(Exception):
+    """The daemon cannot start, or go on; the message says why and what to do."""
+
+
 class ServiceError(Exception):
     """A request that was refused. Nothing was changed.
 

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.errors import CannotServe
 
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 _RANDOM_BYTES = 32
@@ -13,7 +14,7 @@ _MAX_LENGTH = 512
 _SHORTEST = 16
 
 
-class TokenFileError(Exception):
+class TokenFileError(CannotServe):
     """The token's file cannot be trusted or read; the message says why and what to do."""
 
 

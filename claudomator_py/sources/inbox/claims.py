@@ -14,7 +14,7 @@ import threading
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.errors import CannotServe, Problem
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _UNSUPPORTED = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES)
@@ -23,7 +23,7 @@ _LOCKS = Path("/proc/locks")
 log = logging.getLogger("claudomator.inbox")
 
 
-class InboxInUse(Exception):
+class InboxInUse(CannotServe):
     """An inbox belongs to another daemon; the message names it and says what to do."""
 
 
