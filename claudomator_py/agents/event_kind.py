@@ -1,14 +1,16 @@
 """What the kinds of agents share that print JSON events: one walk over them serves the outcome and the transcript."""
 
+import sys
 from abc import ABC, abstractmethod
 
 from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.agents.kinds import info_of
-from claudomator_py.agents.restrictions import unfenced
+from claudomator_py.agents.restrictions import restrictions, unfenced
 from claudomator_py.agents.run_events import RunEvents
 from claudomator_py.agents.transcript import EventTranscript, LineTranscript, StderrTranscript
-from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.run import LaunchRequest, Stream
+from claudomator_py.domain.task import TaskSpec
 
 
 class EventKind(ABC):
@@ -37,3 +39,15 @@ class EventKind(ABC):
 def zone_of(request: LaunchRequest) -> str | None:
     """The zone of the run's own clock times, as for ``find_reset``."""
     return request.task.env.get("TZ", request.agent.env.get("TZ"))
+
+
+class RemoteKind(EventKind):
+    """Such a kind, but for its program and what that prints."""
+
+    def health(self, agent: AgentSpec, path: str) -> AgentHealth:
+        """Its program is always there. Whether the agent is shows when it is asked for something."""
+        return AgentHealth(installed=True, program=sys.executable)
+
+    def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
+        """What the task asks for and is not ours to say: what the agent may do, with which model and where."""
+        return [f"{agent.name} is a remote agent, which cannot be held to {field}" for field in restrictions(task)]

@@ -36,9 +36,9 @@ from claudomator_py.resources.branches.service import BranchService
 from claudomator_py.resources.branches.shape import BranchCalls
 from claudomator_py.resources.changes.service import Changes
 from claudomator_py.resources.changes.shape import ChangeCalls
-from claudomator_py.resources.channels.incoming import incoming
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import ChannelCalls
+from claudomator_py.resources.channels.webhook import incoming
 from claudomator_py.resources.daemon.http import health
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.daemon.shape import BackupCalls, CleanupCalls, DrainCalls, ReasonCalls

@@ -104,7 +104,7 @@ class Renewal:
     environ: Mapping[str, str]
     state: Path
 
-    async def put_in_force(self, settings: Settings) -> None:
+    async def apply_settings(self, settings: Settings) -> None:
         """Take these settings into use. Everything is made before anything is replaced. Raises ConfigurationRefused
         where an inbox is another daemon's, there is no such encoder, or the shadow configuration cannot be used."""
         around = self.daemon.surroundings

@@ -8,7 +8,7 @@ from pathlib import Path
 from claudomator_py.api.endpoint import bind, bind_own, is_loopback, parse_listen
 from claudomator_py.domain.errors import CannotServe
 from claudomator_py.log import get_logger
-from claudomator_py.schema.state_folder import exposed_state
+from claudomator_py.schema.trust import exposed_state
 
 log = get_logger("claudomator")
 

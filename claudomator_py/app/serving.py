@@ -116,7 +116,7 @@ async def _serve(
         return again.settings
 
     renewal = Renewal(daemon, local.current, local.host, folders, ground.environ, state)
-    reloader = Reloader(settings, read, renewal.put_in_force, notifier, ground.database, now_ms)
+    reloader = Reloader(settings, read, renewal.apply_settings, notifier, ground.database, now_ms)
     web = Web(daemon, loop, settings.http, ground.token, listen or settings.http.listen, state)
     publish(web.url, state, ground.in_place, stack)
     stack.callback(published.withdraw)

@@ -71,7 +71,7 @@ def _client(params: dict[str, Any]) -> "Client":
     from claudomator_py.imports import many, without
 
     with without("click"), many():  # see ``cli.connect``
-        from claudomator_py.client import opening
+        from claudomator_py.client import http
 
     config, state_dir = (Path(given) if (given := params.get(name)) else None for name in ("config", "state_dir"))
-    return opening.connect(config, state_dir, timeout_s=_TIMEOUT_S)
+    return http.connect(config, state_dir, timeout_s=_TIMEOUT_S)

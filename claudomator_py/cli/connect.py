@@ -32,9 +32,9 @@ def connect(config: Path | None, state_dir: Path | None) -> "Client":
     Raises ClientError.
     """
     with without("click"), many():  # httpx takes click, and rich with it, for a command line of its own
-        from claudomator_py.client import discovery, opening
+        from claudomator_py.client import discovery, http
 
-    client = opening.connect(config, state_dir)
+    client = http.connect(config, state_dir)
     problem = None if client.state_dir is None else discovery.configuration_problem(client.state_dir, os.environ)
     if problem is not None:
         from claudomator_py.cli.output import note

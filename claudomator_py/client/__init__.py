@@ -58,8 +58,7 @@ if TYPE_CHECKING:
         ServiceProblem,
         UnexpectedAnswer,
     )
-    from claudomator_py.client.http import Client
-    from claudomator_py.client.opening import connect
+    from claudomator_py.client.http import Client, connect
     from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest, TaskFilter
     from claudomator_py.domain.retention import CleanupRequest
     from claudomator_py.domain.shape import Page
@@ -104,8 +103,7 @@ _MODULES = {
         "ServiceProblem",
         "UnexpectedAnswer",
     ),
-    "client.http": ("Client",),
-    "client.opening": ("connect",),
+    "client.http": ("Client", "connect"),
     "domain.retention": ("CleanupRequest",),
     "domain.task": ("TaskSpec",),
     "domain.requests": ("HoldRequest", "ReleaseRequest", "RestartRequest", "TaskFilter"),

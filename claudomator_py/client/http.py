@@ -1,14 +1,16 @@
 """The API as typed calls: views come back, refusals are raised."""
 
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Final
 
 import httpx
 
+from claudomator_py.client.discovery import Endpoint, discover
 from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
-from claudomator_py.client.streams import PATIENCE_S
-from claudomator_py.client.transport import VERSIONS, HttpTransport, path_segment
+from claudomator_py.client.transport import PATIENCE_S, TIMEOUT_SECONDS, VERSIONS, HttpTransport, path_segment
 from claudomator_py.domain.run import Stream
 from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
 from claudomator_py.resources.agents.shape import AgentCalls
@@ -172,3 +174,28 @@ class Client(
 def _log_query(stream: Stream, *, check: bool) -> dict[str, object]:
     """Which output. An older daemon refuses what it does not know, so the agent's is asked for as ever."""
     return {"stream": stream, "check": "true"} if check else {"stream": stream}
+
+
+def connect(config: Path | None = None, state_dir: Path | None = None, *, timeout_s: float = TIMEOUT_SECONDS) -> Client:
+    """A client; config and state_dir as the flags of that name, else by the environment and the configuration found.
+
+    Raises ClientError if no daemon is announced. Nothing is asked over the network yet.
+    """
+
+    def found() -> Endpoint:
+        return discover(config, state_dir, os.environ, Path.cwd())
+
+    endpoint = found()
+    return Client(
+        endpoint.url,
+        endpoint.token,
+        timeout_s=timeout_s,
+        own=endpoint.own,
+        socket=endpoint.socket,
+        locate=lambda: _moved(endpoint, found()),
+    )
+
+
+def _moved(before: Endpoint, now: Endpoint) -> str:
+    """Where the daemon is by now; the same place unless what is there takes the same token."""
+    return now.url if now.token == before.token else before.url

@@ -15,7 +15,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.handing_on import HANDOFF_MARKER, handed_on_in, without_request
+from claudomator_py.domain.handoff import HANDOFF_MARKER, parse_handoff, without_request
 from claudomator_py.domain.inputs import asks_leave, heard, leave_asked
 from claudomator_py.domain.outcome import Fee, HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
@@ -290,7 +290,7 @@ def _handing_on(outcome: Outcome) -> Outcome | None:
     if outcome.status is not OutcomeStatus.SUCCEEDED or outcome.text is None:
         return None
     try:
-        request = handed_on_in(outcome.text)
+        request = parse_handoff(outcome.text)
     except ValidationError as error:
         problem = first_problem(HandoffRequest, error).render()
         detail = f"its last line begins with {HANDOFF_MARKER} and cannot be read: {problem}"

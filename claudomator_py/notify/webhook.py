@@ -9,13 +9,58 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
-from claudomator_py.domain.notice import DeliveryFault, Notice, PayloadFormat
-from claudomator_py.notify.payloads import payload
+from claudomator_py.domain.notice import DeliveryFault, Notice, NoticeKind, PayloadFormat
 from claudomator_py.outgoing import client
+
+_NTFY_URGENT = 4
+_NTFY_NORMAL = 3
+_NTFY_TAGS: Mapping[NoticeKind, str] = {
+    NoticeKind.NEEDS_INPUT: "raising_hand",
+    NoticeKind.FAILED: "x",
+    NoticeKind.COMPLETED: "white_check_mark",
+    NoticeKind.CANCELLED: "no_entry_sign",
+    NoticeKind.AGENT_HELD: "warning",
+    NoticeKind.LIMITED: "hourglass",
+    NoticeKind.BUDGET_SPENT: "moneybag",
+    NoticeKind.TEST: "bell",
+}
+_URGENT = frozenset({NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD})
+# They stand for links and mentions in Slack's markup: an agent's text must not call everybody.
+_SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def payload(notice: Notice, form: PayloadFormat, url: str) -> tuple[str, bytes]:
+    """Where to post it, and what. Raises DeliveryFault for a URL that cannot be of that service."""
+    match form:
+        case PayloadFormat.JSON:
+            return url, notice.model_dump_json().encode()
+        case PayloadFormat.SLACK:
+            text = f"*{notice.title.translate(_SLACK)}*\n{notice.text.translate(_SLACK)}".rstrip()
+            return url, json.dumps({"text": text}).encode()
+        case PayloadFormat.NTFY:
+            return _ntfy(notice, url)
+
+
+def _ntfy(notice: Notice, url: str) -> tuple[str, bytes]:
+    parts = urlsplit(url)
+    root, _, topic = parts.path.rstrip("/").rpartition("/")
+    if not topic:
+        raise DeliveryFault("its URL names no topic of ntfy, such as https://ntfy.sh/my-topic", lasting=True)
+    message = {
+        "topic": topic,
+        "title": notice.title,
+        "message": notice.text or notice.title,
+        "priority": _NTFY_URGENT if notice.kind in _URGENT else _NTFY_NORMAL,
+        "tags": [_NTFY_TAGS[notice.kind]],
+    }
+    return urlunsplit((parts.scheme, parts.netloc, f"{root}/", parts.query, "")), json.dumps(message).encode()
+
 
 _PREFIX = "whsec_"
 # What may be otherwise a moment later; every other 4xx says that the request itself is wrong.

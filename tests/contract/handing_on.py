@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from claudomator_py.domain.handing_on import HANDOFF_MARKER
+from claudomator_py.domain.handoff import HANDOFF_MARKER
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord
 from claudomator_py.store import decision_rows, run_rows

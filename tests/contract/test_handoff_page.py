@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from claudomator_py.domain.handing_on import handed_on_in
+from claudomator_py.domain.handoff import parse_handoff
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
@@ -49,7 +49,7 @@ def test_the_page_shows_what_happens(database: Database) -> None:
     world.now_ms += SECOND_MS
     world.router.route()
     world.tick()
-    assert handed_on_in(line) is not None
+    assert parse_handoff(line) is not None
     assert document(world, name) == second
     assert "# Handoff" in world.host.directories[world.live(name).id, 0].order.stdin
 

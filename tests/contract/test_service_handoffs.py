@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.card import Visibility
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound, ServiceError
-from claudomator_py.domain.handing_on import HANDOFF_MARKER
+from claudomator_py.domain.handoff import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound
-from claudomator_py.domain.handing_on import HANDOFF_MARKER
+from claudomator_py.domain.handoff import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter

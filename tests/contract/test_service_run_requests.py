@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.errors import Conflict, Invalid, KeyReused, NotFound
-from claudomator_py.domain.handing_on import HANDOFF_MARKER
+from claudomator_py.domain.handoff import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.run_requests import (

@@ -9,7 +9,7 @@ import pytest
 from claudomator_py.app.listening import StateExposed, make_private, remove_leftovers
 from claudomator_py.daemon.locks import hold_state
 from claudomator_py.hosts.durable import write_new
-from claudomator_py.schema.state_folder import ENTRIES
+from claudomator_py.schema.trust import STATE_ENTRIES
 
 NOBODY = 65534
 
@@ -59,7 +59,7 @@ def test_one_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path) -> No
     assert stat.S_IMODE(state.stat().st_mode) == 0o755
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", STATE_ENTRIES)
 def test_no_link_is_followed_in_it(tmp_path: Path, name: str) -> None:
     state = tmp_path / "state"
     state.mkdir()

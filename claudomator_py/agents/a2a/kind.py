@@ -2,8 +2,8 @@
 
 from claudomator_py.agents.a2a import INFO
 from claudomator_py.agents.a2a.events import A2aEvents
+from claudomator_py.agents.event_kind import RemoteKind
 from claudomator_py.agents.own_programs import own_program
-from claudomator_py.agents.remote_kind import RemoteKind
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest

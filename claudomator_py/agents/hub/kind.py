@@ -1,9 +1,9 @@
 """An agent that has connected to the hub: how the process of its run is started."""
 
+from claudomator_py.agents.event_kind import RemoteKind
 from claudomator_py.agents.hub import INFO
 from claudomator_py.agents.hub.events import HubEvents
 from claudomator_py.agents.own_programs import own_program
-from claudomator_py.agents.remote_kind import RemoteKind
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest
 

@@ -6,9 +6,9 @@ from claudomator_py.api.page import (
     front,
     inputs,
     selection,
-    static,
     tasks,
 )
+from claudomator_py.api.page.rendering import static_files
 from claudomator_py.resources.access import page as login
 from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.decisions import page as decisions
@@ -38,4 +38,4 @@ def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
         policy,
     )
     routers = [*(page.router(access) for page in of_tasks), login.router(entrance)]
-    return [route for router in (*routers, static.router()) for route in router.routes]
+    return [route for router in (*routers, static_files()) for route in router.routes]

@@ -1,4 +1,7 @@
-"""Rendering of pages: the templates, what every page is given, and the headers that every page carries."""
+"""Rendering of pages: the templates, what every page is given, and the headers that every page carries.
+
+Style sheet and scripts, under /static, are few and small, so they are read once and served from memory.
+"""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +12,6 @@ from fastapi.responses import HTMLResponse
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
-from claudomator_py.api.page import static
 from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
@@ -20,6 +22,57 @@ from claudomator_py.resources.policy.shape import CHECKS
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from claudomator_py.api.operation import guarded
+
+_FOLDER = Path(__file__).parent.parent / "static"
+_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asset:
+    content: bytes
+    media_type: str
+    digest: str
+
+
+def _asset_url(name: str) -> str:
+    """Return the URL of a file, which changes with its content, so that it can be cached forever. Raises KeyError."""
+    return f"/static/{name}?v={_ASSETS[name].digest}"
+
+
+def static_files() -> APIRouter:
+    """Return the route. Anyone may ask: the page that says how to log in needs them, too."""
+    routes = guarded("/static")
+
+    @routes.get("/{name}")
+    def file(request: Request, name: str) -> Response:
+        asset = _ASSETS.get(name)
+        if asset is None:
+            raise HTTPException(404)
+        current = request.query_params.get("v") == asset.digest
+        headers = {"Cache-Control": _FOR_EVER if current else "no-cache"}
+        return Response(asset.content, headers=headers, media_type=asset.media_type)
+
+    return routes
+
+
+def _read(path: Path) -> _Asset:
+    content = path.read_bytes()
+    return _Asset(content, _TYPES[path.suffix], hashlib.sha256(content).hexdigest()[:16])
+
+
+_ASSETS = {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+
 
 # `same-origin`, because with `no-referrer` a browser sends "Origin: null" with our own forms, too.
 _HEADERS = {
@@ -69,7 +122,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(version=__version__, asset=static.url_of, event_kinds=KINDS, rule_checks=CHECKS)
+    environment.globals.update(version=__version__, asset=_asset_url, event_kinds=KINDS, rule_checks=CHECKS)
     environment.filters["instant"] = instant_text
     environment.filters["remedy"] = remedy_text
     environment.filters["sentence"] = sentence

@@ -11,8 +11,7 @@ from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.units import format_size, size_text
 from claudomator_py.schema.settings import Inbox, Settings
-from claudomator_py.schema.state_folder import exposed_state
-from claudomator_py.schema.trust import InboxGuard, exposed_config, user_name
+from claudomator_py.schema.trust import InboxGuard, exposed_config, exposed_state, user_name
 
 MOUNTS = Path("/proc/self/mountinfo")
 REMOTE = frozenset(

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,45 @@ from claudomator_py.sources.inbox.ledger import RACY_S, FileLedger, RefusedFile
 from claudomator_py.sources.inbox.offering import Offering
 from claudomator_py.sources.inbox.refusals import Refusals, remove_error_file, shortened, write_error_file
 from claudomator_py.sources.inbox.values import AfterAccept, FileFormat, FileStamp, InboxReading, Intake
+
+BURST_PAUSE_S = 0.03
+"""In arrivals, which ends a burst."""
+MAX_BURST_S = 0.2
+"""How long a burst can keep whoever asks from beginning with what was taken."""
+
+
+class Burst:
+    """Whether files are arriving. Not thread-safe; times are ``time.monotonic()``.
+
+    A file that comes alone is waited for until it is taken, and no longer. If another one comes by then they are a
+    burst, which goes on until a pause.
+    """
+
+    def __init__(self) -> None:
+        self._began = self._last = -math.inf
+        self._first = ""
+        self._several = False
+        self._untaken = False
+
+    def came(self, path: str, now: float) -> None:
+        """Something happened to that file."""
+        if not (self._untaken or (self._several and now < self._last + BURST_PAUSE_S)):
+            self._began, self._first, self._several = now, path, False
+        self._several |= path != self._first
+        self._last = now
+        self._untaken = True
+
+    def taken(self) -> None:
+        """All that has come is taken, or refused."""
+        self._untaken = False
+
+    @property
+    def over_at(self) -> float:
+        """When it is over at the latest, if nothing more comes or is taken."""
+        if self._untaken:
+            return self._began + MAX_BURST_S
+        return min(self._began + MAX_BURST_S, self._last + BURST_PAUSE_S) if self._several else -math.inf
+
 
 # A step gives way to what came meanwhile after so many seconds of reading.
 _STEP_S = 0.2

@@ -43,7 +43,7 @@ from typing import Any
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.settings import Inbox as InboxSettings
 from claudomator_py.schema.trust import InboxGuard
-from claudomator_py.sources.inbox.burst import Burst
+from claudomator_py.sources.inbox.arrivals import Burst
 from claudomator_py.sources.inbox.claims import Claims
 from claudomator_py.sources.inbox.folder import FolderScan, is_wanted
 from claudomator_py.sources.inbox.refusals import Refusals

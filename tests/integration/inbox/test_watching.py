@@ -10,7 +10,7 @@ import pytest
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema import taskfiles
-from claudomator_py.sources.inbox import burst, watch
+from claudomator_py.sources.inbox import arrivals, watch
 from claudomator_py.sources.inbox import inbox as inbox_module
 from claudomator_py.sources.inbox.values import FileReading, ScanReport
 from claudomator_py.store.errors import StoreUnavailable
@@ -60,7 +60,7 @@ def test_what_comes_while_files_are_taken_is_taken_before_they_are_told(
 ) -> None:
     """Else the first of them has the only slot before a more urgent one of them is seen. Files that come one after the
     other without an end keep nobody waiting."""
-    monkeypatch.setattr(burst, "MAX_S", 0.0 if endless else 10 * PATIENCE_S)
+    monkeypatch.setattr(arrivals, "MAX_BURST_S", 0.0 if endless else 10 * PATIENCE_S)
     arriving: list[bool] = []
 
     class Interrupted(MemoryIntake):

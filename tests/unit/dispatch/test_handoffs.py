@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.handing_on import HANDOFF_MARKER
-from claudomator_py.domain.handoff import Handoff
+from claudomator_py.domain.handoff import HANDOFF_MARKER, Handoff
 from claudomator_py.domain.run import RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.store import run_rows

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from claudomator_py.dispatch.apply_report import GONE, Applied, CheckWanted
 from claudomator_py.domain.budget import BudgetOf, DayBudget, Figures, SpentBudget, Unit
-from claudomator_py.domain.handing_on import HANDOFF_MARKER
+from claudomator_py.domain.handoff import HANDOFF_MARKER
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.report import RunReport

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from claudomator_py.domain.handing_on import HANDOFF_MARKER, handed_on_in, without_request
+from claudomator_py.domain.handoff import HANDOFF_MARKER, parse_handoff, without_request
 from claudomator_py.domain.outcome import HandoffRequest
 
 LINE = f'{HANDOFF_MARKER} {{"to": "ben"}}'
@@ -15,7 +15,7 @@ LINE = f'{HANDOFF_MARKER} {{"to": "ben"}}'
 
 @pytest.mark.parametrize("text", [LINE, f"done.\n\n{LINE}\n \n", f"```\ncode\n```\n{LINE}", f"~~~\n```\n~~~\n{LINE}"])
 def test_it_is_the_last_line(text: str) -> None:
-    assert handed_on_in(text) == HandoffRequest(to="ben")
+    assert parse_handoff(text) == HandoffRequest(to="ben")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_it_is_the_last_line(text: str) -> None:
     ["", "done", f"{LINE}\ndone", f"> {LINE}", f"    {LINE}", f"```\n{LINE}", f"```\n{LINE}\n```", f"so: {LINE}"],
 )
 def test_elsewhere_it_means_nothing(text: str) -> None:
-    assert handed_on_in(text) is None
+    assert parse_handoff(text) is None
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_a_message_says_what_stands_before_its_request(text: str, said: str | No
 @pytest.mark.parametrize("said", ["ben", "{}", '{"to": ""}', '{"to": "b", "tier": "powerful"}', '{"to": ["b"]}', ""])
 def test_what_cannot_be_read_is_an_error(said: str) -> None:
     with pytest.raises(ValidationError):
-        handed_on_in(f"{HANDOFF_MARKER} {said}")
+        parse_handoff(f"{HANDOFF_MARKER} {said}")
 
 
 @given(st.text(max_size=200), st.text(max_size=50), st.text(min_size=1, max_size=50))
 def test_whatever_an_agent_says_can_be_stored(before: str, left: str, to: str) -> None:
-    found = handed_on_in(f"{before}\n{HANDOFF_MARKER} {json.dumps({'to': to, 'left': left})}")
+    found = parse_handoff(f"{before}\n{HANDOFF_MARKER} {json.dumps({'to': to, 'left': left})}")
     if found is not None:
         found.model_dump_json().encode()
         assert "\0" not in found.left
