@@ -69,7 +69,9 @@ def measure() -> None:
         for line in day.table():
             sys.stdout.write(f"{line}\n")
         now = Standing.of(subject.running.pid)
-        sys.stdout.write(f"\nopen files: {began.files} after a day alone, {peak.files} beside the crowd, {now.files} after; ")
+        sys.stdout.write(
+            f"\nopen files: {began.files} after a day alone, {peak.files} beside the crowd, {now.files} after; "
+        )
         sys.stdout.write(f"MiB: {began.mebibytes:.0f}, {peak.mebibytes:.0f}, {now.mebibytes:.0f}\n")
         sys.stdout.write(f"the last crowd: {done}")
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.daemon.loop import Ticks
 from claudomator_py.dispatch.observe import Observer
-from claudomator_py.domain.blocked import WAITS, Blocked, Why
+from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, Why
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.histogram import Histogram
@@ -24,6 +24,7 @@ from claudomator_py.scheduler.snapshot import AgentState, Snapshot
 from claudomator_py.store import metric_rows, queue, spending_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.metric_rows import EndedRuns
+from claudomator_py.store.stored_json import readable
 
 FRESH_S = 5.0
 READY = "ready"
@@ -152,10 +153,13 @@ class Meter:
         load = load_of(present)
         firsts = [queue.first(connection, lane, 1)[0][2] for lane in queue.lanes(connection, Taken())]
         samples = queue.contents(connection, firsts)
-        specs = [(task, TaskSpec.model_validate(spec)) for task, spec in samples]
-        found = self._observer.heads(connection, specs)
-        heads = {task.lane: found[task.id] for task, _ in samples}
+        specs = [(task, readable(TaskSpec, spec)) for task, spec in samples]
+        found = self._observer.heads(connection, [(task, spec) for task, spec in specs if spec is not None])
+        heads = {task.lane: found[task.id] for task, _ in samples if task.id in found}
         for group in metric_rows.queued(connection, load.taken(present.rules)):
+            if group.lane not in heads:  # its first task cannot be read
+                waits[WaitCount("QUEUED", Why.FAULT, code=BlockCode.FAULT)] += group.number
+                continue
             place = {"task_id": group.task_id, "dir_key": group.dir_key, "thread": group.thread or None}
             head = heads[group.lane].model_copy(update=place)
             verdict = admit(head, present.agents, present.rules, load)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
@@ -336,9 +337,12 @@ class Observer:
                 yield from self._question(planner, lane_head, queued, considered)
 
     def heads(self, connection: Connection, tasks: Sequence[tuple[Task, TaskSpec]]) -> dict[str, QueueHead]:
-        """By id, each of these tasks as planning sees it."""
-        about = self._about(connection, [task for task, _ in tasks])
-        return {task.id: self._given(task, spec, about).head for task, spec in tasks}
+        """By id, each of these tasks as planning sees it, but for those that cannot be read."""
+        about, found = self._about(connection, [task for task, _ in tasks]), {}
+        for task, spec in tasks:
+            with suppress(ValueError):
+                found[task.id] = self._given(task, spec, about).head
+        return found
 
     def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> QueueHead:
         """The task as planning sees it. asked: what was asked about its tier."""

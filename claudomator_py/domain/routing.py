@@ -174,6 +174,14 @@ class Constraints(BaseModel):
         """What ``text`` wrote; None: everything is open. Raises ValueError."""
         return _OPEN if text is None else cls.model_validate_json(text)
 
+    @classmethod
+    def shown(cls, text: str | None) -> "Constraints":
+        """What ``text`` wrote, for whoever only shows or counts it: where it cannot be read, none is known."""
+        try:
+            return cls.parse(text)
+        except ValueError:
+            return _OPEN
+
     @property
     def text(self) -> str:
         """The same for the same constraints, as the tasks of one lane are told by it."""

@@ -322,7 +322,7 @@ def route_again(connection: Connection, task_ids: Collection[str] | None = None)
 def caps_in_use(connection: Connection) -> Counter[str]:
     """By rule of the policy that limits how many tasks run at a time, how many do."""
     found = _WITH_CAPS.values(connection)
-    return Counter(cap.rule for text in found for cap in Constraints.parse(text).caps)
+    return Counter(cap.rule for text in found for cap in Constraints.shown(text).caps)
 
 
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:

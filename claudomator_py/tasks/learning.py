@@ -9,6 +9,7 @@ from claudomator_py.domain.learning import LabelRule, LabelVerdict, rule_for, ve
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.rationale import RationaleCode
+from claudomator_py.log import get_logger
 from claudomator_py.routing.lessons import corrected, moved
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.signals import NO_PERFORMANCE
@@ -21,6 +22,9 @@ FROZEN: Final = "learning_frozen"
 """The switch: nothing is learned, and nothing later of what happens meanwhile."""
 BATCH_SIZE: Final = 500
 """Events that one transaction looks at, and labels that it learns."""
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
+"""What a row raises that somebody has damaged. It teaches nothing, and keeps nothing later from being learned."""
+log = get_logger("claudomator.learning")
 _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
 
 
@@ -57,13 +61,19 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
     so_far = learning_rows.progress(connection) or LearningProgress(since, 0)
     new_events = events.following(connection, so_far.event, BATCH_SIZE)
     for event in new_events:
-        if event.kind == "state" and event.data.get("state") in ENDED:
-            _label(connection, event, now_ms)
+        try:
+            if event.kind == "state" and event.data.get("state") in ENDED:
+                _label(connection, event, now_ms)
+        except UNREADABLE:
+            log.warning("event_teaches_nothing", event_id=event.id, task_id=event.task_id, exc_info=True)
     waiting = learning_rows.unlearned(connection, BATCH_SIZE)
     frozen = switch_rows.find(connection, FROZEN) is not None
     if not frozen:
         for label in waiting:
-            _move(connection, label, rate, now_ms)
+            try:
+                _move(connection, label, rate, now_ms)
+            except UNREADABLE:
+                log.warning("label_teaches_nothing", decision=label.decision_id, exc_info=True)
     learning_rows.mark(connection, [label.decision_id for label in waiting], now_ms, forgotten=frozen)
     changed = bool(waiting) and not frozen
     if new_events or changed:

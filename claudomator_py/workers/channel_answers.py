@@ -61,11 +61,11 @@ class AnswerDispatcher(Worker):
         return given
 
     def _give(self, answer: ChannelAnswer) -> int:
-        channel = self._database.read(partial(_channel_of, answer=answer))
-        working_dir = ChannelSettings.model_validate(channel.settings).working_dir
-        advice = Advice(dir_key=place_key(working_dir, self._workdirs()), policy=self._policy)
-        crashpoint("answer-due")
         try:
+            channel = self._database.read(partial(_channel_of, answer=answer))
+            working_dir = ChannelSettings.model_validate(channel.settings).working_dir
+            advice = Advice(dir_key=place_key(working_dir, self._workdirs()), policy=self._policy)
+            crashpoint("answer-due")
             given = self._database.write(lambda connection: deliver(connection, answer, advice, self._clock()))
         except StoreUnavailable:
             raise

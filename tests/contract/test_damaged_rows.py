@@ -8,13 +8,18 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from claudomator_py.domain.channel import NewMessage
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
+from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
+from tests.contract.talk import made, said, told
+from tests.contract.taught import Taught
+from tests.contract.test_service_metering import measure
 from tests.fakes.cards import card
 from tests.fakes.steps import spec
 from tests.fakes.world import World
@@ -104,8 +109,8 @@ class Row:
         change = text(f"UPDATE {self._table} SET {self._column} = {kind} WHERE {self._key} = :key AND {self._where}")
 
         def write(connection: Connection) -> None:
-            for key, said in rows:
-                connection.execute(change, {"said": said, "key": key})
+            for key, value in rows:
+                connection.execute(change, {"said": value, "key": key})
 
         self._database.write(write)
 
@@ -140,7 +145,7 @@ def test_decisions(world: World, database: Database) -> None:
     ("table", "column"),
     [
         *(("run", name) for name in ("outcome", "progress", "check_result", "windows", "prior", "asked")),
-        *(("task", name) for name in ("tags", "asks", "resume", "granted_tools", "restart_requested")),
+        *(("task", name) for name in ("tags", "asks", "resume", "granted_tools", "restart_requested", "constraints")),
         ("task_revision", "spec"),
         ("event", "data"),
     ],
@@ -162,6 +167,34 @@ def test_tasks(world: World, database: Database, table: str, column: str) -> Non
     world.router.route()
     world.tick(1_000)
     assert world.state("another") == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("task", "constraints"), ("task_revision", "spec")],
+)
+def test_tasks_in_the_queue(world: World, database: Database, table: str, column: str) -> None:
+    overview = world.access.as_(OPERATOR)[Overview]
+    for number, way in enumerate(WAYS):
+        names = [f"{name}-{number}" for name in ("one", "two", "three")]
+        before = sum(measure(world).waits.values())
+        for name in names:
+            world.submit(name, specialist="plumber")
+        world.router.route()
+        task_id = world.task(names[0]).id
+        row = Row(database, table, column, f"{'id' if table == 'task' else 'task_id'} = '{task_id}'")
+        if row.damage(way):
+            assert overview.status().counts["QUEUED"] == before + 3, way
+            assert {one.name for one in world.service.page(TaskFilter(state="QUEUED"), None, 50).items} >= set(names)
+            assert world.service.why(names[0]).sentences
+            assert sum(measure(world).waits.values()) == before + 3, way
+        world.tick(1_000)
+        assert {world.state(name) for name in names[1:]} == {"RUNNING"}, str(way)[:99]
+        row.restore()
+        world.tick(60_000)
+        for task in world.service.page(TaskFilter(state="RUNNING"), None, 50).items:
+            world.end(task.name)
+        world.tick()
 
 
 def test_cards(world: World, database: Database) -> None:
@@ -196,3 +229,43 @@ def test_a_task_whose_card_cannot_be_read_says_so_and_waits(
     world.router.route()
     world.tick(1_000)
     assert world.state("roses") == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("task_revision", "spec"), ("run", "outcome"), ("event", "data"), ("decision", "data")],
+)
+def test_what_ended_before_and_after_it_teaches_all_the_same(database: Database, table: str, column: str) -> None:
+    taught = Taught(database, card("plumber"), card("florist"))
+    for number, way in enumerate(WAYS):
+        names = [f"{name}-{number}" for name in ("first", "bad", "last")]
+        for name in names:
+            taught.submit(name, f"Do what {name} says", specialist="plumber")
+            taught.done(name)
+        bad = taught.world.task(names[1]).id
+        row = Row(database, table, column, f"task_id = '{bad}'")
+        if not row.damage(way):
+            continue
+        taught.learner.run_once()
+        assert [len(taught.labels(name)) for name in (names[0], names[2])] == [1, 1], way
+        row.restore()
+
+
+@pytest.mark.parametrize("way", ["[]", '{"working_dir": 5}', '"text"', wrapped])
+def test_a_channel_whose_settings_cannot_be_read_keeps_no_other_without_its_answers(
+    world: World, database: Database, way: str | Change
+) -> None:
+    made(world, name="cellar", participants=("florist",))
+    made(world, participants=("plumber",))
+    message = NewMessage(content="@florist roses")
+    world.access.as_(OPERATOR)[Channels].post("cellar", message)
+    said(world, "@plumber pipes")
+    assert Row(database, "channel", "settings", "name = 'cellar'").damage(way)
+    world.answers.run_once()
+    world.router.route()
+    world.tick(1_000)
+    for task in world.service.page(TaskFilter(state="RUNNING"), None, 50).items:
+        world.end(task.name, text="Done.")
+    world.tick()
+    world.answers.run_once()
+    assert ("plumber", "assistant", "Done.") in told(world)

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
-from claudomator_py.domain.blocked import BlockCode, Blocked, Why
+from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked
 from claudomator_py.domain.blocked_words import blocked_text, in_brief
 from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.lifecycle import WaitReason, available_actions
@@ -22,7 +22,7 @@ from claudomator_py.domain.wording import due_clock, worded
 from claudomator_py.domain.worktree import TreeStanding, TreeState
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
-from claudomator_py.faults import Faults
+from claudomator_py.faults import Doing, Faults
 from claudomator_py.ports import Clock, Trees
 from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
@@ -64,7 +64,7 @@ class _Planned:
 
     present: Snapshot
     heads: Mapping[str, QueueHead]
-    """Of the queued tasks, by id."""
+    """Of the queued tasks that can be read, by id."""
     holds: Mapping[str, Sequence[HoldView]]
     """Of the agents, by name."""
 
@@ -132,7 +132,7 @@ class TaskViews(Service):
 
     def _reach_origin(self, task: Task, spec: TaskSpec, runs: Sequence[Run]) -> ReachOrigin | None:
         """How far its runs may act, unless its agent is not fenced then."""
-        origin = Constraints.parse(task.constraints).reach_of(spec.reach)
+        origin = Constraints.shown(task.constraints).reach_of(spec.reach)
         if origin is None or not origin.leaves_unfenced or not runs:
             return origin
         agent = self._registry.find(runs[-1].agent)
@@ -193,7 +193,10 @@ class TaskViews(Service):
         planned: "_Planned",
     ) -> Wait:
         """What stands between a queued task and its start, with what the planner had no need to know."""
-        present, holds, head = planned.present, planned.holds, planned.heads[task.id]
+        present, holds = planned.present, planned.holds
+        if (head := planned.heads.get(task.id)) is None:
+            unread = "what was decided about it cannot be read"
+            return _blocked(blocked(BlockCode.FAULT, doing=Doing.START.value, task=task.name, text=unread), present.now)
         verdict = admit(head, present.agents, present.rules, load_of(present))
         if not isinstance(verdict, Blocked):
             return Wait(Why.READY, f"is about to start on {verdict.agent}")
