@@ -30,7 +30,7 @@ NO_PLUGINS = ("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 def serve_command() -> Callable[..., None]:
-    """The command that is the daemon."""
+    """Return the command that is the daemon."""
     from claudomator_py.imports import many
 
     with many():
@@ -53,14 +53,15 @@ def serve_command() -> Callable[..., None]:
 
 
 def readers() -> "dict[str, Callable[[], diagnose.Reader]]":
-    """The readers of every kind of agent."""
+    """Return the readers of every kind of agent."""
     from claudomator_py.agents.catalogue import AGENT_KINDS  # only ``diagnose`` reads what agents wrote
 
     return {name: kind.reader for name, kind in AGENT_KINDS.items()}
 
 
 def judge(config: Path | None) -> "validate.Judge":
-    """What the daemon of that configuration, else of the one that is found, makes of files. Raises ClientError."""
+    """Return what the daemon of that configuration, else of the one that is found, makes of files. Raises
+    ClientError."""
     from claudomator_py.cli import validate
     from claudomator_py.client.discovery import configuration_in_use
     from claudomator_py.environment.workdirs import Workdirs
@@ -106,21 +107,21 @@ def _agents_there(registry: "AgentRegistry", settings: "Settings") -> "Sequence[
 
 
 def validate_command() -> Callable[..., None]:
-    """The command that checks files."""
+    """Return the command that checks files."""
     from claudomator_py.cli import validate
 
     return validate.command(judge)
 
 
 def diagnose_command() -> Callable[..., None]:
-    """The command that reads a saved run."""
+    """Return the command that reads a saved run."""
     from claudomator_py.cli import diagnose
 
     return diagnose.command(readers)
 
 
 def calibrate_command() -> Callable[..., None]:
-    """The command that fits thresholds and weights."""
+    """Return the command that fits thresholds and weights."""
     from claudomator_py.lab.calibrate_command import calibrate
 
     os.environ.setdefault(*ONE_THREAD)
@@ -128,7 +129,7 @@ def calibrate_command() -> Callable[..., None]:
 
 
 def eval_command() -> Callable[..., None]:
-    """The command that judges decisions by a labelled set."""
+    """Return the command that judges decisions by a labelled set."""
     from claudomator_py.lab.eval_command import evaluate
 
     os.environ.setdefault(*ONE_THREAD)
@@ -136,7 +137,8 @@ def eval_command() -> Callable[..., None]:
 
 
 def mcp_server() -> Callable[..., None]:
-    """The command that is the MCP server of a run. Agents start it without what the others import: ``own_programs``."""
+    """Return the command that is the MCP server of a run. Agents start it without what the others import:
+    ``own_programs``."""
 
     def mcp(
         config: ConfigOption = None,
@@ -159,7 +161,7 @@ def mcp_server() -> Callable[..., None]:
 
 
 def replay_command() -> Callable[..., None]:
-    """The command that decides again what was decided."""
+    """Return the command that decides again what was decided."""
     from claudomator_py.lab.replay_command import replay
 
     os.environ.setdefault(*ONE_THREAD)
@@ -167,14 +169,14 @@ def replay_command() -> Callable[..., None]:
 
 
 def policy_group() -> typer.Typer:
-    """The commands about the policy."""
+    """Return the commands about the policy."""
     from claudomator_py.resources.policy import cli as policy
 
     return policy.group(policy_test)
 
 
 def policy_test(config: Path | None) -> "Tester":
-    """What the rules of that configuration, else of the one that is found, say of a task. Raises ClientError."""
+    """Return what the rules of that configuration, else of the one that is found, say of a task. Raises ClientError."""
     from claudomator_py.client.discovery import configuration
     from claudomator_py.dispatch.policing import try_rules
     from claudomator_py.policy.facts import Facts
@@ -204,7 +206,7 @@ OTHERS: Mapping[str, LazyCommand] = {
 
 
 def application() -> typer.Typer:
-    """The whole command line."""
+    """Return the whole command line."""
     return build(OTHERS)
 
 

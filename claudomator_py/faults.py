@@ -124,7 +124,7 @@ class Fault:
 
 
 def item_of(doing: Doing, task: Task) -> Item:
-    """What is done for that task, in its present generation and with its present content."""
+    """Return what is done for that task, in its present generation and with its present content."""
     return Item(doing, task.id, task.name, task.id, f"{task.generation}.{task.revision}")
 
 
@@ -158,7 +158,7 @@ class Faults:
         return self._doing
 
     def attempt(self, item: Item, work: Callable[[], T], *, whole: bool = True) -> T | None:
-        """What work returns; None if it raised, or is in the pause after it did.
+        """Return what work returns; None if it raised, or is in the pause after it did.
 
         whole: the item is done when work returns; else more of it follows, and its former faults still count. Raises
         StoreUnavailable.
@@ -222,24 +222,25 @@ class Faults:
         self.forget(fault.item for fault in self.all() if fault.item.doing is doing and fault.item.id not in ids)
 
     def find(self, item: Item) -> Fault | None:
-        """The fault of that item, unless its content has changed since."""
+        """Return the fault of that item, unless its content has changed since."""
         fault = self._faults.get(item)
         return None if fault is None or fault.item.content != item.content else fault
 
     def is_paused(self, item: Item, now_ms: int) -> bool:
-        """Whether it is in the pause after a fault."""
+        """Return whether it is in the pause after a fault."""
         fault = self.find(item)
         return fault is not None and now_ms < fault.again_ms
 
     def all(self) -> list[Fault]:
-        """Every fault, the oldest first."""
+        """Return every fault, the oldest first."""
         if not self._faults:
             return []
         with self._lock:
             return sorted(self._faults.values(), key=lambda fault: fault.since_ms)
 
     def of_task(self, task: Task) -> Fault | None:
-        """What fails for the task in its present state and with its present content; the one that is tried last."""
+        """Return what fails for the task in its present state and with its present content; the one that is tried
+        last."""
         doing = _WHILE.get(task.state, ())
         faults = [fault for fault in self.all() if fault.item.task_id == task.id and fault.item.doing in doing]
         content = item_of(Doing.START, task).content
@@ -247,12 +248,12 @@ class Faults:
         return max(of_now, key=lambda fault: fault.again_ms, default=None)
 
     def next_ms(self, after_ms: int) -> int | None:
-        """When the next attempt is due, in epoch milliseconds."""
+        """Return when the next attempt is due, in epoch milliseconds."""
         return min((fault.again_ms for fault in self.all() if fault.again_ms > after_ms), default=None)
 
 
 def checks(faults: Iterable[Fault]) -> list[CheckView]:
-    """What readiness says of them."""
+    """Return what readiness says of them."""
     lasting = [fault for fault in faults if fault.lasting]
     if not lasting:
         return [CheckView(name=CHECK, ok=True, detail="nothing fails repeatedly", blocking=False)]
@@ -273,7 +274,7 @@ def _detail(fault: Fault) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """The error in one line, with the path or the line of this program that it is about."""
+    """Return the error in one line, with the path or the line of this program that it is about."""
     if isinstance(error, HostFault) and error.__cause__ is not None:
         return error_text(error.__cause__)
     if isinstance(error, OSError) and error.strerror:
@@ -309,7 +310,7 @@ _REMEDIES = {
 
 
 def remedy_of(error: BaseException) -> str:
-    """What an operator can do about it."""
+    """Return what an operator can do about it."""
     if isinstance(error, HostFault) and error.__cause__ is not None:
         return remedy_of(error.__cause__)
     if isinstance(error, RunConflict):

@@ -33,8 +33,8 @@ def post_json(
     *,
     most_bytes: int = MAX_ANSWER_BYTES,
 ) -> object:
-    """The parsed JSON answer. client: as ``outgoing`` makes them, so that a timeout is for all of a request. timeout_s:
-    seconds for all attempts together. Raises ModelFault."""
+    """Return the parsed JSON answer. client: as ``outgoing`` makes them, so that a timeout is for all of a request.
+    timeout_s: seconds for all attempts together. Raises ModelFault."""
     deadline = time.monotonic() + timeout_s
     retrying = Retrying(
         stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(timeout_s),

@@ -37,7 +37,7 @@ _PLAIN = re.compile(r"[!#-<>-\[\]-~]+")
 
 
 def get_logger(name: str) -> BoundLogger:
-    """A logger whose keyword arguments become fields; ``bind`` gives one that has some of them always."""
+    """Return a logger whose keyword arguments become fields; ``bind`` gives one that has some of them always."""
     processors = [structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs]
     logger = structlog.wrap_logger(logging.getLogger(name), processors=processors, wrapper_class=BoundLogger)
     return cast(BoundLogger, logger)
@@ -78,7 +78,7 @@ def clean_with(clean: Clean) -> None:
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether the stream is the journal itself: systemd names its device and inode in the environment."""
+    """Return whether the stream is the journal itself: systemd names its device and inode in the environment."""
     device, _, inode = environ.get(JOURNAL_VARIABLE, "").partition(":")
     try:
         found = os.fstat(stream.fileno())

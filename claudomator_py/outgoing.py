@@ -23,9 +23,9 @@ _CLOSING_S: Final = 5.0
 def client(
     timeout_s: float | None = None, *, trust_env: bool = False, verify: ssl.SSLContext | bool = True
 ) -> httpx.Client:
-    """A client to use from any thread. Whatever timeout a request has is for all of it, its answer included; timeout_s:
-    of those that have none of their own. Raises httpx.ReadTimeout, whatever it was that took too long. It is led
-    nowhere else by the answer. trust_env: whether proxies are used that the environment names."""
+    """Return a client to use from any thread. Whatever timeout a request has is for all of it, its answer included;
+    timeout_s: of those that have none of their own. Raises httpx.ReadTimeout, whatever it was that took too long. It is
+    led nowhere else by the answer. trust_env: whether proxies are used that the environment names."""
     asked = httpx.AsyncClient(timeout=timeout_s, follow_redirects=False, trust_env=trust_env, verify=verify)
     return httpx.Client(transport=_InTime(asked), timeout=timeout_s, follow_redirects=False, trust_env=False)
 

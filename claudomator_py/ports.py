@@ -59,7 +59,8 @@ class OutputReader(Protocol):
         """Take the next bytes of a stream."""
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
-        """What the run came to. exit_record None: its supervisor was lost, so only a complete terminal event counts."""
+        """Return what the run came to. exit_record None: its supervisor was lost, so only a complete terminal event
+        counts."""
 
 
 class Transcript(Protocol):
@@ -70,7 +71,8 @@ class Transcript(Protocol):
         """Where the line begins that has not ended yet."""
 
     def feed(self, offset: int, data: bytes, *, final: bool = False) -> Sequence[PromptPart]:
-        """What the bytes at that offset complete. It is past the end of those before if bytes there were not kept.
+        """Return what the bytes at that offset complete. It is past the end of those before if bytes there were not
+        kept.
 
         final: nothing follows.
         """
@@ -88,22 +90,22 @@ class AgentKind(Protocol):
         """Whether it can continue in a conversation, and who names that."""
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """The command line. Raises ValueError, with the remedy, if the configuration does not give one."""
+        """Return the command line. Raises ValueError, with the remedy, if the configuration does not give one."""
 
     def reader(self, request: LaunchRequest | None = None) -> OutputReader:
-        """A reader for one run of it; without a request for a saved output of which nothing more is known."""
+        """Return a reader for one run of it; without a request for a saved output of which nothing more is known."""
 
     def transcript(self, stream: Stream, offset: int = 0) -> Transcript:
-        """What one run of it said and did, for people, from that byte of the stream on."""
+        """Return what one run of it said and did, for people, from that byte of the stream on."""
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Whether its program is there, looked for on this PATH. Runs it once for its version."""
+        """Return whether its program is there, looked for on this PATH. Runs it once for its version."""
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Why runs of the agent cannot be kept within a reach, in a clause; None: they can."""
+        """Return why runs of the agent cannot be kept within a reach, in a clause; None: they can."""
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """What the task asks for and this kind cannot enforce, in sentences."""
+        """Return what the task asks for and this kind cannot enforce, in sentences."""
 
 
 class RunHost(Protocol):
@@ -131,9 +133,9 @@ class RunHost(Protocol):
         """
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
-        """What became of the run. One that nobody holds and that has not started is revoked by this look, and can
-        never start; one whose supervisor was lost is given another one, as long as that makes sense. Raises OSError.
-        """
+        """Return what became of the run. One that nobody holds and that has not started is revoked by this look, and
+        can never start; one whose supervisor was lost is given another one, as long as that makes sense. Raises
+        OSError."""
 
     def cancel(self, run_id: str, step: int = 0) -> None:
         """Have the run end; durable when this returns. That it has ended is told by ``reconcile``. Raises OSError; also
@@ -158,33 +160,33 @@ class RunHost(Protocol):
         """
 
     def follow(self, request: LaunchRequest) -> LiveOutput | None:
-        """What the live run has said as far as it has been read, which continues beside; None: nobody can read it.
+        """Return what the live run has said as far as it has been read, which continues beside; None: nobody can read
+        it.
 
         request: as it was launched, but for the prompt. Raises OSError that kept it from being read.
         """
 
     def backlog(self, run_id: str) -> Backlog | None:
-        """What there is to be read of the run, if it takes long enough to be told about."""
+        """Return what there is to be read of the run, if it takes long enough to be told about."""
 
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
-        """How the run or check ended, without secrets; None: its output is being read, and ``news`` comes. Always the
-        same for the same run. Nothing that could write is left of it.
+        """Return how the run or check ended, without secrets; None: its output is being read, and ``news`` comes.
+        Always the same for the same run. Nothing that could write is left of it.
 
         record: what ``reconcile`` said; None: its supervisor was lost. Raises OSError that kept it from being read.
         """
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
-        """At most limit bytes of a stream from the offset on, or from the first after it that was kept. Raises OSError.
-        An empty piece where there is no such run.
-        """
+        """Return at most limit bytes of a stream from the offset on, or from the first after it that was kept. Raises
+        OSError. An empty piece where there is no such run."""
 
     # --- what runs are told ---
 
     def prompt(self, run_id: str) -> str:
-        """What the run was given to do. Raises OSError."""
+        """Return what the run was given to do. Raises OSError."""
 
     def handoff(self, run_id: str) -> str:
-        """The handoff document that the run was given, as JSON. Raises OSError, also where it was given none."""
+        """Return the handoff document that the run was given, as JSON. Raises OSError, also where it was given none."""
 
     def changes(self, run_id: str) -> RunChanges | None:
         """Return what the run changed, with all that is kept of it; None: nothing was recorded, or it is gone."""
@@ -198,22 +200,22 @@ class RunHost(Protocol):
         """
 
     def told(self, run_id: str) -> Iterator[bytes]:
-        """The lines that it was told, read one by one: there may be very many. Raises OSError, but for a run that was
-        told nothing."""
+        """Return the lines that it was told, read one by one: there may be very many. Raises OSError, but for a run
+        that was told nothing."""
 
     # --- what is left of them ---
 
     def place(self, run_id: str) -> str:
-        """Where the directory of that run is, for people; it need not be there."""
+        """Return where the directory of that run is, for people; it need not be there."""
 
     def run_ids(self) -> list[str]:
-        """The runs that have a directory. Raises OSError."""
+        """Return the runs that have a directory. Raises OSError."""
 
     def users(self, run_id: str) -> list[int]:
-        """The processes that work in the directory, as far as they can be seen."""
+        """Return the processes that work in the directory, as far as they can be seen."""
 
     def size(self, run_id: str) -> int:
-        """The bytes that the directory takes on the disk, as far as it can be read."""
+        """Return the bytes that the directory takes on the disk, as far as it can be read."""
 
     def give_up_scratch(self, run_id: str) -> None:
         """Take the scratch folder that was made with that run out of reach, at once: no run can be started in it any
@@ -243,28 +245,29 @@ class Trees(Protocol):
     """Work trees on this machine. Safe to use from many threads."""
 
     def ensure(self, order: WorktreeRequest) -> Tree:
-        """The tree, made now unless it is there. Raises TreeFault; another exception if somebody else is at it."""
+        """Return the tree, made now unless it is there. Raises TreeFault; another exception if somebody else is at
+        it."""
 
     def all(self) -> list[Tree]:
-        """The trees that there are."""
+        """Return the trees that there are."""
 
     def find(self, name: str) -> Tree | None:
-        """The tree of that name."""
+        """Return the tree of that name."""
 
     def look(self, tree: Tree) -> TreeState:
-        """How it stands at present, which is kept. Never raises."""
+        """Return how it stands at present, which is kept. Never raises."""
 
     def seen(self, name: str) -> TreeState | None:
-        """How the tree of that name stood when it was last looked at; None: not since a run was last in it.
+        """Return how the tree of that name stood when it was last looked at; None: not since a run was last in it.
 
         Starts no process.
         """
 
     def users(self, tree: Tree) -> list[int]:
-        """The processes that work in it."""
+        """Return the processes that work in it."""
 
     def size(self, tree: Tree) -> int:
-        """The bytes that it takes on the disk."""
+        """Return the bytes that it takes on the disk."""
 
     def remove(self, tree: Tree) -> None:
         """Remove a spent tree and its branch. Raises TreeFault, or another exception if somebody is at it."""
@@ -300,7 +303,7 @@ class CheapModel(Protocol):
         """Its name."""
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """What it says, within timeout_s seconds. Raises ModelFault."""
+        """Return what it says, within timeout_s seconds. Raises ModelFault."""
 
     def close(self) -> None:
         """Let go of what it holds."""

@@ -27,7 +27,7 @@ class Call:
     """Options of the program that take the next word."""
 
     def positions(self) -> Iterator[tuple[str, bool]]:
-        """Each word that is neither an option nor surely the value of one; whether it may be the value of one."""
+        """Yield each word that is neither an option nor surely the value of one; whether it may be the value of one."""
         after_option, taken, ended = False, False, False
         for word in self.words:
             if taken:
@@ -47,7 +47,8 @@ class Call:
         return tuple(word for word, _ in self.positions())
 
     def values(self, option: str) -> Iterator[str]:
-        """What the option is given, each time: ``-XPOST``, ``-X POST``, ``--request=POST``. Empty where it is last."""
+        """Yield what the option is given, each time: ``-XPOST``, ``-X POST``, ``--request=POST``. Empty where it is
+        last."""
         for at, word in enumerate(self.words):
             following = self.words[at + 1] if at + 1 < len(self.words) else ""
             if word == option:

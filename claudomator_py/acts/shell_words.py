@@ -33,7 +33,7 @@ class WordReader(ABC):
         return self.word()
 
     def word(self) -> Word | None:
-        """The word that begins here; None: none does."""
+        """Return the word that begins here; None: none does."""
         parts: list[str | Variable | Substitution] = []
         found = False
         while self.at < len(self.text):
@@ -177,7 +177,7 @@ class WordReader(ABC):
         return self._for(text, self.nesting + 1).script(())
 
     def inner_parts(self, text: str) -> Script:
-        """The commands of the substitutions in a test."""
+        """Return the commands of the substitutions in a test."""
         if self.nesting >= MAX_NESTING:
             return ()
         parts = self._for(text, self.nesting + 1).double("")

@@ -82,7 +82,7 @@ class Walk(ABC):
         self.depth -= 1
 
     def is_spent(self, text: str) -> bool:
-        """Whether nothing more is read. Unless it is a long script, that is told: nobody writes such a line."""
+        """Return whether nothing more is read. Unless it is a long script, that is told: nobody writes such a line."""
         is_spent = self.left < 0 or self.depth >= MAX_DEPTH
         if is_spent and not self.running:
             self.note(self.known.kinds["hidden"], text)

@@ -28,7 +28,7 @@ _STATUS = re.compile(
 
 
 def words(pattern: str) -> re.Pattern[str]:
-    """The pattern, in upper or lower case."""
+    """Return the pattern, in upper or lower case."""
     return re.compile(pattern, re.IGNORECASE)
 
 
@@ -72,7 +72,8 @@ _ANY_WORDS: Rules = (
 def classify(
     message: str, rules: Rules, now_ms: int, *, status: int | None = None, zone: str | None = None
 ) -> RunVerdict:
-    """The verdict. rules: what this CLI's words mean. now_ms: when it was printed. status: HTTP, where it is known.
+    """Return the verdict. rules: what this CLI's words mean. now_ms: when it was printed. status: HTTP, where it is
+    known.
 
     zone: as for ``find_reset``.
     """
@@ -95,18 +96,18 @@ def limited(message: str, reset_at: int | None, limit: str | None = None) -> Run
 
 
 def find_status(message: str) -> int | None:
-    """The HTTP status of an error that the message names."""
+    """Return the HTTP status of an error that the message names."""
     found = _STATUS.search(message)
     return int(found[1] or found[2]) if found else None
 
 
 def by_status(status: int | None) -> Reason | None:
-    """What an HTTP status means by itself; None: nothing."""
+    """Return what an HTTP status means by itself; None: nothing."""
     if status is not None and 500 <= status < 600:
         return Reason.OVERLOADED
     return _BY_STATUS.get(status or 0)
 
 
 def by_words(said: str, rules: Rules) -> Reason | None:
-    """What the first rule that fits says of the words; None: none fits."""
+    """Return what the first rule that fits says of the words; None: none fits."""
     return next((reason for pattern, reason in rules if pattern.search(said)), None)

@@ -73,6 +73,6 @@ class Output:
 
 
 def shown(text: str) -> str:
-    """The text, of a long one its beginning and its end."""
+    """Return the text, of a long one its beginning and its end."""
     half = MAX_SHOWN // 2
     return text if len(text) <= MAX_SHOWN else f"{text[:half]}\n[...]\n{text[-half:]}"

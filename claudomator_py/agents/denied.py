@@ -15,7 +15,8 @@ _TELLING = ("command", "cmd", "file_path", "filePath", "notebook_path", "path", 
 
 
 def denied_call(tool: str, given: Mapping[str, Any], rule: str | None) -> Denied:
-    """The call. given: its parameters. rule: what allows it; one that no command line takes as a word is left out."""
+    """Return the call. given: its parameters. rule: what allows it; one that no command line takes as a word is left
+    out."""
     words = next((given[name] for name in _TELLING if isinstance(given.get(name), str)), None)
     if words is None:
         words = json.dumps(given, ensure_ascii=False) if given else ""
@@ -26,12 +27,13 @@ def denied_call(tool: str, given: Mapping[str, Any], rule: str | None) -> Denied
 
 
 def distinct(calls: Iterable[Denied]) -> tuple[Denied, ...]:
-    """Each call once, and not too many of them."""
+    """Return each call once, and not too many of them."""
     return tuple(dict.fromkeys(calls))[:MAX_CALLS]
 
 
 def questions(given: Mapping[str, Any]) -> str | None:
-    """What a tool that asks the user was to ask, with the answers that it offers; None: nothing that can be read."""
+    """Return what a tool that asks the user was to ask, with the answers that it offers; None: nothing that can be
+    read."""
     asked = given.get("questions")
     found = [_question(one) for one in asked if isinstance(one, Mapping)] if isinstance(asked, list) else []
     return "\n\n".join(one for one in found if one) or None

@@ -78,23 +78,23 @@ class Result:
 
 
 def failed(reason: Reason, detail: str | None = None) -> RunVerdict:
-    """A failure for this reason."""
+    """Return a failure for this reason."""
     return RunVerdict(OutcomeStatus.FAILED, reason, detail)
 
 
 def with_lost_conversation(verdict: RunVerdict, words: re.Pattern[str]) -> RunVerdict:
-    """The verdict on a run that resumed. words: how its agent says that it does not know a conversation."""
+    """Return the verdict on a run that resumed. words: how its agent says that it does not know a conversation."""
     lost = verdict.reason is Reason.BAD_INVOCATION and words.search(verdict.detail or "") is not None
     return replace(verdict, conversation_lost=True) if lost else verdict
 
 
 def with_detail(verdict: RunVerdict, sentence: str) -> RunVerdict:
-    """The verdict, with the sentence after what it says already."""
+    """Return the verdict, with the sentence after what it says already."""
     return replace(verdict, detail=" ".join(filter(None, (verdict.detail, sentence))))
 
 
 def denials(names: Sequence[str]) -> str | None:
-    """What to say of tool calls that were denied. names: the tools, one for each call."""
+    """Return what to say of tool calls that were denied. names: the tools, one for each call."""
     if not names:
         return None
     tools = sorted(set(names))
@@ -106,7 +106,7 @@ def denials(names: Sequence[str]) -> str | None:
 def verdict_of(
     said: RunVerdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], RunVerdict]
 ) -> RunVerdict:
-    """The verdict. said: that of a complete terminal event, if there was one; unsaid: judges without one.
+    """Return the verdict. said: that of a complete terminal event, if there was one; unsaid: judges without one.
 
     A cancel stays a cancel. Otherwise what the agent said comes first: if it had ended its work before the shim lost
     patience with its process, the work is done. An agent that only says that it was interrupted adds nothing to a shim

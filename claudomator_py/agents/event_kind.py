@@ -19,25 +19,26 @@ class EventKind(ABC):
     kind: str
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Why runs of the agent cannot be kept within a reach; None: they can."""
+        """Return why runs of the agent cannot be kept within a reach; None: they can."""
         return unfenced(info_of(self.kind))
 
     @abstractmethod
     def events(self, request: LaunchRequest | None) -> RunEvents:
-        """What its events mean, with nothing taken yet. request None: of a run of which nothing more is known."""
+        """Return what its events mean, with nothing taken yet. request None: of a run of which nothing more is
+        known."""
 
     def reader(self, request: LaunchRequest | None = None) -> EventReader:
-        """A reader for one run; without a request, for a saved output of which nothing more is known."""
+        """Return a reader for one run; without a request, for a saved output of which nothing more is known."""
         return EventReader(self.events(request))
 
     def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """What a run said and did, from that byte of the stream on."""
+        """Return what a run said and did, from that byte of the stream on."""
         events = self.events(None)
         return EventTranscript(events, offset) if stream == "stdout" else StderrTranscript(events, offset)
 
 
 def zone_of(request: LaunchRequest) -> str | None:
-    """The zone of the run's own clock times, as for ``find_reset``."""
+    """Return the zone of the run's own clock times, as for ``find_reset``."""
     return request.task.env.get("TZ", request.agent.env.get("TZ"))
 
 
@@ -49,5 +50,5 @@ class RemoteKind(EventKind):
         return AgentHealth(installed=True, program=sys.executable)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """What the task asks for and is not ours to say: what the agent may do, with which model and where."""
+        """Return what the task asks for and is not ours to say: what the agent may do, with which model and where."""
         return [f"{agent.name} is a remote agent, which cannot be held to {field}" for field in restrictions(task)]

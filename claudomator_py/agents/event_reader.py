@@ -85,7 +85,7 @@ class EventReader:
         return None if seen.terminal else _limit(seen.stuck(None))
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
-        """What the run came to. May be asked at any time, and again."""
+        """Return what the run came to. May be asked at any time, and again."""
         seen, plain = self._all()
         printed_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         exit_code = exit_record.exit_code if exit_record is not None else None

@@ -39,7 +39,7 @@ class LineSplitter:
         self._too_long = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that these bytes completed, without their ends; empty lines are left out."""
+        """Return the lines that these bytes completed, without their ends; empty lines are left out."""
         if b"\0" in data:
             data = _ZEROS.sub(b"\n", data)
         *ended, rest = data.split(b"\n")
@@ -81,7 +81,8 @@ class EventSplitter:
         self._too_long = False
 
     def feed(self, data: bytes) -> "Iterator[list[Event] | bytes]":
-        """What these bytes complete: the events of a line, or text, with its line breaks, of any number of lines."""
+        """Yield what these bytes complete: the events of a line, or text, with its line breaks, of any number of
+        lines."""
         data = data.replace(b"\0", b"\n")
         position = 0
         if self._in_text or self._pending or self._too_long:
@@ -156,7 +157,8 @@ def _indent_end(data: bytes | bytearray, begin: int) -> int:
 
 
 def parse_events(line: bytes) -> list[Event] | None:
-    """The JSON objects of a line: one, or an array of them. None: the line is not such JSON, or nests too deep."""
+    """Return the JSON objects of a line: one, or an array of them. None: the line is not such JSON, or nests too
+    deep."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -179,19 +181,19 @@ def _is_deep(value: Any) -> bool:
 
 
 def text_of(event: Event, key: str) -> str | None:
-    """The field, if it is a text that is not empty."""
+    """Return the field, if it is a text that is not empty."""
     value = event.get(key)
     return value if isinstance(value, str) and value else None
 
 
 def count_of(event: Event, key: str) -> int | None:
-    """The field, if it is a whole number from 0 up to MAX_COUNT."""
+    """Return the field, if it is a whole number from 0 up to MAX_COUNT."""
     value = event.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
 
 
 def amount_of(event: Event, key: str) -> float | None:
-    """The field, if it is a number from 0 up to MAX_COUNT."""
+    """Return the field, if it is a number from 0 up to MAX_COUNT."""
     value = event.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
         return None
@@ -199,19 +201,19 @@ def amount_of(event: Event, key: str) -> float | None:
 
 
 def event_of(event: Event, key: str) -> Event:
-    """The field, if it is an object; else an empty one."""
+    """Return the field, if it is an object; else an empty one."""
     value = event.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def list_of(event: Event, key: str) -> list[Any]:
-    """The field, if it is a list; else an empty one."""
+    """Return the field, if it is a list; else an empty one."""
     value = event.get(key)
     return value if isinstance(value, list) else []
 
 
 def instant_of(event: Event, key: str) -> int | None:
-    """The field, if it is a time in RFC 3339 or a whole number of epoch milliseconds: in epoch milliseconds."""
+    """Return the field, if it is a time in RFC 3339 or a whole number of epoch milliseconds: in epoch milliseconds."""
     value = event.get(key)
     if not isinstance(value, str):
         number = count_of(event, key)

@@ -15,5 +15,5 @@ KINDS: Mapping[str, KindInfo] = MappingProxyType({kind.INFO.name: kind.INFO for 
 
 
 def info_of(kind: str) -> KindInfo:
-    """What is known of the kind; of one that is none, nothing."""
+    """Return what is known of the kind; of one that is none, nothing."""
     return KINDS.get(kind) or KindInfo(kind)

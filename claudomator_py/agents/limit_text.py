@@ -37,7 +37,7 @@ _SPAN_UNITS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_M
 
 
 def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
-    """The reset time that the message gives, in epoch milliseconds; None if it gives none.
+    """Return the reset time that the message gives, in epoch milliseconds; None if it gives none.
 
     now_ms: when the message was printed. zone: IANA name of the zone of a time that does not name its own; None: this
     machine's. A clock time without a date is the next such time there, the minute that is just passing included; a date
@@ -55,13 +55,13 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
 
 
 def find_model(text: str) -> str | None:
-    """The one model, by its full name, that the message says is limited; None: it names none."""
+    """Return the one model, by its full name, that the message says is limited; None: it names none."""
     found = _MODEL.search(text)
     return (found["name"] or found["limited"]).lower() if found is not None else None
 
 
 def epoch_ms(seconds: object) -> int | None:
-    """A reset time given in epoch seconds (or, by its size, in milliseconds); None if it cannot be one."""
+    """Return a reset time given in epoch seconds (or, by its size, in milliseconds); None if it cannot be one."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
     if 1e9 <= seconds < 5e9:

@@ -18,13 +18,13 @@ _ISOLATED: Final = ("-I", "-S", "-X", "utf8", "-c")
 
 
 def own_program(module: str) -> tuple[str, ...]:
-    """The command that runs ``main`` of that module of ours; its arguments follow."""
+    """Return the command that runs ``main`` of that module of ours; its arguments follow."""
     code = f"import sys; sys.path.append(sys.argv.pop(1)); from {module} import main; sys.exit(main())"
     return (sys.executable, *_ISOLATED, code, _INSTALLATION)
 
 
 def mcp_command(state: Path) -> tuple[str, ...]:
-    """The server for runs of the daemon with that state folder. It holds no secret: the run's token is in its
+    """Return the server for runs of the daemon with that state folder. It holds no secret: the run's token is in its
     environment, see ``domain.run.MCP_VARIABLES``.
     """
     return (*own_program("claudomator_py.agents.mcp_server.main"), str(state))

@@ -31,7 +31,7 @@ class Tail:
             del self._kept[: -self._max_bytes]
 
     def text(self) -> str:
-        """What they say, for people."""
+        """Return what they say, for people."""
         return readable(bytes(self._kept[-self._max_bytes :]).decode(errors="replace"))
 
     def copy(self) -> "Tail":
@@ -52,12 +52,12 @@ def readable(text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """The text without what no database takes: NUL, and halves of surrogate pairs."""
+    """Return the text without what no database takes: NUL, and halves of surrogate pairs."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most limit characters: a long text loses its middle, as its beginning and its end say most."""
+    """Return at most limit characters: a long text loses its middle, as its beginning and its end say most."""
     if len(text) <= limit:
         return text
     mark = "\n[...]\n"

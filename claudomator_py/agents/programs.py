@@ -25,12 +25,12 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 def find_program(command: tuple[str, ...], path: str) -> str | None:
-    """Where the command's program is on this PATH."""
+    """Return where the command's program is on this PATH."""
     return shutil.which(command[0], path=path) if command else None
 
 
 def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
-    """Whether the program is there and runs. remedy: what to do when it is not."""
+    """Return whether the program is there and runs. remedy: what to do when it is not."""
     program = find_program(command, path)
     if program is None:
         return AgentHealth(installed=False, problem=f"{command[0]} is not on PATH; {remedy}")
@@ -58,7 +58,7 @@ def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
 
 
 def detected_agents(path: str) -> list[AgentSpec]:
-    """The agent programs found on that PATH, and the simulated agent, which runs only tasks that name it."""
+    """Return the agent programs found on that PATH, and the simulated agent, which runs only tasks that name it."""
     usual = [default_agent(kind) for kind in FOUND_KINDS]
     found = [agent for agent in usual if shutil.which(agent.command[0], path=path) is not None]
     return [*found, default_agent("simulated")]

@@ -11,7 +11,7 @@ def unfenced(info: KindInfo) -> str | None:
 
 
 def restrictions(task: TaskSpec) -> list[str]:
-    """The fields by which the task says what its agent may do, for how long, with which model and where."""
+    """Return the fields by which the task says what its agent may do, for how long, with which model and where."""
     permissions = task.permissions
     asked = {
         "permissions.mode": permissions.mode is not PermissionMode.DEFAULT,
@@ -33,7 +33,7 @@ def without_list_of_tools(task: TaskSpec, agent: AgentSpec) -> list[str]:
 
 
 def split_by_commas(task: TaskSpec, agent: AgentSpec) -> list[str]:
-    """What an agent would misread whose lists have commas between their words, in sentences."""
+    """Return what an agent would misread whose lists have commas between their words, in sentences."""
     lists = (("permissions.allowed_tools", task.permissions.allowed_tools), ("add_dirs", task.add_dirs))
     return [
         f"{agent.name} would take {word!r} in {field} for several, as it has a comma"

@@ -76,7 +76,7 @@ class RunEvents(ABC):
         """Take the next line of stderr, as people read it."""
 
     def is_log(self, line: bytes) -> bool:
-        """Whether that line of stderr is a log that nobody is to read."""
+        """Return whether that line of stderr is a log that nobody is to read."""
         return False
 
     @property
@@ -97,7 +97,8 @@ class RunEvents(ABC):
         return {}
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """What the CLI waits out without an event, as far as it says. started_ms: when the run began, if known."""
+        """Return what the CLI waits out without an event, as far as it says. started_ms: when the run began, if
+        known."""
         return None
 
     @property
@@ -107,7 +108,7 @@ class RunEvents(ABC):
 
     @abstractmethod
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """What the terminal event of the last turn means; None: there was none."""
+        """Return what the terminal event of the last turn means; None: there was none."""
 
     @property
     def worked(self) -> bool:
@@ -115,7 +116,8 @@ class RunEvents(ABC):
         return self.spoke or self.tried > 0
 
     def success(self, denied: Sequence[str] = (), undone: int | None = None) -> RunVerdict:
-        """What a CLI means that says it has succeeded: nothing, where its model has neither said nor done anything.
+        """Return what a CLI means that says it has succeeded: nothing, where its model has neither said nor done
+        anything.
 
         denied: the tools whose calls were denied, one for each. undone: how many calls that leaves undone; None: as
         many.
@@ -127,20 +129,20 @@ class RunEvents(ABC):
         return failed(Reason.NO_ANSWER, "it said that it succeeded, but its model has neither said nor done anything")
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
-        """What the last error means that it told of, if nothing came after that. None: there is none."""
+        """Return what the last error means that it told of, if nothing came after that. None: there is none."""
         return None
 
     def exited_well(self, ending: OutputEnd) -> RunVerdict:
-        """What a run without a terminal event came to that exited with 0."""
+        """Return what a run without a terminal event came to that exited with 0."""
         return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
 
     @abstractmethod
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """What a run without a terminal event came to that exited with anything else."""
+        """Return what a run without a terminal event came to that exited with anything else."""
 
     @abstractmethod
     def result(self) -> Result:
-        """What the run said and used."""
+        """Return what the run said and used."""
 
     def called(self, call_id: str | None, tool: str | None) -> None:
         """Remember which tool that call is of."""
@@ -151,33 +153,34 @@ class RunEvents(ABC):
                 del self.tools[next(iter(self.tools))]
 
     def tool_of(self, call_id: str | None) -> str | None:
-        """The tool of that call, if it was seen."""
+        """Return the tool of that call, if it was seen."""
         return self.tools.get(call_id or "")
 
 
 def shown(value: Any) -> str:
-    """A value as people read it: text as it is, anything else as JSON."""
+    """Return a value as people read it: text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def content_text(content: Any) -> str:
-    """The text of a content that is a text or a list of blocks; of a block without text, its type in brackets."""
+    """Return the text of a content that is a text or a list of blocks; of a block without text, its type in
+    brackets."""
     if not isinstance(content, list):
         return shown(content)
     return "\n".join(_block_text(block) for block in content)
 
 
 def arguments(value: Any) -> str:
-    """What a tool is called with: its only argument as it is, several as JSON."""
+    """Return what a tool is called with: its only argument as it is, several as JSON."""
     if isinstance(value, dict) and len(value) == 1:
         return shown(next(iter(value.values())))
     return shown(value)
 
 
 def tokens_text(used: int | None, made: int | None, cost_usd: float | None = None) -> str:
-    """What was used, in words."""
+    """Return what was used, in words."""
     parts = [f"{used or 0} tokens in, {made or 0} out"] if used is not None or made is not None else []
     if cost_usd is not None:
         parts.append(f"${cost_usd:.4f}")
@@ -185,7 +188,7 @@ def tokens_text(used: int | None, made: int | None, cost_usd: float | None = Non
 
 
 def total(event: Event, *keys: str) -> int | None:
-    """The sum of these counts; None if there is none of them."""
+    """Return the sum of these counts; None if there is none of them."""
     counts = [count for key in keys if (count := count_of(event, key)) is not None]
     return sum(counts) if counts else None
 

@@ -6,7 +6,7 @@ _OPERATORS = set("();<>|&")
 
 
 def is_simple(command: str) -> bool:
-    """Whether it is one command, without redirections or substitutions.
+    """Return whether it is one command, without redirections or substitutions.
 
     A command line that holds several is judged command by command, and a rule for the whole allows none of them.
     """

@@ -19,7 +19,8 @@ class LineTranscript(ABC):
         self._torn = False
 
     def feed(self, offset: int, data: bytes, *, final: bool = False) -> list[PromptPart]:
-        """What the bytes at that offset complete. It is past the end of those before if bytes there were not kept."""
+        """Return what the bytes at that offset complete. It is past the end of those before if bytes there were not
+        kept."""
         entries = self._jump(offset) if offset > self._end else []
         *ended, rest = data.split(b"\n")
         for part in ended:
@@ -31,7 +32,7 @@ class LineTranscript(ABC):
 
     @abstractmethod
     def line(self, line: bytes) -> Iterator[Part]:
-        """What a line says. Never raises, whatever it holds."""
+        """Return what a line says. Never raises, whatever it holds."""
 
     def _take(self, part: bytes, line_end: int) -> list[PromptPart]:
         """The line that ends with this part. line_end: bytes of its end."""
@@ -65,7 +66,7 @@ class TextTranscript(LineTranscript):
     """Lines of text, whatever they say."""
 
     def line(self, line: bytes) -> Iterator[Part]:
-        """The line."""
+        """Yield the line."""
         yield Part("text", line.decode(errors="replace").rstrip("\r"))
 
 
@@ -77,7 +78,7 @@ class EventTranscript(LineTranscript):
         self._events = events
 
     def line(self, line: bytes) -> Iterator[Part]:
-        """What the events of the line say."""
+        """Yield what the events of the line say."""
         found = parse_events(line)
         if found is None:
             yield Part("text", line.decode(errors="replace").rstrip("\r"))
@@ -94,5 +95,5 @@ class StderrTranscript(TextTranscript):
         self._events = events
 
     def line(self, line: bytes) -> Iterator[Part]:
-        """The line, if it is for people."""
+        """Return the line, if it is for people."""
         return iter(()) if self._events.is_log(line) else super().line(line)

@@ -136,7 +136,7 @@ def create_app(
     database: Database | None = None,
     hub: Hub | None = None,
 ) -> FastAPI:
-    """The application. It starts nothing.
+    """Return the application. It starts nothing.
 
     keyring: who has which token besides the operator. meter: None where nothing is measured. streams: what ends its
     event streams when the server stops; None where they may break off. clock: epoch milliseconds, by which logins

@@ -36,7 +36,7 @@ async def request_key(
         ),
     ] = None,
 ) -> RequestKey | None:
-    """A dependency: the client's key for this request, None without one. Raises Refused."""
+    """Return a dependency: the client's key for this request, None without one. Raises Refused."""
     given = request.headers.getlist(HEADER)
     if key is None or not given:
         return None
@@ -89,7 +89,7 @@ def set_etag(response: Response, version: int) -> None:
 
 
 def etag(version: int) -> str:
-    """The entity tag of that version."""
+    """Return the entity tag of that version."""
     return f'"{version}"'
 
 
@@ -156,7 +156,7 @@ def versions_to_match(
         Header(alias="If-Match", description="The ETag last seen. The change is made only to that version."),
     ] = None,
 ) -> frozenset[int] | None:
-    """A dependency: the versions to which a change is bound, None for any. Raises Refused."""
+    """Return a dependency: the versions to which a change is bound, None for any. Raises Refused."""
     tags = None if value is None else _parsed(request, "If-Match")
     return None if tags is None else tags.versions
 

@@ -21,7 +21,7 @@ _MAX_ADDRESS_LENGTH = 107
 
 
 def parse_listen(text: str) -> tuple[str, int]:
-    """Host and port of ``127.0.0.1:8484``, ``localhost:8484`` or ``[::1]:8484``. Raises ValueError."""
+    """Return host and port of ``127.0.0.1:8484``, ``localhost:8484`` or ``[::1]:8484``. Raises ValueError."""
     host, separator, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
     if not separator or not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
@@ -30,7 +30,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host name or address."""
+    """Return whether only this machine can reach the host name or address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -40,7 +40,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether the address stands for every address of the machine."""
+    """Return whether the address stands for every address of the machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:
@@ -48,7 +48,8 @@ def is_wildcard(host: str) -> bool:
 
 
 def bind(listen: str) -> socket.socket:
-    """A listening, non-blocking socket; port 0 takes a free one. Raises ValueError, and OSError when it is taken."""
+    """Return a listening, non-blocking socket; port 0 takes a free one. Raises ValueError, and OSError when it is
+    taken."""
     host, port = parse_listen(listen)
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     # Unless it is said to be TCP, asyncio leaves Nagle's algorithm on: a second answer on a connection waits 40 ms.
@@ -67,7 +68,7 @@ def bind(listen: str) -> socket.socket:
 
 
 def bind_own(state_dir: Path) -> socket.socket:
-    """A listening, non-blocking Unix socket ``<state_dir>/api.sock`` (0600), in place of one that is there.
+    """Return a listening, non-blocking Unix socket ``<state_dir>/api.sock`` (0600), in place of one that is there.
 
     For whoever holds the state folder. Raises OSError, as where the file system takes no sockets.
     """
@@ -92,13 +93,13 @@ def bind_own(state_dir: Path) -> socket.socket:
 
 
 def bound_address(sock: socket.socket) -> str:
-    """Host and port that the socket listens on, as ``WebSettings.listen`` takes it."""
+    """Return host and port that the socket listens on, as ``WebSettings.listen`` takes it."""
     host, port = sock.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def url_of(sock: socket.socket) -> str:
-    """The URL by which a client on this machine reaches the socket."""
+    """Return the URL by which a client on this machine reaches the socket."""
     host, port = parse_listen(bound_address(sock))
     if is_wildcard(host):
         host = "::1" if ":" in host else "127.0.0.1"

@@ -325,7 +325,7 @@ class _Measurement:
 
 
 def exposition(measured: Measured) -> bytes:
-    """The measurement, and what the kernel says of the process, in the text format."""
+    """Return the measurement, and what the kernel says of the process, in the text format."""
     # For who scrapes.
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 

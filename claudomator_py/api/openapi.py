@@ -51,7 +51,7 @@ _DEFINITIONS = "#/$defs/"
 
 
 def request_body(model: str, *, required: bool, examples: Mapping[str, object]) -> dict[str, Any]:
-    """The ``openapi_extra`` of a route that reads its JSON body itself. model: the name of its schema."""
+    """Return the ``openapi_extra`` of a route that reads its JSON body itself. model: the name of its schema."""
     named = {name: {"summary": name.replace("_", " "), "value": value} for name, value in examples.items()}
     schema = {"$ref": _REF.format(model=model)}
     return {
@@ -60,13 +60,13 @@ def request_body(model: str, *, required: bool, examples: Mapping[str, object]) 
 
 
 def refusals(statuses: Iterable[int]) -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of a route that may refuse with these."""
+    """Return the ``responses`` of a route that may refuse with these."""
     return {status: _response(status) for status in statuses}
 
 
 def build(app: FastAPI, routes: Sequence[BaseRoute], bodies: Iterable[type[BaseModel]]) -> dict[str, Any]:
-    """The whole document of the application. routes: of its operations. bodies: the shapes of what requests have in
-    them."""
+    """Return the whole document of the application. routes: of its operations. bodies: the shapes of what requests have
+    in them."""
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
     components: dict[str, Any] = schema.setdefault("components", {})
     schemas: dict[str, Any] = components.setdefault("schemas", {})

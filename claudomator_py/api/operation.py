@@ -122,7 +122,7 @@ class OptionalBody(Body[R]):
 
 
 def body(model: type[BaseModel], *, required: bool = False, **examples: object) -> Any:
-    """What makes a parameter the request's body: ``Annotated[Shape, body(Shape)]``. examples: by name."""
+    """Return what makes a parameter the request's body: ``Annotated[Shape, body(Shape)]``. examples: by name."""
 
     def parse(document: Mapping[str, object]) -> BaseModel | list[Problem]:
         # Odd values first: what is no text would stop the run that is to be told it.
@@ -133,17 +133,17 @@ def body(model: type[BaseModel], *, required: bool = False, **examples: object) 
 
 
 def card_document(**examples: object) -> Any:
-    """What makes a parameter the request's body, as a card file would write it. examples: by name."""
+    """Return what makes a parameter the request's body, as a card file would write it. examples: by name."""
     return Depends(Body(Card.__name__, read_card, examples, Card))
 
 
 def task_document(**examples: object) -> Any:
-    """What makes a parameter the request's body, as a task file would write it. examples: by name."""
+    """Return what makes a parameter the request's body, as a task file would write it. examples: by name."""
     return Depends(Body("TaskDocument", parse_task, examples))
 
 
 def access_of(request: Request) -> Access:
-    """The service, for whoever it is that asks."""
+    """Return the service, for whoever it is that asks."""
     access: Access = request.app.state.access
     return access
 
@@ -167,7 +167,7 @@ class Tagging:
         return view
 
     def unless(self, seen: Tags | None, view: V) -> V | Response:
-        """The same, or 304 where whoever asks has seen that version."""
+        """Return the same, or 304 where whoever asks has seen that version."""
         if seen is not None and seen.matches(view.version):
             return Response(status_code=304, headers={"ETag": etag(view.version)})
         return self(view)
@@ -184,12 +184,12 @@ _REFUSES: Final[dict[Any, int]] = {versions_to_match: 412, request_key: 409}
 
 
 def location(description: str) -> dict[str, Any]:
-    """The header that says where the thing is that was made."""
+    """Return the header that says where the thing is that was made."""
     return {"Location": {"description": description, "schema": {"type": "string"}, "required": True}}
 
 
 def links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
-    """Links by name: what may be asked next, with a part of this answer as its parameter."""
+    """Return links by name: what may be asked next, with a part of this answer as its parameter."""
     return {
         name: {"operationId": name, "parameters": {parameter: expression}, "description": description}
         for name, description in operations.items()

@@ -36,7 +36,7 @@ _HTTP_STATUS: dict[ErrorStatus, int] = {
 
 
 def status_of(refusal: ServiceError | None) -> int:
-    """The HTTP status of an answer that tells this refusal; None: it tells none."""
+    """Return the HTTP status of an answer that tells this refusal; None: it tells none."""
     return 200 if refusal is None else _HTTP_STATUS[refusal.status]
 
 
@@ -68,7 +68,7 @@ class Refused(Exception):
         self.headers = dict(headers or {})
 
     def response(self, path: str) -> Response:
-        """The refusal as an answer to a request for that path."""
+        """Return the refusal as an answer to a request for that path."""
         title = HTTPStatus(self.status).phrase
         return problem_response(path, self.status, self.code, title, self.detail, self.remedy, headers=self.headers)
 
@@ -84,7 +84,7 @@ def problem_response(
     problems: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The response for one refusal; ``code`` is its stable name."""
+    """Return the response for one refusal; ``code`` is its stable name."""
     body = ProblemDetails(
         type=f"urn:problem-type:claudomator:{code}",
         title=title,
@@ -100,7 +100,7 @@ def problem_response(
 
 
 def unexpected(path: str) -> Response:
-    """The response for a fault of ours. It says nothing about the inside."""
+    """Return the response for a fault of ours. It says nothing about the inside."""
     title = HTTPStatus.INTERNAL_SERVER_ERROR.phrase
     return problem_response(path, 500, "internal", title, "Something went wrong in the daemon.", _INTERNAL_REMEDY)
 

@@ -48,7 +48,7 @@ def _text(body: bytes) -> str:
 
 
 async def read_json(request: Request) -> Any:
-    """The body as JSON of any kind. Raises Refused, with the code ``bad_json`` for what is none."""
+    """Return the body as JSON of any kind. Raises Refused, with the code ``bad_json`` for what is none."""
     media_type, parameters = _content_type(request.headers.get("content-type", ""))
     if media_type != "application/json":
         said = f"The body is {shown(media_type)}" if media_type else "The body has no Content-Type"
@@ -130,7 +130,7 @@ async def strict_query(request: Request) -> None:
 
 
 def query_parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
-    """The parameters that an operation takes in its query, each with whether it may be repeated."""
+    """Yield the parameters that an operation takes in its query, each with whether it may be repeated."""
     for parameter in dependant.query_params:
         annotation = parameter.field_info.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):  # whose fields are the parameters

@@ -58,12 +58,13 @@ class WebSettings:
         return name if port == _HTTP_PORT else f"{name}:{port}"
 
     def page_hosts(self) -> frozenset[str]:
-        """Where browsers can log in, in lower case: the host of the pages, and those allowed that are no loopback."""
+        """Return where browsers can log in, in lower case: the host of the pages, and those allowed that are no
+        loopback."""
         allowed = {name for name in self.allowed_hosts if not is_loopback(_without_port(name))}
         return frozenset(name.lower() for name in (self.page_host, *self._with_port(allowed)))
 
     def authorities(self) -> frozenset[str]:
-        """What a Host header may say, exactly, in lower case."""
+        """Return what a Host header may say, exactly, in lower case."""
         host, port = parse_listen(self.listen)
         names = set(_LOOPBACK_NAMES)
         if not is_wildcard(host) and not is_loopback(host):

@@ -84,7 +84,7 @@ class Streams:
         self.wake()
 
     def bell(self) -> asyncio.Event:
-        """What the next change sets. Take it before reading, so that no change is missed."""
+        """Return what the next change sets. Take it before reading, so that no change is missed."""
         return self._bell
 
     async def wait(self, bell: asyncio.Event, seconds: float) -> bool:
@@ -107,7 +107,7 @@ class Streams:
             return
 
     async def run(self, read: Callable[[], T]) -> T:
-        """What ``read`` returns or raises, on a thread of the streams."""
+        """Return what ``read`` returns or raises, on a thread of the streams."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, read)
 
     def _ring(self) -> None:
@@ -135,13 +135,14 @@ class EventStream(StreamingResponse):
 
 
 def wants_stream(request: Request) -> bool:
-    """Whether the client asks for an event stream, as a browser's EventSource does."""
+    """Return whether the client asks for an event stream, as a browser's EventSource does."""
     accepted = request.headers.get("accept", "")
     return any(part.partition(";")[0].strip().lower() == MEDIA_TYPE for part in accepted.split(","))
 
 
 def opening(last_id: object) -> bytes:
-    """What a stream begins with: when to come again, and where it begins, so that even a silent one is resumed."""
+    """Return what a stream begins with: when to come again, and where it begins, so that even a silent one is
+    resumed."""
     return f"retry: {RETRY_MS}\nid: {last_id}\n\n".encode()
 
 
@@ -151,7 +152,7 @@ def message(kind: str, data: BaseModel, last_id: object) -> bytes:
 
 
 def stream_response(description: str, examples: str) -> dict[str, Any]:
-    """The event stream as the API's document tells it."""
+    """Return the event stream as the API's document tells it."""
     return {MEDIA_TYPE: {"schema": {"type": "string", "description": description}, "example": examples}}
 
 

@@ -101,17 +101,18 @@ class Configured:
 
 
 def now_ms() -> int:
-    """The present, in epoch milliseconds."""
+    """Return the present, in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def agents_of(settings: Settings) -> tuple[AgentSpec, ...] | None:
-    """Those that a configuration names; None: it names none, and leaves it at those that there are."""
+    """Return those that a configuration names; None: it names none, and leaves it at those that there are."""
     return tuple(settings.agents.values()) if settings.agents_configured else None
 
 
 def load_trusted(path: Path, *, named: bool) -> LoadedConfig:
-    """The configuration, unless others could have written it: it says which programs are run. Raises ConfigError.
+    """Return the configuration, unless others could have written it: it says which programs are run. Raises
+    ConfigError.
 
     named: see ``trust.exposed_config``.
     """
@@ -157,8 +158,8 @@ def other_configuration(
     *,
     keeps: bool = True,
 ) -> OtherConfiguration:
-    """What decides as the daemon would with these settings. clock: when; keeps: see ``SpecialistDirectory``. Raises
-    ValueError where there is no such encoder."""
+    """Return what decides as the daemon would with these settings. clock: when; keeps: see ``SpecialistDirectory``.
+    Raises ValueError where there is no such encoder."""
     rules = rules_of(settings)
     policing = _policing(settings, clock)
     decider, _ = _decider(settings, environ, database, registry, rules, fitted, policing, clock, keeps=keeps)
@@ -258,7 +259,7 @@ def _decider(
 
 
 def rules_of(settings: Settings) -> Rules:
-    """What planning depends on."""
+    """Return what planning depends on."""
     return Rules(
         total=settings.concurrency.total,
         per_organisation=settings.concurrency.share,
@@ -286,7 +287,8 @@ def configured_by(
     registry: AgentRegistry,
     faults: Faults,
 ) -> Configured:
-    """All of it. former: what was in force; what has not changed since is kept. Raises ConfigError and ValueError."""
+    """Return all of it. former: what was in force; what has not changed since is kept. Raises ConfigError and
+    ValueError."""
     roots = tuple(Path(root) for root in settings.workdir_roots)
     # A card says what agents may do, so no agent is to write one.
     watched = (*settings.inbox.paths, *settings.routing.specialists)

@@ -18,7 +18,7 @@ class CannotListen(CannotServe):
 
 
 def open_sockets(address: str, state: Path) -> list[socket.socket]:
-    """The TCP socket on that address, and the Unix socket in the state folder where its file system takes one.
+    """Return the TCP socket on that address, and the Unix socket in the state folder where its file system takes one.
 
     Raises CannotListen, ValueError.
     """

@@ -35,7 +35,7 @@ MIGRATION_S = 600
 
 
 def load(named: Path | None) -> LoadedConfig:
-    """The configuration that was named, else the one that is found, else the defaults. Raises ConfigError."""
+    """Return the configuration that was named, else the one that is found, else the defaults. Raises ConfigError."""
     path = find_config(named, os.environ, Path.cwd())
     is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
     return load_config(None) if path is None else load_trusted(path, named=is_named)
@@ -53,7 +53,7 @@ def read_again(path: Path | None) -> LoadedConfig:
 
 
 def service_manager() -> Notifier:
-    """The way to the service manager, which nothing that the daemon starts gets to know."""
+    """Return the way to the service manager, which nothing that the daemon starts gets to know."""
     notifier = Notifier.from_environ(os.environ)
     for name in VARIABLES:
         os.environ.pop(name, None)
@@ -97,7 +97,7 @@ def ship_cards(database: Database, *, wanted: bool) -> None:
 
 
 def operator_token(state: Path) -> str:
-    """The operator's token: the service manager's credential, else the one in the state folder."""
+    """Return the operator's token: the service manager's credential, else the one in the state folder."""
     credential = token_file(os.environ)
     return ensure_token(state) if credential is None else credential_token(credential)
 

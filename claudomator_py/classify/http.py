@@ -34,7 +34,7 @@ class GeminiApi(_OverHttp):
         self._headers = {"x-goog-api-key": api_key}
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """The model's text. Raises ModelFault."""
+        """Return the model's text. Raises ModelFault."""
         if not self._headers["x-goog-api-key"]:
             raise ModelFault(Cause.NOT_CONFIGURED, "there is no key; set the variable of classifier.api_key_env")
         body = {
@@ -62,7 +62,7 @@ class OpenAiApi(_OverHttp):
         self._headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """The model's text. Raises ModelFault."""
+        """Return the model's text. Raises ModelFault."""
         # Strict means that each property is required, and nothing else is allowed.
         properties = question.answer["properties"]
         required = list(properties) if isinstance(properties, Mapping) else []

@@ -222,7 +222,7 @@ _BESIDE = 6
 
 
 def build(others: Mapping[str, LazyCommand]) -> typer.Typer:
-    """The application with every command. others: those that need more than a daemon or files."""
+    """Return the application with every command. others: those that need more than a daemon or files."""
     commands = {**COMMANDS, **others, **GROUPS}
 
     class LazyGroup(TyperGroup):

@@ -14,7 +14,7 @@ M = TypeVar("M", bound="BaseModel")
 
 
 def checked(model: type[M], values: "Mapping[str, object]") -> M:
-    """The value, with what is None left out; what is wrong with it ends the command."""
+    """Return the value, with what is None left out; what is wrong with it ends the command."""
     from claudomator_py.schema.validation import validate
 
     found = validate(model, {name: value for name, value in values.items() if value is not None}, {})

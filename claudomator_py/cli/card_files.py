@@ -23,7 +23,7 @@ FETCH_S: Final = 30.0
 
 
 def read(path: Path) -> list[Card]:
-    """The cards in that file; ``-`` is stdin. Raises Exit where it has a problem, and says which."""
+    """Return the cards in that file; ``-`` is stdin. Raises Exit where it has a problem, and says which."""
     name, data = _content(path)
     return _cards(name, data, path)
 
@@ -36,8 +36,8 @@ class ReadCard(NamedTuple):
 
 
 def read_any(source: str, secret: str | None) -> list[ReadCard]:
-    """The cards in a file, or at an address: ours, or one of A2A. secret: see ``a2a_card.read_a2a``. Raises Exit where
-    it has a problem, and says which."""
+    """Return the cards in a file, or at an address: ours, or one of A2A. secret: see ``a2a_card.read_a2a``. Raises Exit
+    where it has a problem, and says which."""
     from claudomator_py.schema.a2a_card import (
         has_own_id,
         is_a2a,
@@ -88,8 +88,8 @@ def _elsewhere(source: str, url: str, secret: str | None) -> None:
 
 
 def in_order(cards: Sequence[Card]) -> list[Card]:
-    """Whom a card names before the card that names it, since it is refused while there is no such specialist. Cards
-    that name each other stay as they are."""
+    """Return whom a card names before the card that names it, since it is refused while there is no such specialist.
+    Cards that name each other stay as they are."""
     named = {card.id: card for card in reversed(cards)}
     found: dict[int, Card] = {}
 

@@ -44,7 +44,8 @@ def connect(config: Path | None, state_dir: Path | None) -> "Client":
 
 
 def connected(command: "Callable[Concatenate[Client, ...], None]") -> Callable[..., None]:
-    """The command with a client as its first argument, and ``--config`` and ``--state-dir`` among its options."""
+    """Return the command with a client as its first argument, and ``--config`` and ``--state-dir`` among its
+    options."""
 
     @functools.wraps(command)
     def run(*args: object, config: Path | None, state_dir: Path | None, **options: object) -> None:

@@ -28,7 +28,7 @@ class Reader(Protocol):
         """Take the next bytes of a stream."""
 
     def outcome(self, exit_record: "ExitRecord | None", now_ms: int) -> "Outcome":
-        """What the run came to; without an exit record only a complete terminal event counts."""
+        """Return what the run came to; without an exit record only a complete terminal event counts."""
 
 
 Readers = Callable[[], Mapping[str, Callable[[], Reader]]]
@@ -36,7 +36,7 @@ Readers = Callable[[], Mapping[str, Callable[[], Reader]]]
 
 
 def command(readers: Readers) -> Callable[..., None]:
-    """The command, with the readers of this program."""
+    """Return the command, with the readers of this program."""
 
     def diagnose(
         agent: Annotated[str, typer.Option(metavar="KIND", help="Kind of the agent that wrote the output.")],

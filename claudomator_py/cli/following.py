@@ -47,7 +47,8 @@ class EventWatch:
         return changed
 
     def tasks(self) -> Collection[str] | None:
-        """The tasks to which something happened since the last call, by id; None: to any, as nobody had listened."""
+        """Return the tasks to which something happened since the last call, by id; None: to any, as nobody had
+        listened."""
         with self._lock:
             found, self._tasks = self._tasks, set()
         return found

@@ -7,7 +7,7 @@ from claudomator_py.schema.agent_settings import KnownAgent, known_agents
 
 
 def found_agents() -> list[KnownAgent]:
-    """Those of the known ones whose programs are on PATH."""
+    """Return those of the known ones whose programs are on PATH."""
     path = os.environ.get("PATH", os.defpath)
     there = ((agent, shutil.which(agent.command[0], path=path)) for agent in known_agents())
     return [agent.model_copy(update={"program": program}) for agent, program in there if program is not None]

@@ -83,7 +83,7 @@ def out_json(value: BaseModel | Sequence[BaseModel]) -> None:
 
 
 def json_text(document: object) -> str:
-    """The document as JSON that people can read, too."""
+    """Return the document as JSON that people can read, too."""
     return escaped(json.dumps(document, indent=2, ensure_ascii=not _speaks_utf8()))
 
 
@@ -94,7 +94,7 @@ def out_json_line(value: BaseModel) -> None:
 
 
 def wants_colour() -> bool:
-    """Whether stdout is a terminal whose user has nothing against colour."""
+    """Return whether stdout is a terminal whose user has nothing against colour."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -182,7 +182,7 @@ def _texts(shown: table.Table[T], rows: Sequence[T]) -> list[list[str]]:
 
 
 def fields(pairs: Sequence[tuple[str, str]]) -> str:
-    """Names and values below each other; pairs without a value are left out."""
+    """Return names and values below each other; pairs without a value are left out."""
     there = [(name, one_line(value)) for name, value in pairs if value]
     if not there:
         return ""
@@ -191,12 +191,12 @@ def fields(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def heading(text: str, state: str = "") -> str:
-    """A line above a table, in the colour of that state."""
+    """Return a line above a table, in the colour of that state."""
     return _paint([(text, STATE_STYLES.get(state, "bold"))])
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Each id cut so that no two are alike."""
+    """Return each id cut so that no two are alike."""
     longest = max((len(one) for one in ids), default=0)
     for length in range(_SHORTEST_ID, longest):
         cut = {one: one[:length] for one in ids}

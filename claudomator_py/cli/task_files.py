@@ -37,7 +37,7 @@ class ReadFile:
     parsed: "ParsedFile | None" = None
 
     def located(self, spec: TaskSpec, problem: Problem) -> Problem:
-        """A problem with one of its tasks, with the line that it is in."""
+        """Return a problem with one of its tasks, with the line that it is in."""
         return problem if self.parsed is None else self.parsed.located(spec.name, problem)
 
     def checked(self, refusals: "Callable[[TaskSpec], Sequence[Problem]]") -> "ReadFile":
@@ -47,7 +47,7 @@ class ReadFile:
 
 
 def read(paths: Iterable[Path]) -> list[ReadFile]:
-    """Every file, in that order; a folder stands for the task files in it.
+    """Return every file, in that order; a folder stands for the task files in it.
 
     Raises BadParameter for a path at which there is nothing, and never for what is in a file.
     """
@@ -55,7 +55,7 @@ def read(paths: Iterable[Path]) -> list[ReadFile]:
 
 
 def files_at(path: Path) -> list[Path]:
-    """The path itself, or the files in that folder, by their names those that are read. Raises BadParameter."""
+    """Return the path itself, or the files in that folder, by their names those that are read. Raises BadParameter."""
     from claudomator_py.schema.documents import is_document
 
     if path != STDIN and not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for a name that is too long
@@ -66,7 +66,7 @@ def files_at(path: Path) -> list[Path]:
 
 
 def content(path: Path, noun: str) -> TaskFileContent | Problem:
-    """What is in a file, or why it is not read. noun: what is looked for in it, for people."""
+    """Return what is in a file, or why it is not read. noun: what is looked for in it, for people."""
     from claudomator_py.schema.documents import SUFFIXES, is_document
 
     if path == STDIN:
@@ -84,7 +84,7 @@ def content(path: Path, noun: str) -> TaskFileContent | Problem:
 
 
 def parsed_as_tasks(path: Path, found: TaskFileContent | Problem) -> ReadFile:
-    """The tasks in what was found at the path."""
+    """Return the tasks in what was found at the path."""
     from claudomator_py.schema.taskfiles import parse_task_file
 
     if isinstance(found, Problem):

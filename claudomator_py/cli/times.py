@@ -20,12 +20,12 @@ _DATE_AFTER_MS = 30 * DAY_MS
 
 
 def now_ms() -> int:
-    """The clock, in epoch milliseconds."""
+    """Return the clock, in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def ago(instant: str | None, now: int) -> str:
-    """How long ago: ``3m ago``; the date when that is long; empty without an instant."""
+    """Return how long ago: ``3m ago``; the date when that is long; empty without an instant."""
     if instant is None:
         return ""
     passed = now - parse_instant(instant)
@@ -35,7 +35,7 @@ def ago(instant: str | None, now: int) -> str:
 
 
 def until(instant: str | None, now: int) -> str:
-    """How long until: ``in 3m``; ``now`` when it is due; empty without an instant."""
+    """Return how long until: ``in 3m``; ``now`` when it is due; empty without an instant."""
     if instant is None:
         return ""
     left = parse_instant(instant) - now
@@ -106,7 +106,8 @@ def _here(instant: str) -> datetime:
 
 
 def short_duration(milliseconds: int) -> str:
-    """The duration in its largest unit, and a second one where that says much: ``45s``, ``12m``, ``1h30m``, ``2d``."""
+    """Return the duration in its largest unit, and a second one where that says much: ``45s``, ``12m``, ``1h30m``,
+    ``2d``."""
     if milliseconds < MINUTE_MS:
         return f"{milliseconds // SECOND_MS}s"
     if milliseconds < HOUR_MS:
@@ -118,7 +119,7 @@ def short_duration(milliseconds: int) -> str:
 
 
 def why_words(task: TaskView, now: int, *, whole: bool = True) -> str:
-    """The reason, and what it means: ``limited: claude is limited (5h window, reported) until 14:20``.
+    """Return the reason, and what it means: ``limited: claude is limited (5h window, reported) until 14:20``.
 
     now: epoch milliseconds. whole: with all that is known of it; else in a clause.
     """

@@ -45,7 +45,8 @@ class UnitFile:
 
 
 def unit(manager: Manager, folder: Path, config: Path) -> UnitFile:
-    """The unit that starts this installation with that configuration. Raises ValueError for a path with a line end."""
+    """Return the unit that starts this installation with that configuration. Raises ValueError for a path with a line
+    end."""
     template = _template(f"{manager}/{UNIT}")
     entries = dict.fromkeys(os.environ.get("PATH", os.defpath).split(":"))
     path = ":".join(entry for entry in entries if entry.startswith("/"))
@@ -63,25 +64,25 @@ def drop_in(name: DropIn, folder: Path) -> UnitFile:
 
 
 def is_as_shipped(manager: Manager, text: str) -> bool:
-    """Whether the unit is this version's, whatever stands in its places: command, configuration and PATH."""
+    """Return whether the unit is this version's, whatever stands in its places: command, configuration and PATH."""
     literal = re.split("@[A-Z]+@", _template(f"{manager}/{UNIT}"))
     return re.fullmatch("[^\n]*".join(map(re.escape, literal)), text) is not None
 
 
 def command() -> tuple[str, ...]:
-    """How this installation is started, wherever the working directory is."""
+    """Return how this installation is started, wherever the working directory is."""
     script = Path(sys.executable).parent / "claudomator"
     return (str(script),) if script.is_file() else (sys.executable, "-m", "claudomator_py")
 
 
 def unreachable_program() -> str | None:
-    """The program of this installation, if the system unit hides the folder that it is in."""
+    """Return the program of this installation, if the system unit hides the folder that it is in."""
     program = command()[0]
     return program if any(Path(program).resolve().is_relative_to(folder) for folder in _HIDDEN) else None
 
 
 def next_commands(manager: Manager, root: Path | None) -> list[str]:
-    """What to type after the files are written."""
+    """Return what to type after the files are written."""
     if root is not None:
         scope = " --global" if manager is Manager.USER else ""
         return [f"systemctl --root={shlex.quote(str(root))}{scope} enable claudomator"]

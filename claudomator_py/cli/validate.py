@@ -70,7 +70,7 @@ class Judge(NamedTuple):
 
 
 def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
-    """The command, with what a configuration makes of a file."""
+    """Return the command, with what a configuration makes of a file."""
 
     def validate(
         files: Annotated[

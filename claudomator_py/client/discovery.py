@@ -63,7 +63,7 @@ class Endpoint:
 
 
 def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, str], cwd: Path) -> Endpoint:
-    """The daemon to talk to; nothing is asked over the network.
+    """Return the daemon to talk to; nothing is asked over the network.
 
     config, state_dir: as given on the command line. Raises DiscoveryFailed, NotStarted, NotAuthorised.
     """
@@ -81,7 +81,8 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
 
 
 def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) -> "LoadedConfig":
-    """The configuration that the command line works with. Raises DiscoveryFailed; for one of another user, too."""
+    """Return the configuration that the command line works with. Raises DiscoveryFailed; for one of another user,
+    too."""
     # With the models of all that can be configured, of which who only asks the daemon needs none.
     from claudomator_py.schema.configfile import ConfigError, load_config
 

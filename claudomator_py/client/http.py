@@ -97,7 +97,7 @@ class Client(
         *,
         check: bool = False,
     ) -> LogChunk:
-        """Bytes of what the run wrote, from ``offset``. check: of what its check wrote."""
+        """Return bytes of what the run wrote, from ``offset``. check: of what its check wrote."""
         query = _log_query(stream, check=check) | {"offset": offset, "limit": limit}
         response = self._request("GET", f"/v1/runs/{path_segment(run_id)}/log", params=query)
         try:
@@ -110,7 +110,7 @@ class Client(
     def follow_text(
         self, run_id: str, stream: Stream = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
     ) -> Generator[str, None, None]:
-        """What the run writes, or its check, as text for people, until the run ends. It outlasts restarts of the
+        """Yield what the run writes, or its check, as text for people, until the run ends. It outlasts restarts of the
         daemon."""
         for kind, data in self._follow(
             f"/v1/runs/{path_segment(run_id)}/log", _log_query(stream, check=check), patience_s
@@ -123,7 +123,8 @@ class Client(
     def follow_log(
         self, run_id: str, stream: Stream = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
     ) -> Generator[LogEntryView, None, None]:
-        """What the agent says and does, or its check writes, until the run ends. It outlasts restarts of the daemon."""
+        """Yield what the agent says and does, or its check writes, until the run ends. It outlasts restarts of the
+        daemon."""
         query = _log_query(stream, check=check) | {"view": "structured"}
         for kind, data in self._follow(f"/v1/runs/{path_segment(run_id)}/log", query, patience_s):
             if kind == "end":
@@ -132,12 +133,12 @@ class Client(
                 yield self._valid(LogEntryView, data)
 
     def log_entries(self, run_id: str, stream: Stream = "stdout", *, check: bool = False) -> Iterator[LogEntryView]:
-        """What the agent has said and done by now, or its check has written."""
+        """Yield what the agent has said and done by now, or its check has written."""
         for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "structured"}):
             yield from (self._valid(LogEntryView, item) for item in page)
 
     def log_text(self, run_id: str, stream: Stream = "stdout", *, check: bool = False) -> Iterator[str]:
-        """What the run has written by now, or its check, as text for people."""
+        """Yield what the run has written by now, or its check, as text for people."""
         for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "text"}):
             yield from (self._valid(LogTextView, item).text for item in page)
 
@@ -152,18 +153,18 @@ class Client(
             cursor = page["next_cursor"]
 
     def metrics(self) -> str:
-        """What is measured, in the text format of Prometheus."""
+        """Return what is measured, in the text format of Prometheus."""
         return self._request("GET", "/metrics", headers={"Accept": "text/plain"}).text
 
     def alive(self) -> bool:
-        """Whether a daemon answers at all; it needs no token."""
+        """Return whether a daemon answers at all; it needs no token."""
         try:
             return self._send("GET", "/livez").is_success
         except DaemonNotRunning:
             return False
 
     def server_time(self) -> float | None:
-        """What time it is where the daemon is (Unix time, to the second); None if it does not say."""
+        """Return what time it is where the daemon is (Unix time, to the second); None if it does not say."""
         told = self._send("GET", "/livez").headers.get("Date")
         try:
             return None if told is None else parsedate_to_datetime(told).timestamp()
@@ -177,7 +178,8 @@ def _log_query(stream: Stream, *, check: bool) -> dict[str, object]:
 
 
 def connect(config: Path | None = None, state_dir: Path | None = None, *, timeout_s: float = TIMEOUT_SECONDS) -> Client:
-    """A client; config and state_dir as the flags of that name, else by the environment and the configuration found.
+    """Return a client; config and state_dir as the flags of that name, else by the environment and the configuration
+    found.
 
     Raises ClientError if no daemon is announced. Nothing is asked over the network yet.
     """

@@ -56,7 +56,7 @@ class StateFolder:
             os.close(descriptor)
 
     def read(self, name: str) -> str:
-        """The text of a file that only this user, or root, can have written or read.
+        """Return the text of a file that only this user, or root, can have written or read.
 
         Raises FileNotFoundError, PermissionError, DiscoveryFailed.
         """
@@ -67,7 +67,7 @@ class StateFolder:
             os.close(descriptor)
 
     def has_listener(self) -> bool:
-        """Whether there is the daemon's Unix socket, and a process listens on it.
+        """Return whether there is the daemon's Unix socket, and a process listens on it.
 
         Raises DiscoveryFailed for anything else in its place.
         """
@@ -95,7 +95,8 @@ class StateFolder:
         return f"/proc/self/fd/{self._fd}/{SOCKET_FILE}"
 
     def daemon_runs(self) -> bool:
-        """Whether a process of this user, or root, that is alive holds the lock, and is the one that the lock names.
+        """Return whether a process of this user, or root, that is alive holds the lock, and is the one that the lock
+        names.
 
         Never waits. Raises DiscoveryFailed.
         """
@@ -139,7 +140,7 @@ class StateFolder:
 
 
 def is_trusted(uid: int) -> bool:
-    """Whether what belongs to that user is as good as our own: it is ours, or root's."""
+    """Return whether what belongs to that user is as good as our own: it is ours, or root's."""
     return uid in (os.geteuid(), 0)
 
 

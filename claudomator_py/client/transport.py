@@ -58,7 +58,7 @@ Connect = Callable[[str | None], AbstractContextManager[EventSource | None]]
 
 
 def follow(connect: Connect, patience_s: float = PATIENCE_S) -> Iterator[ServerSentEvent]:
-    """The events of the stream, without those that have no data. Ends when the daemon says that nothing is left.
+    """Yield the events of the stream, without those that have no data. Ends when the daemon says that nothing is left.
 
     Raises what connect raises: at once when it never worked, and if the daemon is not back within patience_s seconds.
     """
@@ -313,27 +313,27 @@ def task_document(spec: TaskSpec) -> dict[str, object]:
 
 
 def path_segment(text: str) -> str:
-    """The text as one segment of a path, whatever is in it."""
+    """Return the text as one segment of a path, whatever is in it."""
     return quote(text, safe="").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="")
 
 
 def body_of(request: BaseModel) -> dict[str, Any]:
-    """The request, or the filters of a list, as JSON, without what is left at its default."""
+    """Return the request, or the filters of a list, as JSON, without what is left at its default."""
     return request.model_dump(mode="json", exclude_defaults=True)
 
 
 def given(**query: Any) -> dict[str, Any]:
-    """The parameters of a query that say something."""
+    """Return the parameters of a query that say something."""
     return {name: value for name, value in query.items() if value is not None}
 
 
 def part_of(cursor: str | None, limit: int) -> dict[str, object]:
-    """Which part of a list."""
+    """Return which part of a list."""
     return given(cursor=cursor, limit=limit)
 
 
 def change_headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:
-    """What makes a change safe to ask for. Raises ValueError for what is no key."""
+    """Return what makes a change safe to ask for. Raises ValueError for what is no key."""
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
     if idempotency_key is not None:
         if not _KEY.fullmatch(idempotency_key):

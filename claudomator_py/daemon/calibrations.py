@@ -27,7 +27,7 @@ log = get_logger("claudomator.routing")
 
 
 def read(state: Path) -> dict[str, Fitted]:
-    """What was fitted, by id of the encoder. A file that cannot be read is logged, and says nothing."""
+    """Return what was fitted, by id of the encoder. A file that cannot be read is logged, and says nothing."""
     path = state / FILE
     try:
         return _STORED.validate_json(path.read_bytes())
@@ -60,7 +60,8 @@ def keep(state: Path, fitted: Fitted) -> Path:
 
 
 def checks(encoder: str, stored: Mapping[str, Fitted], cards: Mapping[str, str]) -> list[CheckView]:
-    """Whether thresholds mean what they should for that encoder; nothing where those hold that come with Claudomator.
+    """Return whether thresholds mean what they should for that encoder; nothing where those hold that come with
+    Claudomator.
 
     stored: see ``read``. cards: content hashes of those that there are, by id.
     """

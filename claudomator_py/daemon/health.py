@@ -43,7 +43,7 @@ class Pulse:
         self.unserved = unserved
 
     def check(self) -> CheckView:
-        """Whether a tick was completed lately, and has seen to what was asked for."""
+        """Return whether a tick was completed lately, and has seen to what was asked for."""
         since_s = self._monotonic() - self._round_s
         if since_s > LATE_S:
             doing = self._doing()
@@ -62,7 +62,7 @@ class Pulse:
 
 
 def disk_check(state: Path, least: int) -> CheckView:
-    """Whether there is room to start runs. least: ``limits.min_free``, in bytes."""
+    """Return whether there is room to start runs. least: ``limits.min_free``, in bytes."""
     try:
         free = shutil.disk_usage(state).free
     except OSError as error:
@@ -76,7 +76,8 @@ def disk_check(state: Path, least: int) -> CheckView:
 
 
 def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> CheckView:
-    """Whether any agent is open to balancing. path: where programs are looked for; configured: or agents are named.
+    """Return whether any agent is open to balancing. path: where programs are looked for; configured: or agents are
+    named.
 
     A configuration without any says so on purpose; a machine without any agent is told about, and continues.
     """
@@ -101,12 +102,12 @@ def trouble_check(name: str, trouble: Trouble | None, instead: str, remedy: str)
 
 
 def inbox_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
-    """Whether each inbox can be read."""
+    """Return whether each inbox can be read."""
     return [_inbox_check(path, folder) for path, folder in sorted(status.items())]
 
 
 def card_folder_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
-    """Whether each folder of specialists can be read. Nothing waits for the first look at it."""
+    """Return whether each folder of specialists can be read. Nothing waits for the first look at it."""
     checks = []
     for path, folder in sorted(status.items()):
         check = _inbox_check(path, folder, "specialists")

@@ -46,7 +46,7 @@ def hold_state(state: Path, announced: Iterable[str] = ()) -> Iterator[Callable[
 
 
 def holder(state: Path) -> str | None:
-    """The pid of the daemon that holds a state folder, or ``unknown``; None: no daemon of this machine does."""
+    """Return the pid of the daemon that holds a state folder, or ``unknown``; None: no daemon of this machine does."""
     try:
         descriptor = os.open(state / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -125,7 +125,7 @@ class Daemon:
         self.wake()
 
     def health(self) -> list[CheckView]:
-        """Whether the last tick came to its end, and lately, and starts things."""
+        """Return whether the last tick came to its end, and lately, and starts things."""
         if self._stopping:
             detail = "the daemon is stopping: nothing is started any more"
             return [CheckView(name="scheduler", ok=False, detail=detail, remedy="start it again once it has ended")]

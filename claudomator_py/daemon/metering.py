@@ -107,7 +107,7 @@ class Meter:
         self._last: tuple[float, Measured] | None = None
 
     def measure(self) -> Measured:
-        """The present, or what was measured a few seconds ago. Raises Unavailable."""
+        """Return the present, or what was measured a few seconds ago. Raises Unavailable."""
         with self._lock:
             if self._last is not None and time.monotonic() - self._last[0] < FRESH_S:
                 return self._last[1]

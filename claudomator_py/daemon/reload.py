@@ -94,7 +94,7 @@ class Reloader:
             self._notifier.ready()
 
     def check(self) -> CheckView:
-        """Whether the configuration as it is written is the one in force."""
+        """Return whether the configuration as it is written is the one in force."""
         name = "configuration"
         if self._refusal is not None:
             detail = f"refused, the former one is in force: {self._refusal}"

@@ -298,7 +298,7 @@ class Blocked(Coded):
         return min((one.params.until for one in self.params.agents if one.params.until is not None), default=None)
 
     def having(self, **params: object) -> "Blocked":
-        """The same with these parameters in place of its own."""
+        """Return the same with these parameters in place of its own."""
         return self.model_copy(update={"params": self.params.model_copy(update=params)})
 
 
@@ -306,7 +306,7 @@ BlockParams.model_rebuild()
 
 
 def blocked(code: BlockCode, **params: Any) -> Blocked:
-    """The value. Raises TypeError for a parameter that the code does not have."""
+    """Return the value. Raises TypeError for a parameter that the code does not have."""
     if unknown := params.keys() - _allowed(code):
         raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
     return Blocked(code=code, params=BlockParams(**params))
@@ -334,9 +334,8 @@ def on_hold(
     room: int | None = None,
     doubted: int | None = None,
 ) -> Blocked:
-    """What a hold says of an agent. room: its time is over, and so many runs may begin to find out; None: it is in
-    force.
-    """
+    """Return what a hold says of an agent. room: its time is over, and so many runs may begin to find out; None: it is
+    in force."""
     if room is not None:
         code, ends = BlockCode.PROBED, {"room": room if room > 0 else None}
     else:

@@ -27,12 +27,12 @@ def sentence(what: Blocked, *, brief: bool = False, verb: str = "is") -> Sentenc
 
 
 def predicate(what: Blocked, *, brief: bool = False) -> Sentence:
-    """The same; what is said of an agent is without its name, in words that follow ``is`` or ``was``."""
+    """Return the same; what is said of an agent is without its name, in words that follow ``is`` or ``was``."""
     return filled(what.code.words, dict(_values(what, brief=brief)))
 
 
 def blocked_text(what: Blocked, clock: Clock = instant_text, *, verb: str = "is") -> str:
-    """The sentence as text, each instant as ``clock`` words it."""
+    """Return the sentence as text, each instant as ``clock`` words it."""
     return worded(sentence(what, verb=verb), clock)
 
 
@@ -51,14 +51,14 @@ def wait_of(what: Blocked | None, text: str | None) -> Sentence | None:
 
 
 def brief_of(what: Blocked | None, text: str | None) -> Sentence | None:
-    """The same for a list, see ``in_brief``."""
+    """Return the same for a list, see ``in_brief``."""
     if what is not None:
         return in_brief(what)
     return said(text) if text else None
 
 
 def hold_label(what: Blocked) -> str:
-    """The cause of a hold on one line: its reason, and where that was read."""
+    """Return the cause of a hold on one line: its reason, and where that was read."""
     params = what.params
     named = window_text(params.window) if params.window is not None else params.source
     return f"{params.reason or 'by hand'}: {named}" if named else "by hand"
@@ -97,7 +97,7 @@ def _agents(values: Iterable[Blocked], brief: bool) -> Sentence:
 
 
 def refs_text(values: Iterable[TaskRef]) -> str:
-    """Tasks by name, with their states."""
+    """Return tasks by name, with their states."""
     return ", ".join(_ref_text(one) for one in values)
 
 
@@ -116,9 +116,8 @@ def _conversation(value: ConversationRef, _: bool) -> Sentence:
 
 
 def hold_cause(what: Blocked) -> str:
-    """Who or what holds, and how the end is known: ``5h window, reported``, ``by the operator: kept for the day``. For
-    where its end stands beside it; empty where nothing is known.
-    """
+    """Return who or what holds, and how the end is known: ``5h window, reported``, ``by the operator: kept for the
+    day``. For where its end stands beside it; empty where nothing is known."""
     return _limit(what.params)
 
 

@@ -35,7 +35,7 @@ class Breaker:
     trial: bool = False
 
     def allows(self, now_ms: int) -> bool:
-        """Whether a try may begin."""
+        """Return whether a try may begin."""
         return self.open_until is None or (now_ms >= self.open_until and not self.trial)
 
     def began(self) -> "Breaker":

@@ -64,7 +64,7 @@ class Budget(Strict):
     )
 
     def limit(self, unit: Unit) -> float | None:
-        """How much of the unit; None: any number."""
+        """Return how much of the unit; None: any number."""
         return dict(self._limits)[unit]
 
     @property
@@ -119,7 +119,7 @@ class Spending:
         )
 
     def amount(self, unit: Unit) -> float:
-        """How much of the unit."""
+        """Return how much of the unit."""
         return {Unit.USD: self.usd, Unit.TOKENS: self.tokens, Unit.RUNS: self.runs}[unit]
 
 
@@ -177,25 +177,25 @@ def forecast(readings: Sequence[Reading]) -> Forecast | None:
 
 
 def spent(budget: Budget, spending: Spending) -> Unit | None:
-    """The limit that is used up, so that nothing more may start: of several, the one that was met by most."""
+    """Return the limit that is used up, so that nothing more may start: of several, the one that was met by most."""
     shares = [(share, unit) for share, unit in _shares(budget, spending, tuple(Unit)) if share >= 1]
     return max(shares, key=lambda pair: pair[0])[1] if shares else None
 
 
 def is_spent(budget: Budget, ask: Callable[[], Spending]) -> bool:
-    """Whether it is used up; asks only if it limits anything."""
+    """Return whether it is used up; asks only if it limits anything."""
     return bool(budget.units) and spent(budget, ask()) is not None
 
 
 def overspent(budget: Budget, spending: Spending) -> Unit | None:
-    """The limit that is exceeded by what runs while they live, so that they are to be stopped; see ``spent``."""
+    """Return the limit that is exceeded by what runs while they live, so that they are to be stopped; see ``spent``."""
     shares = _shares(budget, spending, _WHILE_RUNNING)
     over = [(share, unit) for share, unit in shares if _exceeded(budget, spending, unit)]
     return max(over, key=lambda pair: pair[0])[1] if over else None
 
 
 def left(budget: Budget, spending: Spending, unit: Unit) -> float | None:
-    """How much of the unit is left, 0 at least; None: any number."""
+    """Return how much of the unit is left, 0 at least; None: any number."""
     limit = budget.limit(unit)
     return None if limit is None else max(0.0, limit - spending.amount(unit))
 
@@ -222,7 +222,7 @@ class Figures(BaseModel):
 
 
 def figures_of(budget: Budget, spending: Spending, unit: Unit) -> Figures:
-    """What was spent of what the budget allows of the unit, and what it cannot count."""
+    """Return what was spent of what the budget allows of the unit, and what it cannot count."""
     return Figures(
         unit=unit,
         spent=spending.amount(unit),
@@ -302,7 +302,7 @@ def _unknown_text(unpriced: int, uncounted: int) -> str:
 
 
 def amount_text(unit: Unit, amount: float) -> str:
-    """A number of the unit for people, without its name. What is not worth a cent is not called nothing."""
+    """Return a number of the unit for people, without its name. What is not worth a cent is not called nothing."""
     if unit is not Unit.USD:
         return f"{int(amount):,}"
     return f"{amount:.2f}" if amount >= _CENT or round(amount, 4) == 0 else f"{amount:.4f}"
@@ -316,12 +316,12 @@ class Day:
     end_ms: int
 
     def has(self, at_ms: int) -> bool:
-        """Whether that time is on it."""
+        """Return whether that time is on it."""
         return self.start_ms <= at_ms < self.end_ms
 
 
 def day_of(at_ms: int, zone: tzinfo) -> Day:
-    """The calendar day in that zone on which the time lies: 23 or 25 hours of it where clocks are set."""
+    """Return the calendar day in that zone on which the time lies: 23 or 25 hours of it where clocks are set."""
     today = datetime.fromtimestamp(at_ms / SECOND_MS, zone).date()
     return Day(_midnight_ms(today, zone), _midnight_ms(today + timedelta(days=1), zone))
 

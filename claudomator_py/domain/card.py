@@ -310,7 +310,7 @@ class Card(Strict):
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def remote(self) -> Remote:
-        """How it is asked over HTTP. Raises ValueError for a card that has no such url."""
+        """Return how it is asked over HTTP. Raises ValueError for a card that has no such url."""
         if self.url is None or self.transport is not Transport.HTTP:
             raise ValueError(f"{self.id} is not reached over HTTP")
         return Remote(
@@ -341,7 +341,7 @@ class Card(Strict):
         return tuple(kept) if isinstance(kept, dict) else ()
 
     def skill(self, skill_id: str) -> Skill | None:
-        """The skill of that id; None: it has none."""
+        """Return the skill of that id; None: it has none."""
         return next((skill for skill in self.skills if skill.id == skill_id), None)
 
 

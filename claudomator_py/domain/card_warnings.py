@@ -62,7 +62,7 @@ ShownCardWarning = Annotated[CardWarning | None, WrapValidator(known_or_none)]
 
 
 def card_warning(code: CardWarningCode, **params: Any) -> CardWarning:
-    """The value. Raises TypeError for a parameter that the code does not have."""
+    """Return the value. Raises TypeError for a parameter that the code does not have."""
     if unknown := params.keys() - set(code.parameters):
         raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
     return CardWarning(code=code, params=CardWarningParams(**params))

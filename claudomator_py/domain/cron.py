@@ -50,7 +50,7 @@ class Cron:
     """The hour field begins with ``*``, so every occurrence on the clock fires."""
 
     def has_day(self, day: date) -> bool:
-        """Whether it fires on that day."""
+        """Return whether it fires on that day."""
         if day.month not in self.months:
             return False
         in_month, in_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
@@ -167,7 +167,7 @@ _OF_A_FIELD: Final = re.compile(r"[\d*?,/#LWH-]+|[a-z]{3}([-,][a-z]{3})*", re.IG
 
 
 def parse_cron(text: str) -> Cron:
-    """What the five fields allow: minute, hour, day, month, weekday. Raises BadCron.
+    """Return what the five fields allow: minute, hour, day, month, weekday. Raises BadCron.
 
     In the weekday field 0 and 7 are Sunday. Names of months and weekdays are their first three letters.
     """

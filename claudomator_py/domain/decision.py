@@ -16,7 +16,7 @@ def message_ref(channel_id: str, message_id: int | None) -> str:
 
 
 def message_of(input_ref: str | None) -> tuple[str, int] | None:
-    """Id of the channel and of the message that a decision is about; None: it is about none."""
+    """Return id of the channel and of the message that a decision is about; None: it is about none."""
     if input_ref is None or not input_ref.startswith(_MESSAGE):
         return None
     channel_id, _, message_id = input_ref.removeprefix(_MESSAGE).rpartition("/")
@@ -24,7 +24,7 @@ def message_of(input_ref: str | None) -> tuple[str, int] | None:
 
 
 def task_revision_of(input_ref: str | None) -> int | None:
-    """The revision of the task that a decision is about; None: it is about something else."""
+    """Return the revision of the task that a decision is about; None: it is about something else."""
     kind, _, rest = (input_ref or "").partition(":")
     revision = rest.rpartition("/")[2]
     return int(revision) if kind == "task" and revision.isdigit() else None

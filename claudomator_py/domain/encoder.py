@@ -23,7 +23,7 @@ class Encoder(Protocol):
     """Whether its vectors are counts of features, which weigh the more the rarer they are."""
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """A row for each text. Raises EncoderFault."""
+        """Return a row for each text. Raises EncoderFault."""
 
     def close(self) -> None:
         """Let go of what it holds."""

@@ -50,12 +50,12 @@ class Problem(BaseModel):
 
 
 def problems_text(problems: Iterable[Problem]) -> str:
-    """All of them in one line; empty for none."""
+    """Return all of them in one line; empty for none."""
     return "; ".join(problem.render() for problem in problems)
 
 
 def field_name(path: Path) -> str | None:
-    """The path as people write it: ``agent.tier``, ``check[0]``; None for the whole document."""
+    """Return the path as people write it: ``agent.tier``, ``check[0]``; None for the whole document."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -66,8 +66,8 @@ def field_name(path: Path) -> str | None:
 
 
 def located(problem: Problem, lines: Lines, document: int | None) -> Problem:
-    """A problem that was found once its document was a value: with the line of its field in there, and the document's
-    number in its file; None: it is the only one."""
+    """Return a problem that was found once its document was a value: with the line of its field in there, and the
+    document's number in its file; None: it is the only one."""
     if problem.line is not None:
         return problem
     steps = _STEP.finditer(problem.field or "")
@@ -76,7 +76,7 @@ def located(problem: Problem, lines: Lines, document: int | None) -> Problem:
 
 
 def line_of(lines: Lines, path: Path) -> int | None:
-    """The line of the path, or of the nearest part that contains it."""
+    """Return the line of the path, or of the nearest part that contains it."""
     for length in range(len(path), -1, -1):
         if path[:length] in lines:
             return lines[path[:length]]
@@ -84,7 +84,8 @@ def line_of(lines: Lines, path: Path) -> int | None:
 
 
 def suggestion(word: str, valid: Iterable[str]) -> str:
-    """A remedy that names the valid word nearest to this one, or else all of them, if they are not too many to read."""
+    """Return a remedy that names the valid word nearest to this one, or else all of them, if they are not too many to
+    read."""
     words = sorted(valid)
     if nearest := near(word, words):
         return nearest
@@ -95,7 +96,7 @@ def suggestion(word: str, valid: Iterable[str]) -> str:
 
 
 def near(word: str, valid: Iterable[str], *, alike: float = _NEAR) -> str | None:
-    """A remedy that names the valid word nearest to this one, if one is near. alike: how much, 0 to 1."""
+    """Return a remedy that names the valid word nearest to this one, if one is near. alike: how much, 0 to 1."""
     nearest = _nearest(word, valid, most=1, cutoff=alike)
     return f"did you mean `{nearest[0]}`?" if nearest else None
 
@@ -119,22 +120,22 @@ def _nearest(word: str, valid: Iterable[str], *, most: int, cutoff: float) -> li
 
 
 def printable(text: str) -> str:
-    """The text with everything escaped that could break a line or speak to a terminal."""
+    """Return the text with everything escaped that could break a line or speak to a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def shown(text: str) -> str:
-    """The text as a message quotes it: printable and short."""
+    """Return the text as a message quotes it: printable and short."""
     return printable(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
 
 
 def ended(text: str) -> str:
-    """The text with a full stop, unless whoever wrote its end has ended it."""
+    """Return the text with a full stop, unless whoever wrote its end has ended it."""
     return text if text.endswith((".", "!", "?", "\u2026")) else f"{text}."
 
 
 def sentence(clause: str) -> str:
-    """The clause as a sentence: with a capital and a full stop."""
+    """Return the clause as a sentence: with a capital and a full stop."""
     return ended(clause[:1].upper() + clause[1:])
 
 

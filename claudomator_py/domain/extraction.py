@@ -54,8 +54,9 @@ class Extracted(BaseModel):
 
 
 def intent_of(text: str, redactor: Redactor | None = None) -> str:
-    """What it wants: its first sentence on one line, without marks of lists, headings and bold words, secrets and data
-    of persons. Of a conversation, the last message is what counts. Names, paths and patterns stay as they are."""
+    """Return what it wants: its first sentence on one line, without marks of lists, headings and bold words, secrets
+    and data of persons. Of a conversation, the last message is what counts. Names, paths and patterns stay as they
+    are."""
     for line in _clean(spoken_in(text)[-1], redactor).splitlines():
         plain = " ".join(_BOLD.sub(_unmarked, _LIST_MARK.sub("", line.strip())).split())
         if any(letter.isalnum() for letter in plain):
@@ -71,7 +72,7 @@ def _unmarked(found: re.Match[str]) -> str:
 
 
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
-    """What it names. redactor: knows the secrets; None: what is one by its shape is left out."""
+    """Return what it names. redactor: knows the secrets; None: what is one by its shape is left out."""
     text = _clean(_CREDENTIALS.sub("", named_in(text)[: _MAX_READ + MAX_HELD]), redactor)
     urls = [_address(url) for url in _URL.findall(text)]
     commands = [

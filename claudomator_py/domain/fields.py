@@ -68,7 +68,7 @@ class TextUse(Enum):
 
 
 def refusal(message: str, remedy: str | None = None) -> PydanticCustomError:
-    """The error that a validator raises: what is wrong, and what to do about it."""
+    """Return the error that a validator raises: what is wrong, and what to do about it."""
     return PydanticCustomError("refused", "{message}", {"message": message, "remedy": remedy})
 
 
@@ -95,7 +95,7 @@ def _size(value: object) -> object:
 
 
 def without_control(value: str) -> str:
-    """The text, refused if it holds a control character other than white space."""
+    """Return the text, refused if it holds a control character other than white space."""
     if match := _CONTROL.search(value):
         raise refusal(f"contains the control character U+{ord(match[0]):04X}", "remove it")
     return value

@@ -164,7 +164,7 @@ class Handoff(Strict):
 
 
 def handoff_json_schema() -> dict[str, Any]:
-    """The JSON Schema of ``handoff.json``."""
+    """Return the JSON Schema of ``handoff.json``."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Handoff.model_json_schema()}
 
 
@@ -210,7 +210,7 @@ def validity(
     max_authority: Authority | None = None,
     max_handoffs: int | None = None,
 ) -> tuple[tuple[Defect, str], ...]:
-    """Each defect with the field that it is of, in a fixed order; none: the handoff is what the task demands.
+    """Return each defect with the field that it is of, in a fixed order; none: the handoff is what the task demands.
 
     Fields are named by their path, such as ``permissions.forbidden_tools``. max_authority, max_handoffs: the most;
     None: any. Raises ValueError for a field that no handoff has.
@@ -254,7 +254,8 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def parse_handoff(text: str) -> HandoffRequest | None:
-    """The request with which the message ends; None: it makes none. Raises ValidationError for one that cannot be read.
+    """Return the request with which the message ends; None: it makes none. Raises ValidationError for one that cannot
+    be read.
 
     In a quotation, in a fenced block, and anywhere but at the very end the marker means nothing: there it is mostly
     text that the agent has read and tells of.
@@ -266,8 +267,8 @@ def parse_handoff(text: str) -> HandoffRequest | None:
 
 
 def without_request(text: str) -> str | None:
-    """What a message says beside the request with which it ends; None: nothing. The request is data from here on, and
-    whom it names is not for everybody who may read the rest."""
+    """Return what a message says beside the request with which it ends; None: nothing. The request is data from here
+    on, and whom it names is not for everybody who may read the rest."""
     said = text.rstrip()
     return said[: said.rindex(HANDOFF_MARKER)].rstrip() or None
 

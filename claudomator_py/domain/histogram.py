@@ -33,7 +33,7 @@ class Histogram:
         return type(self)(self.bounds, counts, self.total + value)
 
     def merged(self, other: Self) -> Self:
-        """The observations of both. Raises ValueError for other bounds."""
+        """Return the observations of both. Raises ValueError for other bounds."""
         if self.bounds != other.bounds:
             raise ValueError("histograms of different bounds cannot be merged")
         counts = tuple(mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True))

@@ -67,7 +67,8 @@ class InputRequest(BaseModel):
     """What the person said who was asked before the first run which specialist is meant."""
 
     def within(self, expires_ms: int | None) -> "InputRequest":
-        """The same, which nobody may leave open for longer than so many milliseconds; None: that changes nothing."""
+        """Return the same, which nobody may leave open for longer than so many milliseconds; None: that changes
+        nothing."""
         if expires_ms is None:
             return self
         due_ms = self.since_ms + expires_ms
@@ -104,7 +105,7 @@ class InputRequest(BaseModel):
 
 
 def asked_in(data: Mapping[str, Any]) -> InputRequest | None:
-    """What an event says that a person is asked, as far as its words go; None: nothing."""
+    """Return what an event says that a person is asked, as far as its words go; None: nothing."""
     asked = data.get("asked")
     return None if asked is None else InputRequest.model_validate(asked)
 
@@ -126,7 +127,7 @@ class ToolGrant(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def granted(self, spec: TaskSpec, kind: str) -> TaskSpec:
-        """The task with it, for an agent of that kind."""
+        """Return the task with it, for an agent of that kind."""
         allowed = spec.permissions.allowed_tools
         more = tuple(tool for tool in self.tools if tool not in allowed and digest_in(tool) is None)
         if kind != self.kind or not more:
@@ -135,13 +136,13 @@ class ToolGrant(BaseModel):
         return spec.model_copy(update={"permissions": permissions})
 
     def acts(self, kind: str) -> tuple[str, ...]:
-        """The digests of calls beyond the task's reach that it allows, for an agent of that kind."""
+        """Return the digests of calls beyond the task's reach that it allows, for an agent of that kind."""
         found = (digest_in(tool) for tool in self.tools) if kind == self.kind else ()
         return tuple(digest for digest in found if digest is not None)
 
 
 def question_in(text: str) -> str | None:
-    """The question with which the message ends; None: it asks none.
+    """Return the question with which the message ends; None: it asks none.
 
     It begins with ``MARKER`` at the start of a line, where a heading or emphasis may stand before it. In a quotation or
     a fenced block that is no question.
@@ -184,18 +185,19 @@ def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
 
 
 def asks_leave(outcome: Outcome, spec: TaskSpec) -> bool:
-    """Whether the run was denied tools that the task has not itself forbidden, and the task waits for a person."""
+    """Return whether the run was denied tools that the task has not itself forbidden, and the task waits for a
+    person."""
     own_wish = spec.permissions.mode is PermissionMode.PLAN
     return bool(outcome.denied) and spec.on_input is OnInput.WAIT and not own_wish
 
 
 def leave_asked(outcome: Outcome) -> Outcome:
-    """The outcome of a run that needs permission for the tools it was denied."""
+    """Return the outcome of a run that needs permission for the tools it was denied."""
     return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT)
 
 
 def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputRequest:
-    """What a person is asked by a run that needs input."""
+    """Return what a person is asked by a run that needs input."""
     if outcome.refused_handoff is not None:
         return InputRequest(
             kind=InputKind.APPROVAL,
@@ -214,7 +216,7 @@ def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputReq
 
 
 def named(tools: Sequence[Denied]) -> str:
-    """The tool calls in words: ``Bash(npm publish)``."""
+    """Return the tool calls in words: ``Bash(npm publish)``."""
     calls = list(dict.fromkeys(_short_text(one) for one in tools))
     more = len(calls) - _NAMED
     return ", ".join(calls[:_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -227,12 +229,12 @@ def _short_text(call: Denied) -> str:
 
 
 def call_text(call: Denied) -> str:
-    """The call on one line: ``Bash(npm publish)``."""
+    """Return the call on one line: ``Bash(npm publish)``."""
     return f"{call.tool}({' '.join(call.input.split())})"
 
 
 def grant_text(rule: str) -> str:
-    """What a person allowed, in words: of a call beyond a reach the call itself, without its digest."""
+    """Return what a person allowed, in words: of a call beyond a reach the call itself, without its digest."""
     digest = digest_in(rule)
     if digest is None:
         return rule

@@ -60,12 +60,12 @@ _VERDICTS = {
 
 
 def verdict_of(rule: LabelRule) -> LabelVerdict:
-    """What the rule says of the specialist."""
+    """Return what the rule says of the specialist."""
     return _VERDICTS[rule]
 
 
 def rule_for(state: str, reason: Reason | None, answer_chars: int, *, followed: bool) -> LabelRule:
-    """The rule for a task that has ended, whose specialist nobody has corrected.
+    """Return the rule for a task that has ended, whose specialist nobody has corrected.
 
     state: its name. reason: of a failure. answer_chars: length of the last answer, without space around it. followed:
     whether a later task continues it, which people do where a result is of use to them.

@@ -223,7 +223,7 @@ _FAILS_WHILE: dict[type[State], frozenset[Reason] | None] = {
 
 
 def transition(state: State, event: Event) -> State:
-    """The state after the event. Raises IllegalTransition where the table of states has no such arrow."""
+    """Return the state after the event. Raises IllegalTransition where the table of states has no such arrow."""
     match state, event:
         case Waiting(), BecameReady():
             return Queued()
@@ -255,7 +255,7 @@ def transition(state: State, event: Event) -> State:
 
 
 def available_actions(state: State, *, begun: bool = True) -> tuple[str, ...]:
-    """What an operator can do with a task in this state. A forced restart of a running task cancels it first.
+    """Return what an operator can do with a task in this state. A forced restart of a running task cancels it first.
 
     begun: whether a run of it asks; before the first one there is nobody to answer.
     """

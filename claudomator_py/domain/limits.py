@@ -43,7 +43,7 @@ class Bucket:
         return whose if self.family is None else f"{whose}:{self.family}"
 
     def is_of(self, agent: str, kind: str, account: str) -> bool:
-        """Whether that agent draws on it."""
+        """Return whether that agent draws on it."""
         return self.agent == agent if self.agent is not None else (self.kind, self.account) == (kind, account)
 
 
@@ -59,7 +59,8 @@ class RanOn:
     """What the agent's program called the model that it ran on; None: it did not say."""
 
     def is_of(self, family: str) -> bool:
-        """Whether its model is of that family: by the name that was asked for, or by the program's where it chose."""
+        """Return whether its model is of that family: by the name that was asked for, or by the program's where it
+        chose."""
         return in_family(self.model or self.ran_model, family)
 
 
@@ -83,7 +84,7 @@ class Hold:
     """The reset that the agent named, if that was too far away to be believed, cut as in ``believable``."""
 
     def holds_at(self, now_ms: int) -> bool:
-        """Whether it still holds."""
+        """Return whether it still holds."""
         return self.until_ms is None or self.until_ms > now_ms
 
     @property
@@ -92,11 +93,11 @@ class Hold:
         return float("inf") if self.until_ms is None else self.until_ms
 
     def is_news_after(self, known: "Hold") -> bool:
-        """Whether a person who knows of that hold on the bucket wants to know of this one: it lasts longer."""
+        """Return whether a person who knows of that hold on the bucket wants to know of this one: it lasts longer."""
         return self.end > known.end + NEWS_MS
 
     def is_on(self, ran_on: "RanOn") -> bool:
-        """Whether it is on what such a run draws on."""
+        """Return whether it is on what such a run draws on."""
         bucket = self.bucket
         return bucket.is_of(ran_on.agent, ran_on.kind, ran_on.account) and (
             bucket.family is None or ran_on.is_of(bucket.family)
@@ -109,7 +110,8 @@ _STAGES = frozenset({"preview", "latest", "exp", "experimental"})
 
 
 def in_family(model: str | None, family: str) -> bool:
-    """Whether the model is of that family, by its name or alias, in whatever case. One that has no name is of none.
+    """Return whether the model is of that family, by its name or alias, in whatever case. One that has no name is of
+    none.
 
     A family is a part of the names of its models: ``opus``, ``gpt-6``. One whose name goes on after its version, such
     as ``gpt-6-codex``, is that one model, and ``gpt-6-codex-mini`` is another: it has the same words and version,
@@ -143,21 +145,20 @@ TRIED_FIRST = frozenset(
 
 
 def try_pause_ms(met: int) -> int:
-    """How long a bucket that is limited is not tried anyway, once it has been met so often: not at all after the
+    """Return how long a bucket that is limited is not tried anyway, once it has been met so often: not at all after the
     first time, then a second, and twice as long each time, at most ten minutes.
     """
     return 0 if met < 2 else min(SECOND_MS << min(met - 2, _STEEPEST), MAX_TRY_MS)
 
 
 def ramp(answered: int) -> int:
-    """How many runs may be live at once on a bucket whose limit is over: one, the probe, and twice as many with each
-    that has answered since.
-    """
+    """Return how many runs may be live at once on a bucket whose limit is over: one, the probe, and twice as many with
+    each that has answered since."""
     return 1 << min(answered, _STEEPEST)
 
 
 def window_text(window: str) -> str:
-    """A window in words: ``five_hour`` is the 5h window, ``seven_day_opus`` the 7d opus window."""
+    """Return a window in words: ``five_hour`` is the 5h window, ``seven_day_opus`` the 7d opus window."""
     found = _WINDOW.fullmatch(window)
     if found is None:
         return window
@@ -167,8 +168,8 @@ def window_text(window: str) -> str:
 
 
 def done_text(outcome: Outcome, *, checked: bool) -> str | None:
-    """What to know of a run that succeeded, in a clause: how often it was denied a tool, what it had set up for later
-    and was dropped, and that it may have stopped early, as a window was nearly used up; None: nothing.
+    """Return what to know of a run that succeeded, in a clause: how often it was denied a tool, what it had set up for
+    later and was dropped, and that it may have stopped early, as a window was nearly used up; None: nothing.
 
     checked: whether a check has passed, which settles the last of these.
     """
@@ -191,7 +192,7 @@ def early_text(outcome: Outcome) -> str | None:
 
 
 def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> Bucket | None:
-    """What is held after a run's outcome; None: nothing.
+    """Return what is held after a run's outcome; None: nothing.
 
     A limit, a login and a credit are the account's; an outage is held against the agent alone, or, if it is the model's
     and the agent has a spare one, against that model of the agent. A limit of a family holds that family; where the run
@@ -223,7 +224,7 @@ def _limited_models(family: str | None, ran_on: RanOn) -> str | None:
 
 
 def believable(outcome: Outcome, met_ms: int) -> Outcome:
-    """The outcome with resets at most 35 days after the run's end (epoch milliseconds).
+    """Return the outcome with resets at most 35 days after the run's end (epoch milliseconds).
 
     One that was farther away is cut to that, and marked as ``estimated``.
     """
@@ -244,7 +245,7 @@ def hold_after(
     met_ms: int | None = None,
     began_ms: int | None = None,
 ) -> Hold | None:
-    """The hold that follows from a run's outcome, or None.
+    """Return the hold that follows from a run's outcome, or None.
 
     met_ms: when the run ended; None: now. A reset that has passed since is over, however long nobody looked. One that
     is only ``estimated`` is not waited for. began_ms: when the run began; None: now. previous: the bucket's last hold,

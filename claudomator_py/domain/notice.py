@@ -157,7 +157,7 @@ _STATES = {
 
 
 def notice_of(event: EventContext) -> Notice | None:
-    """The notice that the event is worth, or None. Its words are those of the event, which hold no secrets."""
+    """Return the notice that the event is worth, or None. Its words are those of the event, which hold no secrets."""
     if event.kind == "budget_spent":
         return _of_budget(event)
     if event.kind == "hold":

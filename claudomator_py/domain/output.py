@@ -36,6 +36,7 @@ def tail_of(read: Read, limit: int) -> bytes:
 
 
 def with_zeros(read: Read, offset: int, limit: int) -> bytes:
-    """At most ``limit`` bytes from the offset, with zeros for what was not kept, so that offsets stay what they are."""
+    """Return at most ``limit`` bytes from the offset, with zeros for what was not kept, so that offsets stay what they
+    are."""
     piece = read(offset, limit)
     return (bytes(min(limit, piece.start - offset)) + piece.data)[:limit]

@@ -73,7 +73,7 @@ _IBAN_LENGTHS: Final = {
 
 
 def without_personal(text: str) -> str:
-    """The text with a word for each of them in its place, such as ``[e-mail]``."""
+    """Return the text with a word for each of them in its place, such as ``[e-mail]``."""
     text = _EMAIL.sub("[e-mail]", text)
     text = _replaced(text, _accounts, "[account]")
     text = _replaced(text, _cards, "[card]")

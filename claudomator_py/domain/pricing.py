@@ -23,7 +23,7 @@ class Used:
 
     @classmethod
     def by(cls, outcome: Outcome) -> "Used":
-        """What a run has used in all."""
+        """Return what a run has used in all."""
         return cls(outcome.tokens, outcome.cost_usd, outcome.windows)
 
     def priced(self, prices: Mapping[str, Price], model: str | None) -> "Used":
@@ -36,20 +36,21 @@ class Used:
 
 
 def cost_usd(tokens: Tokens, price: Price) -> float | None:
-    """US dollars for so many tokens; None if it is not known how many."""
+    """Return US dollars for so many tokens; None if it is not known how many."""
     if tokens.input is None or tokens.output is None:
         return None
     return (tokens.input * price.input + tokens.output * price.output) / _PER
 
 
 def priced(outcome: Outcome, prices: Mapping[str, Price], model: str | None) -> Outcome:
-    """The outcome with its cost. What the agent says is kept; a 0 is what it says of a model whose price it has not."""
+    """Return the outcome with its cost. What the agent says is kept; a 0 is what it says of a model whose price it has
+    not."""
     cost = Used.by(outcome).priced(prices, model).cost_usd
     return outcome if cost == outcome.cost_usd else outcome.model_copy(update={"cost_usd": cost})
 
 
 def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
-    """What of the task's budget nobody could know on that agent, in sentences with the remedy."""
+    """Return what of the task's budget nobody could know on that agent, in sentences with the remedy."""
     hint = task.agent
     if hint.model is not None and hint.type in (agent.name, agent.kind):
         models: Sequence[str] = (hint.model,)
@@ -61,8 +62,8 @@ def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
 
 
 def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[Problem]:
-    """What of the budget nobody can know when the agent runs these models, all of its own if not given. field: the
-    key, such as ``budget.usd``; remedy: None for a program that never says."""
+    """Return what of the budget nobody can know when the agent runs these models, all of its own if not given. field:
+    the key, such as ``budget.usd``; remedy: None for a program that never says."""
     found = []
     silent = agent.info.reports is Reports.NOTHING
     countless = silent or agent.info.reports is Reports.DOLLARS_ALONE

@@ -20,7 +20,7 @@ class Role(StrEnum):
     RUN = "run"
 
     def permits(self, needed: "Role") -> bool:
-        """Whether who has this role may do what needs that one."""
+        """Return whether who has this role may do what needs that one."""
         if Role.RUN in (self, needed):
             return self is needed
         return _ORDER.index(self) >= _ORDER.index(needed)
@@ -53,7 +53,7 @@ class Principal:
         return both if self.id in both and self.organisation is None else (self.id,)
 
     def sees(self, organisation: str | None) -> bool:
-        """Whether all work of that organisation, None being the daemon's own, exists for it."""
+        """Return whether all work of that organisation, None being the daemon's own, exists for it."""
         return self.sees_all or (self.organisation == organisation and self.role is not Role.RUN)
 
 

@@ -149,7 +149,7 @@ class Rationale(Coded):
         return frozenset((*self.params.specialists, *(one for one in one_by_one if one is not None)))
 
     def naming(self, name: Callable[[str], str]) -> "Rationale":
-        """The same, each specialist of whom it is said as ``name`` calls them."""
+        """Return the same, each specialist of whom it is said as ``name`` calls them."""
         shown: dict[str, object] = {"specialists": tuple(map(name, self.params.specialists))}
         for of_whom in ("specialist", "chosen", "by"):
             one = getattr(self.params, of_whom)
@@ -161,7 +161,7 @@ class Rationale(Coded):
 
 
 def rationale(code: RationaleCode, **params: Any) -> Rationale:
-    """The value. Raises TypeError for a parameter that the code does not have."""
+    """Return the value. Raises TypeError for a parameter that the code does not have."""
     if unknown := params.keys() - set(code.parameters):
         raise TypeError(f"{code} has no {', '.join(sorted(unknown))}")
     return Rationale(code=code, params=RationaleParams(**params))

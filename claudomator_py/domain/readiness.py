@@ -14,7 +14,7 @@ JITTER_SHARE = 0.1
 
 
 def rank(priority: Priority, created_ms: int) -> int:
-    """The queue's order: lower first.
+    """Return the queue's order: lower first.
 
     A task ages by one level per 24 hours. As all tasks age alike, the order between two never changes with time, so
     the rank is a constant that an index can hold: the time at which a task of the lowest level would be its equal.
@@ -49,7 +49,8 @@ def readiness(
     approved: bool = True,
     spent: bool = False,
 ) -> Queued | Waiting | NeedsInput | Failing:
-    """Whether the task itself is ready: its dependencies, then its earliest start, then its pause after a failure.
+    """Return whether the task itself is ready: its dependencies, then its earliest start, then its pause after a
+    failure.
 
     spent: whether its budget is used up, in which case no time makes it ready.
     approved: whether no person has to approve it first. That is asked last, once nothing else is in its way.

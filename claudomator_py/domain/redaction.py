@@ -85,7 +85,7 @@ class Redactor:
         return other
 
     def redact(self, text: str) -> str:
-        """The text with MARK in the place of each secret."""
+        """Return the text with MARK in the place of each secret."""
         return _marked(text, self._spans(text))
 
     def redact_cut(self, text: str) -> str:
@@ -102,11 +102,11 @@ class Redactor:
         return _marked(text, _merged([*self._spans_of_cut(text), *ends]))
 
     def finds(self, text: str) -> bool:
-        """Whether there is a secret in the text, or what is left of one before an ellipsis."""
+        """Return whether there is a secret in the text, or what is left of one before an ellipsis."""
         return bool(self._spans_of_cut(text))
 
     def settled(self, text: str) -> int:
-        """How much of the text can be shown whatever follows it: no secret begins there and ends later."""
+        """Return how much of the text can be shown whatever follows it: no secret begins there and ends later."""
         place = len(text)
         if (opened := _OPEN.search(text, max(0, place - _OPEN_LOOKBACK))) is not None:
             place = opened.start()
@@ -243,7 +243,7 @@ _SAID = ("text", "detail", "question", "limit", "family", "model", "near_limit")
 
 
 def clean(value: T, redactor: Redactor) -> T:
-    """The value without secrets in its texts. Codes, names of fields and keys of mappings stay as they are.
+    """Return the value without secrets in its texts. Codes, names of fields and keys of mappings stay as they are.
 
     A model is copied, and not validated. The value itself is returned if there is nothing to take out.
     """
@@ -255,7 +255,8 @@ def clean(value: T, redactor: Redactor) -> T:
 
 
 def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
-    """All that an agent said and did, for people to read; parts of secrets at the ends of its words are none either.
+    """Return all that an agent said and did, for people to read; parts of secrets at the ends of its words are none
+    either.
 
     What programs act on must hold no secret, so it is dropped if it does: a conversation's name, and a rule that would
     name one on a command line.

@@ -50,7 +50,7 @@ class Authentication(Strict):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host of a URL is this machine, as far as its name says."""
+    """Return whether the host of a URL is this machine, as far as its name says."""
     if host == "localhost":
         return True
     try:
@@ -63,7 +63,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def is_elsewhere(address: str) -> bool:
-    """Whether the IP address is neither this machine's nor of a network that only it and its neighbours reach.
+    """Return whether the IP address is neither this machine's nor of a network that only it and its neighbours reach.
 
     An IPv6 address that stands for one of IPv4 (mapped, 6to4 of RFC 3056, NAT64 of RFC 6052) is judged by that.
     """

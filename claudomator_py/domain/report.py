@@ -45,7 +45,8 @@ class LiveOutput:
     """Whether it has printed nothing since. Looked for only where it is stuck; else False."""
 
     def is_news_after(self, earlier: "LiveOutput") -> bool:
-        """Whether a tick may have something to do because of it. What was used is asked for at a pace of its own."""
+        """Return whether a tick may have something to do because of it. What was used is asked for at a pace of its
+        own."""
         return self._news() != earlier._news()
 
     def _news(self) -> tuple[int | None, bool, bool, Stage]:

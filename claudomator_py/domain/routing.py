@@ -37,7 +37,7 @@ class ToolLimits(BaseModel):
     """Tools that it may not use."""
 
     def within(self, other: "ToolLimits") -> "ToolLimits":
-        """What both leave."""
+        """Return what both leave."""
         modes = [mode for mode in (self.mode, other.mode) if mode is not None]
         allowed = self.allowed_tools
         if allowed is None:
@@ -51,7 +51,7 @@ class ToolLimits(BaseModel):
         )
 
     def limited(self, asked: Permissions) -> Permissions:
-        """What is left of what a task asks for."""
+        """Return what is left of what a task asks for."""
         mode = asked.mode if self.mode is None else min(asked.mode, self.mode, key=_FREEDOM.index)
         tools = asked.allowed_tools
         if self.allowed_tools is not None:
@@ -171,7 +171,7 @@ class Constraints(BaseModel):
 
     @classmethod
     def parse(cls, text: str | None) -> "Constraints":
-        """What ``text`` wrote; None: everything is open. Raises ValueError."""
+        """Return what ``text`` wrote; None: everything is open. Raises ValueError."""
         return _OPEN if text is None else cls.model_validate_json(text)
 
     @classmethod
@@ -193,14 +193,15 @@ class Constraints(BaseModel):
         return self.tier_floor is not None or self.tier_ceiling is not None
 
     def admits(self, agent: str, kind: str) -> bool:
-        """Whether that agent may take the task."""
+        """Return whether that agent may take the task."""
         if agent in self.excluded_agents or kind in self.excluded_agents:
             return False
         lists = (self.agents, *self.one_of) if self.agents else self.one_of
         return all(agent in one or kind in one for one in lists)
 
     def names(self, agent: str) -> bool:
-        """Whether some list names that agent itself, which so can be chosen although it is closed to balancing."""
+        """Return whether some list names that agent itself, which so can be chosen although it is closed to
+        balancing."""
         return agent in self.agents or any(agent in one for one in self.one_of)
 
     def limited(self, spec: TaskSpec) -> TaskSpec:
@@ -225,7 +226,7 @@ class Constraints(BaseModel):
         return ReachOrigin(reach=self.default_reach, source=source)
 
     def and_those(self, other: "Constraints") -> "Constraints":
-        """What these and others leave open: those of a specialist's card, and what rules demand of the task.
+        """Return what these and others leave open: those of a specialist's card, and what rules demand of the task.
 
         Where no tier is left between them, the ceiling of ``other`` counts.
         """
@@ -262,7 +263,7 @@ class Constraints(BaseModel):
         return self.tier_floor if self.tier_floor == self.tier_ceiling else None
 
     def clamp(self, tier: Tier) -> Tier:
-        """The tier, or the nearest one that is allowed."""
+        """Return the tier, or the nearest one that is allowed."""
         if self.tier_floor is not None:
             tier = max(tier, self.tier_floor, key=TIERS.index)
         if self.tier_ceiling is not None:
@@ -270,7 +271,7 @@ class Constraints(BaseModel):
         return tier
 
     def allows(self, tier: Tier) -> bool:
-        """Whether it is between floor and ceiling."""
+        """Return whether it is between floor and ceiling."""
         return self.clamp(tier) is tier
 
 

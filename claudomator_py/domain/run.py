@@ -246,12 +246,12 @@ class CheckResult(BaseModel):
 
 
 def command_text(command: Sequence[str]) -> str:
-    """The command on one line, as a shell would be given it."""
+    """Return the command on one line, as a shell would be given it."""
     return shlex.join(command)
 
 
 def ended_text(exit_code: int | None, ended_by: EndedBy | None, error: str | None) -> str:
-    """How a command ended: ``exited with 2``."""
+    """Return how a command ended: ``exited with 2``."""
     if error is not None:
         return error
     if ended_by is not None:

@@ -42,7 +42,7 @@ class Recurrence:
         self._times = [time(hour, minute) for hour in sorted(self._cron.hours) for minute in sorted(self._cron.minutes)]
 
     def next_after(self, at_ms: int) -> int | None:
-        """The first instant after that one, both in epoch milliseconds; None: there is none."""
+        """Return the first instant after that one, both in epoch milliseconds; None: there is none."""
         begin = datetime.fromtimestamp(at_ms // 1_000, UTC) + _SECOND
         shown = self._shown_before(begin)
         while True:
@@ -149,7 +149,7 @@ class Due:
 def due(
     next_after: Callable[[int], int | None], last_ms: int, now_ms: int, catch_up: CatchUp, most: int = MAX_CAUGHT_UP
 ) -> Due:
-    """What is to be met of the times after last_ms, up to and including now_ms.
+    """Return what is to be met of the times after last_ms, up to and including now_ms.
 
     next_after: the schedule's first time after another, None after its last. most: how many are caught up at once.
     """
@@ -178,8 +178,8 @@ def _newest(next_after: Callable[[int], int | None], last_ms: int, now_ms: int, 
 
 
 def fire_name(name: str, at_ms: int) -> str:
-    """The name of the task that meets the schedule's time: the name, and the time in UTC, which no change of clocks
-    makes ambiguous: ``nightly.20261122t0200z``, with seconds unless they are zero."""
+    """Return the name of the task that meets the schedule's time: the name, and the time in UTC, which no change of
+    clocks makes ambiguous: ``nightly.20261122t0200z``, with seconds unless they are zero."""
     date, _, clock = format_instant(at_ms // SECOND_MS * SECOND_MS).partition("T")
     digits = clock[:8].replace(":", "")
     return f"{name}.{date.replace('-', '')}t{digits.removesuffix('00') if len(digits) == 6 else digits}z"

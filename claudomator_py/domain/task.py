@@ -60,7 +60,7 @@ class Priority(IntEnum):
 
     @classmethod
     def parse(cls, name: str) -> "Priority":
-        """The priority of that name. Raises KeyError."""
+        """Return the priority of that name. Raises KeyError."""
         return cls[name.upper()]
 
     @property
@@ -385,6 +385,6 @@ class TaskSpec(Strict):
         return self.depends_on if self.continues is None else tuple(dict.fromkeys((*self.depends_on, self.continues)))
 
     def fired(self, at_ms: int) -> "TaskSpec":
-        """The task that meets a time of this one's schedule."""
+        """Return the task that meets a time of this one's schedule."""
         once = {"schedule": None, "timezone": None, "catch_up": CatchUp.SKIP, "overlap": Overlap.SKIP}
         return self.model_copy(update={"name": fire_name(self.name, at_ms), **once})

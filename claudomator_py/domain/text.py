@@ -34,17 +34,17 @@ _CLAUSE_END = re.compile(r"(?<=[^.\s])\. |; | \{|\{\"| \(?https?://| · ")
 
 
 def plain(text: str) -> str:
-    """The text without control sequences and control characters; carriage returns become line ends."""
+    """Return the text without control sequences and control characters; carriage returns become line ends."""
     return _UNWANTED.sub(_replacement, text)
 
 
 def one_line(text: str) -> str:
-    """The clean text with all white space as single blanks: for a cell of a table."""
+    """Return the clean text with all white space as single blanks: for a cell of a table."""
     return " ".join(_JOINER.sub("", plain(text)).split())
 
 
 def escaped(text: str) -> str:
-    """The text with all that nobody sees, but for tabs and line ends, written as JSON does: ``\\u202e``.
+    """Return the text with all that nobody sees, but for tabs and line ends, written as JSON does: ``\\u202e``.
 
     JSON means the same after it.
     """
@@ -52,7 +52,8 @@ def escaped(text: str) -> str:
 
 
 def clause(text: str, most: int = 120) -> str:
-    """The first clause of what a program said, for a list; empty where it begins with data, which says nothing there.
+    """Return the first clause of what a program said, for a list; empty where it begins with data, which says nothing
+    there.
 
     most: characters; what is longer is cut at a word.
     """
@@ -64,12 +65,12 @@ def clause(text: str, most: int = 120) -> str:
 
 
 def subject_line(text: str, most: int = 120) -> str:
-    """The first line of a text of our own, which says what the others are about; cut like a clause."""
+    """Return the first line of a text of our own, which says what the others are about; cut like a clause."""
     return _cut(one_line(text.partition("\n")[0]), most)
 
 
 def finished(text: str) -> int:
-    """How much of the text no later part can change: all but a control sequence that is not yet whole."""
+    """Return how much of the text no later part can change: all but a control sequence that is not yet whole."""
     unfinished = _UNFINISHED.search(text)
     if unfinished is None or len(text) - unfinished.start() > _MAX_UNFINISHED:
         return len(text)
@@ -77,7 +78,8 @@ def finished(text: str) -> int:
 
 
 def place_in(text: str, place: int) -> int:
-    """Where in the text that stands which stands at ``place`` in the plain one, after what is left out before it."""
+    """Return where in the text that stands which stands at ``place`` in the plain one, after what is left out before
+    it."""
     shown = 0
     position = 0
     for unwanted in _UNWANTED.finditer(text):
@@ -122,7 +124,7 @@ class ReadableText:
         """Up to where the bytes have become pieces."""
 
     def feed(self, data: bytes, *, final: bool = False) -> TextPiece | None:
-        """The next piece, if there is one. final: nothing follows."""
+        """Return the next piece, if there is one. final: nothing follows."""
         pending = self._pending + data
         size = len(pending) if final else self._settled(pending)
         if size == 0:
@@ -135,7 +137,7 @@ class ReadableText:
         return piece
 
     def skip_to(self, offset: int) -> list[TextPiece]:
-        """What was held back, and a word about the bytes up to there, which were not kept."""
+        """Return what was held back, and a word about the bytes up to there, which were not kept."""
         pieces = [piece for piece in (self.feed(b"", final=True),) if piece is not None]
         text = f"\n[{offset - self.offset} bytes were not kept]\n"
         pieces.append(TextPiece(self.offset, offset, text))

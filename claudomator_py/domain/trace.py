@@ -53,7 +53,7 @@ class Span:
 
 
 def trace_id(task_id: str) -> int:
-    """The task's id, as it is."""
+    """Return the task's id, as it is."""
     return uuid.UUID(task_id).int
 
 

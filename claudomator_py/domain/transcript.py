@@ -40,18 +40,18 @@ def json_line(value: Mapping[str, object]) -> str:
 
 
 def transcript(channel: str, messages: Sequence[str]) -> str:
-    """The instructions. messages: each as one line of JSON, oldest first."""
+    """Return the instructions. messages: each as one line of JSON, oldest first."""
     marker, block = fenced(messages, "MESSAGES")
     return f"{_INTRODUCTION.format(channel=channel, marker=marker)}{block}\n"
 
 
 def spoken_in(instructions: str) -> tuple[str, ...]:
-    """The messages, oldest first; of any other instructions, these as they are."""
+    """Return the messages, oldest first; of any other instructions, these as they are."""
     return tuple(str(one.get("text", "")) for one in _messages(instructions)) or (instructions,)
 
 
 def named_in(instructions: str) -> str:
-    """All that was said, with the names and texts of attachments; any other instructions as they are."""
+    """Return all that was said, with the names and texts of attachments; any other instructions as they are."""
     said: list[str] = []
     for one in _messages(instructions):
         said.append(str(one.get("text", "")))

@@ -19,7 +19,7 @@ _DURATION = re.compile(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``.
+    """Return milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``.
 
     Raises ValueError for anything else, a bare number included: its unit would be a guess.
     """
@@ -30,7 +30,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(milliseconds: int) -> str:
-    """The duration as ``parse_duration`` reads it, largest units first: 5400000 is ``1h30m``."""
+    """Return the duration as ``parse_duration`` reads it, largest units first: 5400000 is ``1h30m``."""
     if milliseconds <= 0:
         return "0s"
     parts = []
@@ -43,13 +43,13 @@ def format_duration(milliseconds: int) -> str:
 
 
 def format_instant(epoch_ms: int) -> str:
-    """The instant in RFC 3339, UTC, with milliseconds."""
+    """Return the instant in RFC 3339, UTC, with milliseconds."""
     instant = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_instant(text: str) -> int:
-    """Epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
+    """Return epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
     return round(datetime.fromisoformat(text).timestamp() * SECOND_MS)
 
 
@@ -58,7 +58,8 @@ _SIZE = re.compile(r"(\d{1,12}) ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)", re.ASCII)
 
 
 def parse_size(text: str) -> int:
-    """Bytes in a size such as ``256MiB`` or ``1GB``. Raises ValueError for anything else, a bare number included."""
+    """Return bytes in a size such as ``256MiB`` or ``1GB``. Raises ValueError for anything else, a bare number
+    included."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a size; write a number and a unit, such as 512KiB, 256MiB or 2GiB")
@@ -66,7 +67,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(count: int) -> str:
-    """The size as ``parse_size`` reads it, exact, in the largest binary unit that divides it."""
+    """Return the size as ``parse_size`` reads it, exact, in the largest binary unit that divides it."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if count and count % _UNIT_BYTES[unit] == 0:
             return f"{count // _UNIT_BYTES[unit]}{unit}"
@@ -98,12 +99,12 @@ def number_fault(text: str, *, whole: bool) -> tuple[str, str] | None:
 
 
 def unknown_zone(name: str) -> str:
-    """What is wrong with a name that no zone has."""
+    """Return what is wrong with a name that no zone has."""
     return f"there is no time zone `{shown(name)}`"
 
 
 def zone_remedy(name: str, known: Iterable[str]) -> str:
-    """The zone that was meant, as far as can be told: by its whole name, or by its city's."""
+    """Return the zone that was meant, as far as can be told: by its whole name, or by its city's."""
     by_folded = {zone.casefold(): zone for zone in sorted(known)}
     folded = name[:100].casefold().replace(" ", "_")
     for zone in by_folded:
@@ -114,7 +115,7 @@ def zone_remedy(name: str, known: Iterable[str]) -> str:
 
 
 def short_id(whole: str) -> str:
-    """The beginning of an id of a task, run or decision, which is enough for people."""
+    """Return the beginning of an id of a task, run or decision, which is enough for people."""
     return whole[:_SHORT_ID]
 
 

@@ -14,7 +14,8 @@ _BATCH_SIZE = 32
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """How alike two vectors are: -1 to 1. Never NaN: 0 for an empty one, or one of zero length or beyond measure.
+    """Return how alike two vectors are: -1 to 1. Never NaN: 0 for an empty one, or one of zero length or beyond
+    measure.
 
     Of vectors that differ in length the common prefix is compared.
     """
@@ -26,7 +27,7 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def cosines(rows: npt.NDArray[_Floats], other: npt.NDArray[_Floats]) -> npt.NDArray[_Floats]:
-    """How alike each row is to the vector, all of length 1 or 0 as ``normalised`` leaves them: -1 to 1.
+    """Return how alike each row is to the vector, all of length 1 or 0 as ``normalised`` leaves them: -1 to 1.
 
     Of rows that are sums of such ones, each in shares, it is the sum of the cosines in the same shares.
     """
@@ -34,7 +35,8 @@ def cosines(rows: npt.NDArray[_Floats], other: npt.NDArray[_Floats]) -> npt.NDAr
 
 
 def normalised(rows: Vector) -> Vector:
-    """Each row at length 1, so that a product with another of length 1 is their cosine; a row of no length stays 0."""
+    """Return each row at length 1, so that a product with another of length 1 is their cosine; a row of no length stays
+    0."""
     found = np.array(np.atleast_2d(rows), dtype=np.float32)
     normalise(found)
     return found.reshape(rows.shape)
@@ -65,5 +67,5 @@ def to_bytes(vector: Vector) -> bytes:
 
 
 def from_bytes(data: bytes) -> Vector:
-    """What ``to_bytes`` has made. Raises ValueError."""
+    """Return what ``to_bytes`` has made. Raises ValueError."""
     return np.frombuffer(data, dtype="<f4").astype(np.float32)

@@ -27,22 +27,22 @@ _UNKNOWN = (Piece("?"),)
 
 
 def at(instant_ms: int) -> Sentence:
-    """The instant, in epoch milliseconds, to be worded by whoever shows it."""
+    """Return the instant, in epoch milliseconds, to be worded by whoever shows it."""
     return (Piece(instant=format_instant(instant_ms)),)
 
 
 def said(text: str) -> Sentence:
-    """The text without instants."""
+    """Return the text without instants."""
     return (Piece(text),)
 
 
 def instant_text(instant: str) -> str:
-    """An RFC 3339 instant in UTC, to the minute, as sentences of the daemon say it."""
+    """Return an RFC 3339 instant in UTC, to the minute, as sentences of the daemon say it."""
     return f"{instant[:10]} {instant[11:16]} UTC"
 
 
 def worded(sentence: Sentence, clock: Clock = instant_text) -> str:
-    """The sentence, each instant as ``clock`` words it."""
+    """Return the sentence, each instant as ``clock`` words it."""
     return "".join(piece.text if piece.instant is None else clock(piece.instant) for piece in sentence)
 
 
@@ -56,9 +56,8 @@ def joined(sentences: Sequence[Sentence], between: str) -> Sentence:
 
 
 def filled(template: str, values: Mapping[str, Sentence]) -> Sentence:
-    """The template with its values: ``{name}`` is one of them, ``[a|b]`` the first of its alternatives whose values are
-    all there, and nothing where none is. A value that is missing elsewhere is a question mark.
-    """
+    """Return the template with its values: ``{name}`` is one of them, ``[a|b]`` the first of its alternatives whose
+    values are all there, and nothing where none is. A value that is missing elsewhere is a question mark."""
     pieces: list[Piece] = []
     for part in _filled(template, values):
         if part.instant is None and pieces and pieces[-1].instant is None:
@@ -69,7 +68,7 @@ def filled(template: str, values: Mapping[str, Sentence]) -> Sentence:
 
 
 def placeholders(template: str) -> tuple[str, ...]:
-    """The names of all values that it may hold, in its order."""
+    """Return the names of all values that it may hold, in its order."""
     return tuple(dict.fromkeys(re.findall(r"\{([a-z_]+)\}", template)))
 
 
@@ -90,24 +89,24 @@ def _filled(template: str, values: Mapping[str, Sentence]) -> Iterator[Piece]:
 
 
 def due_clock(now_ms: int) -> Clock:
-    """How an instant that is waited for is worded: in UTC, with how long that is from now."""
+    """Return how an instant that is waited for is worded: in UTC, with how long that is from now."""
     return lambda instant: due_text(parse_instant(instant), now_ms)
 
 
 def utc_clock(near_ms: int) -> Clock:
-    """How an instant is worded beside another one: in UTC, with its date if that is another day."""
+    """Return how an instant is worded beside another one: in UTC, with its date if that is another day."""
     return lambda instant: clock_text(parse_instant(instant), near_ms)
 
 
 def clock_text(instant_ms: int, near_ms: int) -> str:
-    """The time of day in UTC, to the minute, with its date unless that is the day of ``near_ms``."""
+    """Return the time of day in UTC, to the minute, with its date unless that is the day of ``near_ms``."""
     date, _, clock = format_instant(instant_ms).partition("T")
     same_day = instant_ms // DAY_MS == near_ms // DAY_MS
     return f"{clock[:5]} UTC" if same_day else f"{date} {clock[:5]} UTC"
 
 
 def due_text(until_ms: int, now_ms: int) -> str:
-    """The time, with how long that is from now."""
+    """Return the time, with how long that is from now."""
     return f"{clock_text(until_ms, now_ms)} (in {time_between(now_ms, until_ms)})"
 
 

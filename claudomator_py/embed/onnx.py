@@ -16,9 +16,9 @@ _PIECE: Final = 1 << 20
 
 
 def onnx(folder: Path) -> ModelProcess:
-    """The encoder. folder: as sentence-transformers exports a model, with ``tokenizer.json``, and ``model.onnx`` in it
-    or in its folder ``onnx``. Raises ValueError, with the remedy, without the extra or for a folder that is no model.
-    """
+    """Return the encoder. folder: as sentence-transformers exports a model, with ``tokenizer.json``, and ``model.onnx``
+    in it or in its folder ``onnx``. Raises ValueError, with the remedy, without the extra or for a folder that is no
+    model."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         raise ValueError(f"routing.encoder.kind: `onnx` needs an extra that is not installed; {INSTALL}")
     try:

@@ -14,7 +14,8 @@ _TINY: Final = 1e-12
 
 
 def graph_of(folder: Path) -> Path:
-    """The file with the graph, where models of sentence-transformers have it. Raises ValueError: there is none."""
+    """Return the file with the graph, where models of sentence-transformers have it. Raises ValueError: there is
+    none."""
     for place in _PLACES:
         if (folder / place).is_file():
             return folder / place
@@ -39,8 +40,8 @@ class OnnxModel:
         self._of_first = _pooled_by_first(folder)
 
     def rows(self, ids: "Vector") -> "Vector":
-        """A row of length 1 for each text: what the graph says of it as a whole, or the mean of its tokens, or that of
-        the first one, as the model was trained."""
+        """Return a row of length 1 for each text: what the graph says of it as a whole, or the mean of its tokens, or
+        that of the first one, as the model was trained."""
         import numpy as np
 
         feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}

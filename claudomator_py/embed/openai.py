@@ -47,7 +47,7 @@ class OpenAi:
         self._client = client()
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """A row for each text; only its first 8,000 characters count. Raises EncoderFault."""
+        """Return a row for each text; only its first 8,000 characters count. Raises EncoderFault."""
         import numpy as np
 
         rows: list[list[float]] = []

@@ -74,7 +74,7 @@ class AgentRegistry:
             return dict(self._health)
 
     def look(self, agents: Sequence[AgentSpec]) -> dict[str, AgentHealth]:
-        """What is found of these agents' programs now, by name. Blocks for as long as the slowest takes."""
+        """Return what is found of these agents' programs now, by name. Blocks for as long as the slowest takes."""
         with ThreadPoolExecutor(max_workers=max(1, min(8, len(agents)))) as pool:
             return dict(zip((agent.name for agent in agents), pool.map(self._look, agents), strict=True))
 
@@ -111,18 +111,18 @@ class AgentRegistry:
         return self._kinds
 
     def find(self, name: str) -> AgentSpec | None:
-        """The agent of that name, or None."""
+        """Return the agent of that name, or None."""
         return self._agents.get(name) or self._remote.get(name)
 
     def _all(self) -> dict[str, AgentSpec]:
         return {**self._remote, **self._agents} if self._remote else self._agents
 
     def of(self, name: str, kind: str) -> AgentSpec:
-        """The agent of a run; one that is no longer configured is known by its kind only."""
+        """Return the agent of a run; one that is no longer configured is known by its kind only."""
         return self.find(name) or AgentSpec(name=name, kind=kind)
 
     def kind_of(self, agent: AgentSpec) -> AgentKind:
-        """How to start and read it."""
+        """Return how to start and read it."""
         return self._kinds[agent.kind]
 
     def lacking(self, spec: TaskSpec) -> dict[str, str]:
@@ -131,19 +131,19 @@ class AgentRegistry:
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
 
     def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
-        """What the task asks for and that agent cannot enforce, in sentences."""
+        """Return what the task asks for and that agent cannot enforce, in sentences."""
         fence = [] if spec.reach in (None, Reach.ANY) else _lacks_fence(agent, spec.reach, self.unfenced(agent))
         return [*self._kinds[agent.kind].unsupported(spec, agent), *fence, *unmeasured(spec, agent)]
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Why its runs cannot be kept within a reach, in a clause; None: they can."""
+        """Return why its runs cannot be kept within a reach, in a clause; None: they can."""
         return self._kinds[agent.kind].unfenced(agent)
 
     def cannot_enforce(self, agent: AgentSpec) -> list[str]:
-        """What no task can have enforced by this agent, in sentences."""
+        """Return what no task can have enforced by this agent, in sentences."""
         return self.unsupported(_asks_for_all(), agent)
 
     def health(self, name: str) -> AgentHealth:
-        """What was last found. Before the first look nothing is held against an agent."""
+        """Return what was last found. Before the first look nothing is held against an agent."""
         with self._lock:
             return self._health.get(name, AgentHealth(installed=True))

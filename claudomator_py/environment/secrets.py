@@ -40,7 +40,7 @@ class Secrets:
                 self._of_tasks.clear()
 
     def redactor(self, task_env: Mapping[str, str] | None = None, run_id: str | None = None) -> Redactor:
-        """What finds them, those that a task with these variables brings itself, and the token of that run."""
+        """Return what finds them, those that a task with these variables brings itself, and the token of that run."""
         own = frozenset(secrets_in(task_env)) if task_env else frozenset()
         if run_id is not None and self._run_token is not None:
             own |= {self._run_token(run_id)}
@@ -55,13 +55,13 @@ class Secrets:
             return self._of_tasks[own]
 
     def clean(self, value: T) -> T:
-        """The value without them, be it a text, a model or what JSON can say; see ``domain.redaction.clean``."""
+        """Return the value without them, be it a text, a model or what JSON can say; see ``domain.redaction.clean``."""
         return clean(value, self._redactor)
 
     def redact(self, text: str) -> str:
-        """The text without them."""
+        """Return the text without them."""
         return self._redactor.redact(text)
 
     def redact_piece(self, text: str) -> str:
-        """The text, of which an end may be cut off, without them and what is left of them there."""
+        """Return the text, of which an end may be cut off, without them and what is left of them there."""
         return self._redactor.redact_piece(text)

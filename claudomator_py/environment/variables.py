@@ -26,12 +26,13 @@ BASE_PREFIX = "LC_"
 def environment(
     daemon: Mapping[str, str], agent: AgentSpec, task: TaskSpec, launch: Mapping[str, str], own: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables of a run. Later ones win: base, passed on, the launch's, the agent's, the task's, our own."""
+    """Return the variables of a run. Later ones win: base, passed on, the launch's, the agent's, the task's, our
+    own."""
     return {**_base(daemon, agent), **launch, **agent.env, **task.env, **own}
 
 
 def agent_environment(daemon: Mapping[str, str], agent: AgentSpec) -> dict[str, str]:
-    """The variables of a program of the agent's that runs no task."""
+    """Return the variables of a program of the agent's that runs no task."""
     return {**_base(daemon, agent), **agent.env}
 
 
@@ -51,7 +52,7 @@ _MAX_FILE_BYTES = 64 * 1024
 
 
 def with_credentials(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment, and each credential as the variable of its name where that is not set.
+    """Return the environment, and each credential as the variable of its name where that is not set.
 
     What every run gets anyway, such as HOME, is never taken from a credential.
     """
@@ -59,7 +60,7 @@ def with_credentials(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def token_file(environ: Mapping[str, str]) -> Path | None:
-    """The file with the operator's token, if it is a credential."""
+    """Return the file with the operator's token, if it is a credential."""
     folder = environ.get(DIRECTORY)
     path = Path(folder) / TOKEN if folder else None
     return path if path is not None and path.is_file() else None
@@ -106,11 +107,11 @@ class RunTokens:
         self._key = hmac.digest(operator.encode("ascii"), _PURPOSE, hashlib.sha256)
 
     def of(self, run_id: str) -> str:
-        """The run's token."""
+        """Return the run's token."""
         return f"{PREFIX}{run_id}_{self._signature(run_id)}"
 
     def run_id(self, token: str) -> str | None:
-        """The run that it is of, under way or not; None for what was not made here."""
+        """Return the run that it is of, under way or not; None for what was not made here."""
         if not token.startswith(PREFIX) or len(token) > _MAX_TOKEN_LENGTH or not token.isascii():
             return None
         run_id, _, signature = token.removeprefix(PREFIX).rpartition("_")

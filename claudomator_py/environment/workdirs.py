@@ -31,7 +31,7 @@ class Workdirs:
     reserved: tuple[Path, ...]
 
     def problem(self, folder: str, field: str = "working_dir") -> Problem | None:
-        """Why a task may not use that folder, or None. The shim checks again when it starts."""
+        """Return why a task may not use that folder, or None. The shim checks again when it starts."""
         if (problem := path_problem(field, folder)) is not None:
             return problem
         try:
@@ -71,7 +71,7 @@ class Workdirs:
 
 
 def path_problem(field: str, path: str) -> Problem | None:
-    """Why no folder can have this path, or None: a name in it or the whole is longer than the system takes.
+    """Return why no folder can have this path, or None: a name in it or the whole is longer than the system takes.
 
     Not a rule of the task file's schema: what was accepted before stays readable.
     """
@@ -89,7 +89,8 @@ def path_problem(field: str, path: str) -> Problem | None:
 
 
 def resolve(working_dir: str) -> Path:
-    """The directory's real path; it need not exist. Raises OSError, or RuntimeError for links that go in a circle."""
+    """Return the directory's real path; it need not exist. Raises OSError, or RuntimeError for links that go in a
+    circle."""
     path = Path(working_dir).expanduser().resolve()
     try:
         path.stat()
@@ -126,7 +127,8 @@ def _lies_in(place: Path, system: Path) -> bool:
 
 
 def further_folders(folders: Sequence[str]) -> tuple[str, ...]:
-    """The real paths of a task's further folders, as an agent is given them: no link in them leads elsewhere later.
+    """Return the real paths of a task's further folders, as an agent is given them: no link in them leads elsewhere
+    later.
 
     Raises OSError, or RuntimeError for links that go in a circle.
     """
@@ -134,7 +136,7 @@ def further_folders(folders: Sequence[str]) -> tuple[str, ...]:
 
 
 def directory_key(working_dir: str | None) -> str:
-    """What tasks in one directory share: the top of its git work tree, else itself; empty for a scratch folder.
+    """Return what tasks in one directory share: the top of its git work tree, else itself; empty for a scratch folder.
 
     Raises OSError or RuntimeError where ``Workdirs.problem`` finds one.
     """
@@ -148,12 +150,12 @@ def directory_key(working_dir: str | None) -> str:
 
 
 def place_in_repository(working_dir: str) -> Path:
-    """Where the directory lies in its git work tree, relative to the top. Raises as ``directory_key`` does."""
+    """Return where the directory lies in its git work tree, relative to the top. Raises as ``directory_key`` does."""
     return resolve(working_dir).relative_to(directory_key(working_dir))
 
 
 def real_paths(roots: Sequence[Path]) -> tuple[str, ...]:
-    """The folders as real paths."""
+    """Return the folders as real paths."""
     return tuple(str(real_path(root)) for root in roots)
 
 
@@ -166,13 +168,13 @@ def real_path(folder: Path) -> Path:
 
 
 def local_zone() -> str:
-    """The IANA name of this machine's time zone; UTC where it has none that has a name."""
+    """Return the IANA name of this machine's time zone; UTC where it has none that has a name."""
     name = get_localzone_name()
     return name if name is not None and known_zone(name) else "UTC"
 
 
 def known_zone(name: str) -> bool:
-    """Whether this machine knows the time zone."""
+    """Return whether this machine knows the time zone."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -181,7 +183,7 @@ def known_zone(name: str) -> bool:
 
 
 def zone_problem(name: str | None) -> Problem | None:
-    """What is wrong with the zone that a task names, or None."""
+    """Return what is wrong with the zone that a task names, or None."""
     if name is None or known_zone(name):
         return None
     remedy = zone_remedy(name, available_timezones())

@@ -33,12 +33,12 @@ _CONCURRENCY = 2
 
 
 def isolated(spec: TaskSpec) -> str | None:
-    """The working directory of a task that has a work tree of its own; None: it has none."""
+    """Return the working directory of a task that has a work tree of its own; None: it has none."""
     return spec.working_dir if spec.isolation is Isolation.WORKTREE else None
 
 
 def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> WorktreeRequest:
-    """The tree of the task's present generation: that of its earlier runs, and of the conversation it is in.
+    """Return the tree of the task's present generation: that of its earlier runs, and of the conversation it is in.
 
     earlier: the run whose conversation or work the next one continues with, of whichever task. Raises TreeFault for a
     directory that cannot be examined.
@@ -76,7 +76,7 @@ def _told_of(connection: Connection, run: Run) -> dict[str, Any] | None:
 
 
 def folder_in_tree(working_dir: str, tree: str) -> str:
-    """Where a run in that tree works: as deep in it as the working directory lies in its repository."""
+    """Return where a run in that tree works: as deep in it as the working directory lies in its repository."""
     try:
         return str(Path(tree) / place_in_repository(working_dir))
     except (OSError, RuntimeError):
@@ -84,7 +84,7 @@ def folder_in_tree(working_dir: str, tree: str) -> str:
 
 
 def branch_of(connection: Connection, task: Task, run: Run | None) -> str | None:
-    """The branch that the run works on, if it has a tree."""
+    """Return the branch that the run works on, if it has a tree."""
     tree = "" if run is None else Path(run.dir_key).name
     if is_tree_of(tree, task.id):
         return branch_name(task.name, tree)
@@ -130,7 +130,8 @@ class WorktreeManager:
         self._lock = threading.Lock()
 
     def tree(self, order: WorktreeRequest) -> Tree | None:
-        """The tree, with the folder that its runs work in; None: it is being made, or removed; ask again once told.
+        """Return the tree, with the folder that its runs work in; None: it is being made, or removed; ask again once
+        told.
 
         Raises TreeFault, TreeBusy or whatever else kept it from being made, and the next call tries again.
         """
@@ -155,7 +156,7 @@ class WorktreeManager:
                 self._lookers.submit(self.trees.look, tree)
 
     def looked_after_run(self, path: str) -> bool:
-        """Whether the tree in that folder was looked at after a run in it has ended; ask again once told.
+        """Return whether the tree in that folder was looked at after a run in it has ended; ask again once told.
 
         Each True is for one run. Also True where that folder is no tree.
         """

@@ -175,7 +175,7 @@ class Evaluation(BaseModel):
 
 
 def space_of(cards: Sequence[Card], encoder: Encoder, calibration: Calibration) -> Space:
-    """The cards as the encoder sees them."""
+    """Return the cards as the encoder sees them."""
     profiles = [profile.as_one if calibration.as_one else profile for profile in map(profile_of, cards)]
     texts = sorted({text for profile in profiles for text in profile.texts})
     vectors = dict(zip(map(text_hash, texts), encoder.encode(texts) if texts else (), strict=True))

@@ -116,7 +116,7 @@ def fit(
     start: Calibration,
     words: Encoder | None = None,
 ) -> Fit:
-    """What fits the labelled tasks best, from ``start``. words: by which words may be compared beside. Raises
+    """Return what fits the labelled tasks best, from ``start``. words: by which words may be compared beside. Raises
     ValueError for a set that tells nothing."""
     labelled = [case for case in cases if case.expected is not None]
     if not cards:

@@ -64,7 +64,7 @@ class Demand:
 
 
 def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
-    """What a line of a set demands, beside its label or in it; None: nothing. Raises ValueError."""
+    """Return what a line of a set demands, beside its label or in it; None: nothing. Raises ValueError."""
     label = data.get("expected")
     said = {**data, **label} if isinstance(label, Mapping) else data
     if not any(said.get(name) is not None for name in (*DEMANDS, "hands_on_to")):
@@ -129,7 +129,8 @@ class HandedOver:
 def handed_over(
     demand: Demand, record: SpecialistRecord, cards: Mapping[str, Card], constraints: Constraints = _ANYTHING
 ) -> HandedOver | None:
-    """What becomes of the task after that decision; None: no run starts. constraints: what the policy leaves open."""
+    """Return what becomes of the task after that decision; None: no run starts. constraints: what the policy leaves
+    open."""
     if record.route not in _RUNS:
         return None
     owners, hops, defects, refused = [record.specialist], list[HandoffRecord](), list[tuple[Defect, str]](), False
@@ -212,7 +213,7 @@ def _left(budget: Budget, runs: int) -> BudgetLeft:
 def figures(
     demands: Sequence[Demand | None], handed: Sequence[HandedOver | None], right: Sequence[frozenset[str] | None] = ()
 ) -> dict[str, float | None]:
-    """The shares of 0 to 1 of an evaluation that are of handing over; None where the set has no case to tell by.
+    """Return the shares of 0 to 1 of an evaluation that are of handing over; None where the set has no case to tell by.
 
     right: who would be right for each; empty: nobody. It counts where the set says of no task with whom it ends.
     """

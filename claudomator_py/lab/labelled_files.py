@@ -44,8 +44,8 @@ T = TypeVar("T", bound=Identified)
 
 
 def encoder_named(option: str) -> "EncoderSettings":
-    """The settings of an encoder as ``--encoder`` names it: its kind, or ``onnx:FOLDER``; another one ends the command.
-    Raises ValueError for one that lacks its folder."""
+    """Return the settings of an encoder as ``--encoder`` names it: its kind, or ``onnx:FOLDER``; another one ends the
+    command. Raises ValueError for one that lacks its folder."""
     from claudomator_py.domain.errors import suggestion
     from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
@@ -74,7 +74,7 @@ def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
 
 @contextmanager
 def compared(settings: "EncoderSettings") -> "Iterator[tuple[Encoder, Encoder]]":
-    """The encoder to compare with, and the one of words, by which is compared beside. Raises ValueError."""
+    """Yield the encoder to compare with, and the one of words, by which is compared beside. Raises ValueError."""
     from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
     with _opened(settings) as chosen, _opened(EncoderSettings(kind=EncoderKind.HASHED)) as words:
@@ -82,7 +82,7 @@ def compared(settings: "EncoderSettings") -> "Iterator[tuple[Encoder, Encoder]]"
 
 
 def read_set(cards: Path, tasks: Path) -> "tuple[list[Card], list[Case]]":
-    """The cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
+    """Return the cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
     from claudomator_py.lab.labelled_set import card_of, case_of, ignored
 
     unknown: Counter[str] = Counter()
@@ -117,8 +117,8 @@ def _unreadable(path: Path, error: OSError) -> NoReturn:
 
 
 def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """What each line of the file describes; blank ones nothing. What cannot be used ends the command, and says where it
-    stands. parse: raises ValueError."""
+    """Return what each line of the file describes; blank ones nothing. What cannot be used ends the command, and says
+    where it stands. parse: raises ValueError."""
     found, lines = [], dict[str, int]()
     try:
         with path.open(encoding="utf-8") as file:

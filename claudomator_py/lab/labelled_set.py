@@ -64,7 +64,8 @@ class Case:
     """How it came, as rules see it."""
 
     def facts(self, risk: Risk, specialist: str | None, skill: str | None) -> Facts:
-        """The task as rules see it, on no machine and at no time in particular. specialist: who does it, if known."""
+        """Return the task as rules see it, on no machine and at no time in particular. specialist: who does it, if
+        known."""
         demand = self.demand or plain(self.request.text)
         task = TaskSpec.model_construct(name="task", instructions=self.request.text) if demand is None else demand.task
         task = task.model_copy(update={"tags": self.request.tags, "name": self.request.name or task.name})
@@ -73,7 +74,7 @@ class Case:
 
 
 def card_of(data: Mapping[str, Any]) -> Card:
-    """The card that a line of a set describes: a card, or one with ``display_name`` and ``allowed_backends``.
+    """Return the card that a line of a set describes: a card, or one with ``display_name`` and ``allowed_backends``.
 
     Raises ValueError.
     """
@@ -89,15 +90,14 @@ def card_of(data: Mapping[str, Any]) -> Card:
 
 
 def ignored(data: Mapping[str, Any]) -> list[str]:
-    """The keys of such a line that say nothing of a card."""
+    """Return the keys of such a line that say nothing of a card."""
     return sorted(set(data) - set(Card.model_fields) - set(ALIASES))
 
 
 def case_of(data: Mapping[str, Any], known: Collection[str] | None = None) -> Case:
-    """The case that a line of a set describes, of either kind: ``text``, with ``agent`` and ``oos`` as its label; or
-    ``instructions``, ``name`` and ``tags``, with ``expected``. known: the specialists that there are; None: anybody.
-    Raises ValueError.
-    """
+    """Return the case that a line of a set describes, of either kind: ``text``, with ``agent`` and ``oos`` as its
+    label; or ``instructions``, ``name`` and ``tags``, with ``expected``. known: the specialists that there are; None:
+    anybody. Raises ValueError."""
     _check_keys(data, _LINE)
     identity, text = data.get("id"), data.get("instructions", data.get("text"))
     if not isinstance(identity, str) or not isinstance(text, str):

@@ -252,8 +252,8 @@ def _moved(task: Task | None, task_id: str, placed: _Placed) -> ChangedTaskView:
 
 
 def shadowed(database: Database, window: Window) -> OtherView:
-    """What the shadow configuration has decided otherwise in the window, by what was recorded of it; of several, the
-    last one. Raises StoreUnavailable."""
+    """Return what the shadow configuration has decided otherwise in the window, by what was recorded of it; of several,
+    the last one. Raises StoreUnavailable."""
 
     def read(connection: Connection) -> tuple[Sequence[ShadowRecord], Mapping[_Place, float]]:
         newest = decision_log.newest_shadow(connection, window.since_ms, window.until_ms)
@@ -342,7 +342,7 @@ def share(number: int, total: int) -> ShareView:
 
 
 def wilson(number: int, total: int) -> tuple[float, float]:
-    """The 95% interval of a share, 0 to 1, by Wilson's score; all of it where there is nothing to go by."""
+    """Return the 95% interval of a share, 0 to 1, by Wilson's score; all of it where there is nothing to go by."""
     if total == 0:
         return 0.0, 1.0
     p, square = number / total, _Z * _Z
@@ -353,7 +353,7 @@ def wilson(number: int, total: int) -> tuple[float, float]:
 
 
 def bootstrap(differences: Sequence[float]) -> tuple[float, float]:
-    """The 95% interval of the sum of these, by the percentiles of sums over resamples."""
+    """Return the 95% interval of the sum of these, by the percentiles of sums over resamples."""
     values, counts = np.unique(np.asarray(differences), return_counts=True)
     drawn = np.random.default_rng(_SEED).multinomial(len(differences), counts / counts.sum(), size=_RESAMPLES)
     low, high = np.percentile(drawn @ values, (2.5, 97.5))

@@ -59,8 +59,8 @@ class TriageEvaluation(BaseModel):
 
 
 def message_case_of(data: Mapping[str, Any]) -> MessageCase:
-    """The case that a line of a set describes: ``id``, ``channel``, ``participants``, ``message``, and ``expected`` as
-    its label. Raises ValueError."""
+    """Return the case that a line of a set describes: ``id``, ``channel``, ``participants``, ``message``, and
+    ``expected`` as its label. Raises ValueError."""
     identity, channel = data.get("id"), data.get("channel")
     if not isinstance(identity, str) or not isinstance(channel, Mapping):
         raise ValueError("it needs an `id`, a `channel`, `participants` and a `message`")

@@ -36,7 +36,7 @@ _SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def payload(notice: Notice, form: PayloadFormat, url: str) -> tuple[str, bytes]:
-    """Where to post it, and what. Raises DeliveryFault for a URL that cannot be of that service."""
+    """Return where to post it, and what. Raises DeliveryFault for a URL that cannot be of that service."""
     match form:
         case PayloadFormat.JSON:
             return url, notice.model_dump_json().encode()
@@ -125,7 +125,7 @@ class Unconfigured:
 
 
 def signature(secret: str, notice_id: str, timestamp: str, body: bytes) -> str:
-    """The value of ``webhook-signature``. Raises DeliveryFault for a ``whsec_`` secret that is no base64."""
+    """Return the value of ``webhook-signature``. Raises DeliveryFault for a ``whsec_`` secret that is no base64."""
     key = secret.encode()
     try:
         if secret.startswith(_PREFIX):

@@ -90,13 +90,13 @@ class Condition:
         return _truth(self._program.value(context))
 
     def mentions(self, name: str) -> bool:
-        """Whether it looks at that value, such as ``task.specialist`` or ``spent``, by itself or in a group."""
+        """Return whether it looks at that value, such as ``task.specialist`` or ``spent``, by itself or in a group."""
         wanted = tuple(name.split("."))
         return any(path[: len(wanted)] == wanted[: len(path)] for path in self._paths)
 
 
 def checked(text: str) -> Expression:
-    """The condition, looked through and tried in this process. Raises BadCondition."""
+    """Return the condition, looked through and tried in this process. Raises BadCondition."""
     code = code_of(text)
     try:
         program = Expression(text, code)

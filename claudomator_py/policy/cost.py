@@ -61,7 +61,7 @@ class _Unknown(Exception):
 
 
 def is_small(text: str) -> bool:
-    """Whether the condition costs little time and memory on any task of few characters."""
+    """Return whether the condition costs little time and memory on any task of few characters."""
     try:
         return _cost(tuple(_tokens(text))) <= MAX_US
     except _Unknown:

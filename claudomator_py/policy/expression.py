@@ -97,7 +97,7 @@ MAX_URGENT_CPU_MS: Final = 300
 
 
 def context_of(values: Mapping[str, Any], allowance: Allowance | None = None) -> Context:
-    """What conditions are evaluated with. allowance: what is left for that task; None: all."""
+    """Return what conditions are evaluated with. allowance: what is left for that task; None: all."""
     return Context(values, allowance or Allowance.of_task())
 
 
@@ -151,7 +151,7 @@ def _cut(message: str) -> str:
 
 
 def literal(text: str) -> Any:
-    """The value of a literal; None: it is none."""
+    """Return the value of a literal; None: it is none."""
     try:
         return Expression(text, code_of(text)).value(context_of({}))
     except (ValueError, RecursionError, Unevaluated):
@@ -159,12 +159,12 @@ def literal(text: str) -> Any:
 
 
 def code_of(text: str) -> str:
-    """The text, as long as it is, without what stands in quotes and in comments."""
+    """Return the text, as long as it is, without what stands in quotes and in comments."""
     return _NO_CODE.sub(lambda found: f'"{chr(0) * (len(found[0]) - 2)}"', text)
 
 
 def first_line(error: BaseException) -> str:
-    """The library's message, with the line and column of a syntax error but not its drawing."""
+    """Return the library's message, with the line and column of a syntax error but not its drawing."""
     whole = str(error).strip().replace(_OWN_SIZE, "size")
     if (coerces := _COERCES.match(whole)) is not None:
         one, sign, other = (coerces[number].replace("float", "double") for number in (1, 2, 3))

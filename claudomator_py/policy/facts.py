@@ -135,7 +135,7 @@ def _budget(budget: Budget, nothing: float) -> dict[str, float]:
 
 @cache
 def sample() -> Facts:
-    """A task that has everything, see ``shapes``."""
+    """Return a task that has everything, see ``shapes``."""
     said = {
         "name": "sample",
         "instructions": "Change src/app.py and infra/main.tf, then run the tests.",
@@ -157,8 +157,8 @@ def sample() -> Facts:
 
 @cache
 def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Tasks of every shape, on which each rule is tried when it is loaded, with which one that is in words: one that
-    has everything, one that has nothing, and one for each of few words."""
+    """Return tasks of every shape, on which each rule is tried when it is loaded, with which one that is in words: one
+    that has everything, one that has nothing, and one for each of few words."""
     everything, nothing = sample(), Facts(TaskSpec(name="sample", instructions="Run the tests."))
     found = [
         ("", everything.values),
@@ -177,13 +177,13 @@ def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
 
 
 def is_long(spec: TaskSpec) -> bool:
-    """Whether the task says so much that the processor takes a while to judge and compare it."""
+    """Return whether the task says so much that the processor takes a while to judge and compare it."""
     lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
     return max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries)) > MAX_SHORT
 
 
 def value_at(path: str) -> Any:
-    """What a task that has everything has there; None: nothing."""
+    """Return what a task that has everything has there; None: nothing."""
     found: Any = sample().values
     for name in path.split("."):
         found = found.get(name) if isinstance(found, dict) else None
@@ -208,7 +208,8 @@ WORDS: dict[str, Sequence[str] | Sequence[int]] = {
 
 
 def names() -> dict[str, frozenset[str]]:
-    """The names that conditions may use: after each first one, those that may follow it, with dots between them."""
+    """Return the names that conditions may use: after each first one, those that may follow it, with dots between
+    them."""
     return {root: frozenset(_below(values)) for root, values in sample().values.items()}
 
 
@@ -220,10 +221,9 @@ def _below(values: Mapping[str, Any], before: str = "") -> Iterable[str]:
 
 
 def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath.normpath) -> tuple[str, ...]:
-    """The files and folders that the text names, each once, in its order: relative to the working directory if they are
-    in it, else absolute; at most one more than ``MAX_PATHS``. real: resolves ``..``, and symbolic links where it can
-    look at the disk.
-    """
+    """Return the files and folders that the text names, each once, in its order: relative to the working directory if
+    they are in it, else absolute; at most one more than ``MAX_PATHS``. real: resolves ``..``, and symbolic links where
+    it can look at the disk."""
     found: dict[str, None] = {}
     for match in _PATH.finditer(_URL.sub(" ", named_in(text))):
         named = match.group()

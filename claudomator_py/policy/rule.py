@@ -141,7 +141,7 @@ class Rule(Strict):
 
 
 def unique(rules: Sequence[Rule]) -> Sequence[Rule]:
-    """The rules, if each has a name of its own."""
+    """Return the rules, if each has a name of its own."""
     names = [rule.name for rule in rules]
     for name in names:
         if names.count(name) > 1:
@@ -153,6 +153,6 @@ Rules = Annotated[tuple[Rule, ...], Field(max_length=500), AfterValidator(unique
 
 
 def policy_hash(rules: Sequence[Rule]) -> str:
-    """SHA-256 of the rules, in hexadecimal: the same for the same rules, however they are written."""
+    """Return SHA-256 of the rules, in hexadecimal: the same for the same rules, however they are written."""
     said: list[dict[str, Any]] = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

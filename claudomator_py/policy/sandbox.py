@@ -178,8 +178,8 @@ _URGENT: Final = _Sandbox()
 
 
 def evaluate(text: str, context: Context) -> bool | str:
-    """The value of the condition with those values, in words if it is neither true nor false. Raises Undecided, also
-    where it costs more than it may."""
+    """Return the value of the condition with those values, in words if it is neither true nor false. Raises Undecided,
+    also where it costs more than it may."""
     allowance = context.allowance
     cpu_ms = min(MAX_CPU_MS, allowance.left_ms)
     if cpu_ms < 1:

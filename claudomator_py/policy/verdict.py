@@ -26,7 +26,7 @@ class Demanded:
     """How long it may take; None: any time."""
 
     def joined(self, other: "Demanded") -> "Demanded":
-        """What both demand."""
+        """Return what both demand."""
         times = [one for one in (self.within_ms, other.within_ms) if one is not None]
         return Demanded((*self.rules, *other.rules), (*self.by, *other.by), min(times, default=None))
 
@@ -96,7 +96,7 @@ class Policy:
         self._conditions = {rule.name: Condition(rule.when) for rule in rules if rule.when is not None}
 
     def mentions(self, name: str) -> bool:
-        """Whether some rule looks at that value, such as ``spent``."""
+        """Return whether some rule looks at that value, such as ``spent``."""
         return any(condition.mentions(name) for condition in self._conditions.values())
 
     @property
@@ -105,8 +105,8 @@ class Policy:
         return not all(condition.is_small for condition in self._conditions.values())
 
     def judge(self, facts: Facts, allowance: Allowance | None = None) -> Verdict:
-        """What the rules say of the task. The same facts always give the same verdict, as long as that costs no more
-        than it may. allowance: for conditions that may cost much, see ``may_take_long``; None: that of a task.
+        """Return what the rules say of the task. The same facts always give the same verdict, as long as that costs no
+        more than it may. allowance: for conditions that may cost much, see ``may_take_long``; None: that of a task.
 
         A rule whose condition cannot be evaluated demands approval, unless all it does is to allow the task: nothing
         happens unwatched because a rule has a fault.
@@ -141,8 +141,8 @@ def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
 
 
 def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool, words: str = "", unread: bool = False) -> Verdict:
-    """The verdict with the rules that hold unless one that is written allows the task: what asks for harm is refused,
-    and what could do much of it needs approval.
+    """Return the verdict with the rules that hold unless one that is written allows the task: what asks for harm is
+    refused, and what could do much of it needs approval.
 
     harmful: whether the text asks for harm. reviews: whether those rules are in force. words: the words that it was
     judged by. unread: whether it cannot be read by its words, which is said, and stops it only where a rule does.

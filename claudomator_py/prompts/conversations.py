@@ -27,12 +27,12 @@ _FRESH = "Restart it without `resume`."
 
 
 def resumption_of(task: Task) -> ResumedConversation | None:
-    """What the task's row says."""
+    """Return what the task's row says."""
     return readable(ResumedConversation, task.resume)
 
 
 def columns_of(resumption: ResumedConversation | None, spec: TaskSpec) -> dict[str, Any]:
-    """The columns that say it: who is eligible depends on it, too."""
+    """Return the columns that say it: who is eligible depends on it, too."""
     return {
         "resume": None if resumption is None else resumption.model_dump(mode="json"),
         **lane_columns(spec, resumption),
@@ -40,7 +40,7 @@ def columns_of(resumption: ResumedConversation | None, spec: TaskSpec) -> dict[s
 
 
 def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> ResumedConversation | None:
-    """The conversation of a run that has ended; None: there is none to continue in.
+    """Return the conversation of a run that has ended; None: there is none to continue in.
 
     words, asked: see ``ResumedConversation``.
     """
@@ -58,20 +58,20 @@ def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> Resu
 
 
 def used_by(run: Run) -> Usage:
-    """What its conversation had used by its end."""
+    """Return what its conversation had used by its end."""
     before = Usage() if run.prior is None else Usage.model_validate(run.prior)
     return before.after(None if run.outcome is None else Outcome.model_validate(run.outcome))
 
 
 def scratch_of(run: Run) -> str:
-    """The run that was made with the scratch folder that this one works in."""
+    """Return the run that was made with the scratch folder that this one works in."""
     return run.scratch_of or run.id
 
 
 def goes_on(
     connection: Connection, task: Task, run: Run, *, optional: bool = False, confirms: bool = False
 ) -> dict[str, Any]:
-    """What to write so that the next attempt continues after this run, which has ended, in its conversation.
+    """Return what to write so that the next attempt continues after this run, which has ended, in its conversation.
 
     optional: unless somebody else can begin it before. confirms: see ``ResumedConversation``. In one that this run
     continued in, what was new to it is told again: whether it was taken in before the run ended is not known. Nobody
@@ -113,7 +113,8 @@ def tell_given_up(connection: Connection, task: Task, run_id: str | None, resume
 def meant_by_force(
     connection: Connection, task: Task, run: Run, restart: Mapping[str, Any], revision: int, now_ms: int
 ) -> ResumedConversation | None:
-    """What a forced restart continues in, now that the run has ended which it cancelled; None: a fresh conversation.
+    """Return what a forced restart continues in, now that the run has ended which it cancelled; None: a fresh
+    conversation.
 
     Of a run that never started it is the conversation that this was to continue in. Content that is newer than the
     request begins afresh.
@@ -138,7 +139,7 @@ class ResumePolicy:
         self._host = host
 
     def last_run(self, connection: Connection, task: Task, request: RestartRequest) -> Run:
-        """The run whose conversation is meant: the last that was started. Raises Conflict or Invalid."""
+        """Return the run whose conversation is meant: the last that was started. Raises Conflict or Invalid."""
         runs = [run for run in run_rows.of_task(connection, task.id) if run.state != "revoked"]
         if not runs:
             raise Conflict(f"No run of {task.name} has begun, so it has no conversation.", remedy=_FRESH)
@@ -180,9 +181,8 @@ class ResumePolicy:
             raise Invalid.of([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
 
     def obstacle(self, earlier: Run | None, spec: TaskSpec, agent: str) -> str | None:
-        """Why a run on that agent which is about to start cannot continue in the conversation of the earlier one after
-        all, or None.
-        """
+        """Return why a run on that agent which is about to start cannot continue in the conversation of the earlier one
+        after all, or None."""
         if earlier is None or earlier.conversation_id is None:
             return "it is no longer known"
         chosen = self._registry.find(agent)
@@ -204,7 +204,7 @@ class ResumePolicy:
 
 
 def same_folder(spec: TaskSpec, other: TaskSpec) -> bool:
-    """Whether both work in one folder, as far as their content says."""
+    """Return whether both work in one folder, as far as their content says."""
     return _folder(spec) == _folder(other)
 
 
@@ -243,7 +243,7 @@ class Followed:
 
 
 def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | None:
-    """What it takes over; None: it continues none. The task that it continues has completed."""
+    """Return what it takes over; None: it continues none. The task that it continues has completed."""
     other = _continued(connection, task, spec)
     if other is None:
         return None
@@ -271,7 +271,8 @@ def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | N
 
 
 def still_needed_by(connection: Connection, task: Task) -> Task | None:
-    """A task that has not ended and continues where this one was, or is to; None: no other task needs that any more."""
+    """Return a task that has not ended and continues where this one was, or is to; None: no other task needs that any
+    more."""
     for other in task_rows.unended_of_thread(connection, task.thread or task.id):
         if other.id != task.id:
             return other

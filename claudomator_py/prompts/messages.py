@@ -17,7 +17,7 @@ _ALL_CHARS = 800_000
 
 
 def answer_instructions(channel: str, message: ChannelMessage, earlier: Sequence[ChannelMessage]) -> str:
-    """The instructions of the task that answers the message. earlier: what led to it, oldest first.
+    """Return the instructions of the task that answers the message. earlier: what led to it, oldest first.
 
     Each message is one line of JSON. What is too much for a task's instructions is left out: contents of
     attachments first, then the oldest messages.

@@ -84,8 +84,8 @@ _AS_LEFT = "Its changes are as it left them. Check the current state before you 
 
 
 def left_by(runs: list[Run], agent: str) -> Run | None:
-    """The run whose work a fresh conversation on that agent takes over, if it did not end well: the last in which the
-    model had answered. runs: those of the task's generation, in order.
+    """Return the run whose work a fresh conversation on that agent takes over, if it did not end well: the last in
+    which the model had answered. runs: those of the task's generation, in order.
 
     Where none is known to have, it is the last that was lost, or that another agent gave up at a limit.
     """
@@ -102,7 +102,7 @@ def left_by(runs: list[Run], agent: str) -> Run | None:
 
 
 def handoff_note(run: Run, agent: str, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
-    """The note to that agent, without secrets. What the run wrote is left out where it cannot be read."""
+    """Return the note to that agent, without secrets. What the run wrote is left out where it cannot be read."""
     outcome = Outcome.model_validate(run.outcome)
     if outcome.handoff is not None:
         return _handed_on(run, outcome.handoff, host, transcript, redactor)
@@ -133,7 +133,7 @@ def _handed_on(
 
 
 def follow_note(run: Run, told: TaskSpec, host: RunHost, transcript: Transcript | None, redactor: Redactor) -> str:
-    """The note to a task that continues another one and cannot continue in its conversation.
+    """Return the note to a task that continues another one and cannot continue in its conversation.
 
     run: the last of that other task; told: its content.
     """
@@ -209,7 +209,7 @@ _PREFACE = "The task below says what to do, and this role how to do it. Where th
 
 
 def role_of(card: Card, skill_id: str | None, organisation: str | None) -> str:
-    """What a specialist is told about itself, before its task; empty for one whose card says nothing.
+    """Return what a specialist is told about itself, before its task; empty for one whose card says nothing.
 
     skill_id: of the skill that it is asked to use. organisation: whose work it is. What the card of another
     organisation says stands there as data.

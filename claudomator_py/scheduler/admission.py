@@ -34,13 +34,13 @@ class _Choice:
 
 
 def open_to(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """The agents that the task may know of: one that is a remote specialist does the tasks that are routed to that one,
-    and to all others it does not exist, as not everybody may see or use it."""
+    """Return the agents that the task may know of: one that is a remote specialist does the tasks that are routed to
+    that one, and to all others it does not exist, as not everybody may see or use it."""
     return tuple(agent for agent in agents if agent.specialist is None or head.constraints.names(agent.name))
 
 
 def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """The agents that ``agent.type`` means: the one of that name, else those of that kind.
+    """Return the agents that ``agent.type`` means: the one of that name, else those of that kind.
 
     Of a kind, those that are open to balancing, if any are: the others are chosen by their own name only.
     """
@@ -50,14 +50,13 @@ def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState,
 
 
 def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """The agents that the task's hint means; none without a hint."""
+    """Return the agents that the task's hint means; none without a hint."""
     return named_by(head.agent_type, agents) if head.agent_type else ()
 
 
 def shut_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
-    """The hints with which no task can start now, whatever else it asks for: each agent that they mean is full, limited
-    for all of its models, or cannot run at all, and no other will do. As in ``scheduler.lanes.hint``.
-    """
+    """Return the hints with which no task can start now, whatever else it asks for: each agent that they mean is full,
+    limited for all of its models, or cannot run at all, and no other will do. As in ``scheduler.lanes.hint``."""
     hints = set()
     for name in {name for agent in agents for name in (agent.name, agent.kind)}:
         meant = named_by(name, agents)
@@ -69,7 +68,7 @@ def shut_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
 
 
 def names_in_lanes(agents: Iterable[AgentState]) -> frozenset[str]:
-    """What names one of these agents in the text of a lane: its name or its kind, however that was written."""
+    """Return what names one of these agents in the text of a lane: its name or its kind, however that was written."""
     names = {name for agent in agents for name in (agent.name, agent.kind)}
     return frozenset(json.dumps(name, ensure_ascii=escaped) for name in names for escaped in (True, False))
 
@@ -81,7 +80,7 @@ def _is_shut(agent: AgentState, rules: Rules) -> bool:
 
 
 def admit(head: QueueHead, agents: Sequence[AgentState], rules: Rules, load: Load) -> DecisionRecord | Blocked:
-    """The decision to start the task, or what stands in between."""
+    """Return the decision to start the task, or what stands in between."""
     seen = load.seen_by(head.tenant, open_to(head, agents), rules)
     return load.obstacle(head, rules, seen) or decide(head, seen, rules, load.now)
 

@@ -76,7 +76,7 @@ _FROM_OUTSIDE = frozenset({Reason.DISK_FULL, Reason.LOST, Reason.INTERRUPTED})
 
 
 def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
-    """The ending.
+    """Return the ending.
 
     A success stays one, even if it came after the request to cancel. No further run follows once the task's budget is
     used up. One that came when a window was nearly used up, which makes some agents end their turn early, is asked

@@ -112,12 +112,12 @@ class Unusable(NoAnswer):
 
 
 def tier_question(question: TierQuestion) -> ModelQuestion:
-    """The question in the form that a model is given."""
+    """Return the question in the form that a model is given."""
     return ModelQuestion(question.name, prompt(question), answer_schema(question))
 
 
 def marked(name: str, instructions: str) -> tuple[str, str]:
-    """A task's text as data, shortened in the middle; and the line to put before and after it.
+    """Return a task's text as data, shortened in the middle; and the line to put before and after it.
 
     That marker is derived from the text, so the text cannot contain it.
     """
@@ -126,7 +126,7 @@ def marked(name: str, instructions: str) -> tuple[str, str]:
 
 
 def prompt(question: TierQuestion) -> str:
-    """The question. Everything between the markers is the task's text."""
+    """Return the question. Everything between the markers is the task's text."""
     text, marker = marked(question.name, question.instructions)
     uses = "\n".join(f"- {tier.value}: {TIER_USES[tier]} (model {question.models[tier]})" for tier in question.tiers)
     return (
@@ -156,13 +156,13 @@ def answer_schema(question: TierQuestion) -> dict[str, object]:
 
 
 def cache_key(question: TierQuestion, classifier_model: str) -> str:
-    """SHA-256 over all that the answer depends on. The agent is not part of it: a tier holds for any."""
+    """Return SHA-256 over all that the answer depends on. The agent is not part of it: a tier holds for any."""
     parts = [PROMPT_VERSION, classifier_model, question.name, question.instructions, [t.value for t in question.tiers]]
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
 
 def parse_answer(text: str, question: TierQuestion) -> ClassifierAnswer:
-    """The answer in the text: JSON bare, in fences, after noise or amid prose. Raises Unusable."""
+    """Return the answer in the text: JSON bare, in fences, after noise or amid prose. Raises Unusable."""
     objects = [answer for answer in json_objects(text[:ANSWER_CHARS]) if "tier" in answer or "model" in answer]
     if not objects:
         raise Unusable(Cause.GARBAGE, f"no JSON object with a tier in {shown(text)}")
@@ -186,7 +186,7 @@ def shortened(text: str) -> str:
 
 
 def differs(answered: str, offered: str) -> bool:
-    """Whether these are two names, whatever case and space is around them."""
+    """Return whether these are two names, whatever case and space is around them."""
     return answered.strip().casefold() != offered.strip().casefold()
 
 
@@ -208,7 +208,7 @@ def _tier(answer: Mapping[str, object], question: TierQuestion) -> Tier:
 
 
 def json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Every outermost JSON object in the text, whatever surrounds it, those in a list included."""
+    """Yield every outermost JSON object in the text, whatever surrounds it, those in a list included."""
     decoder = json.JSONDecoder()
     position = text.find("{")
     while position >= 0:

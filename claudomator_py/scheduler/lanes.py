@@ -15,7 +15,7 @@ from claudomator_py.scheduler.snapshot import HeldBy
 
 
 def demands(spec: TaskSpec) -> dict[str, object]:
-    """The shape of what the agent has to enforce; empty for a task that demands nothing."""
+    """Return the shape of what the agent has to enforce; empty for a task that demands nothing."""
     permissions = spec.permissions
     shapes: dict[str, object] = {
         "mode": None if permissions.mode is PermissionMode.DEFAULT else permissions.mode.value,
@@ -50,7 +50,7 @@ def _environment(env: dict[str, str]) -> list[str]:
 
 
 def eligibility(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
-    """What decides which agents and models are eligible for the task, as far as that is known when it is queued.
+    """Return what decides which agents and models are eligible for the task, as far as that is known when it is queued.
 
     Not where it works: that keeps it apart from others, whoever runs them. resumption: the conversation in which it
     is, if any. With the tier that was kept or found, and what the last run did not get, it is the task's lane;
@@ -67,13 +67,13 @@ def eligibility(spec: TaskSpec, resumption: ResumedConversation | None = None) -
 
 
 def hint_of(agent_type: str | None, *, strict: bool) -> str:
-    """The hint of a task's content in one text, see ``hint``."""
+    """Return the hint of a task's content in one text, see ``hint``."""
     return json.dumps([agent_type, strict], separators=(",", ":"))
 
 
 def hint(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
-    """Which agent the task asks for, and whether no other will do; empty where it continues a conversation, as then
-    it is for the agent that has that.
+    """Return which agent the task asks for, and whether no other will do; empty where it continues a conversation, as
+    then it is for the agent that has that.
 
     All lanes of a hint are left out at once while no agent that it means can take anything, see
     ``scheduler.admission.shut_hints``.
@@ -84,12 +84,13 @@ def hint(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
 
 
 def lane_columns(spec: TaskSpec, resumption: ResumedConversation | None = None) -> dict[str, Any]:
-    """The columns of a task that follow from its content and its conversation, and say where it is in the queue."""
+    """Return the columns of a task that follow from its content and its conversation, and say where it is in the
+    queue."""
     return {"eligibility": eligibility(spec, resumption), "hint": hint(spec, resumption)}
 
 
 def held_by(resumption: ResumedConversation | None, spec: TaskSpec) -> HeldBy | None:
-    """The conversation that the task continues in, as planning sees it; None: a fresh one."""
+    """Return the conversation that the task continues in, as planning sees it; None: a fresh one."""
     if resumption is None or resumption.given_up:
         return None
     held = HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)

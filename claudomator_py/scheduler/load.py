@@ -39,12 +39,13 @@ class Load:
     """Slots of runs on remote agents, where these have their own."""
 
     def no_slot(self, tenant: str, rules: Rules, *, remote: bool) -> Blocked | None:
-        """Why a run of that tenant gets no slot here or, if remote, none on a remote agent; None: it gets one."""
+        """Return why a run of that tenant gets no slot here or, if remote, none on a remote agent; None: it gets
+        one."""
         in_use = self.remote if remote and rules.remote is not None else self.here
         return in_use.obstacle(tenant, pool_of(rules, remote=remote))
 
     def with_slot(self, tenant: str, rules: Rules, *, remote: bool) -> "Load":
-        """The same with one more run of that tenant. remote: see ``no_slot``."""
+        """Return the same with one more run of that tenant. remote: see ``no_slot``."""
         if remote and rules.remote is not None:
             return replace(self, remote=self.remote.with_one_of(tenant))
         return replace(self, here=self.here.with_one_of(tenant))
@@ -57,8 +58,8 @@ class Load:
         return tuple(agent.model_copy(update={"closed": found[agent.remote]}) for agent in agents)
 
     def obstacle(self, head: QueueHead, rules: Rules, agents: Sequence[AgentState]) -> Blocked | None:
-        """What keeps the task from starting whichever agents are free; None: nothing. agents: those that it may know
-        of, as they are for its tenant."""
+        """Return what keeps the task from starting whichever agents are free; None: nothing. agents: those that it may
+        know of, as they are for its tenant."""
         if self.drained:
             return blocked(BlockCode.DRAINED)
         if self.disk_low:
@@ -80,7 +81,7 @@ class Load:
         return None
 
     def taken(self, rules: Rules) -> "Taken":
-        """What of this keeps tasks from starting, whoever could run them."""
+        """Return what of this keeps tasks from starting, whoever could run them."""
         kept_by_directory = Counter(kept.dir_key for kept in self.kept)
         full = {key for key in (*self.busy, *kept_by_directory) if self._is_full(key, kept_by_directory[key], rules)}
         return Taken(
@@ -99,7 +100,7 @@ class Load:
         return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
 
     def full_cap(self, head: QueueHead) -> Blocked | None:
-        """The rule of the policy by which as many tasks run as may; None: another one may begin."""
+        """Return the rule of the policy by which as many tasks run as may; None: another one may begin."""
         for cap in head.constraints.caps:
             if (active := self.capped.get(cap.rule, 0)) >= cap.most:
                 return blocked(BlockCode.RULE_FULL, rule=cap.rule, active=active, slots=cap.most)
@@ -124,8 +125,8 @@ class Taken:
 
 
 def all_closed(agents: Sequence[AgentState]) -> Blocked | None:
-    """Why the task that is looked at gets no slot on any of these, if it is the same for all; None: it gets one, there
-    is no agent, or the reasons differ."""
+    """Return why the task that is looked at gets no slot on any of these, if it is the same for all; None: it gets one,
+    there is no agent, or the reasons differ."""
     first = agents[0] if agents else None
     return first.closed if first is not None and all(agent.remote == first.remote for agent in agents) else None
 
@@ -148,8 +149,8 @@ class Shut:
     """What names those agents, as a lane has it."""
 
     def leaves_out(self, tenant: str, lane: str) -> bool:
-        """Whether nothing of that lane can start, as it names no agent that is free. All that it could name one by is
-        in its text: what it asks for, its constraints, and the conversation that it continues."""
+        """Return whether nothing of that lane can start, as it names no agent that is free. All that it could name one
+        by is in its text: what it asks for, its constraints, and the conversation that it continues."""
         named_only = tenant in self.by_name or (self.newcomers_by_name and tenant != OWN)
         return named_only and not any(name in lane for name in self.names)
 
@@ -158,7 +159,7 @@ NOTHING_SHUT: Final = Shut()
 
 
 def load_of(snapshot: Snapshot) -> Load:
-    """What is in use in the snapshot."""
+    """Return what is in use in the snapshot."""
     return Load(
         now=snapshot.now,
         here=InUse(snapshot.live, snapshot.tenants),

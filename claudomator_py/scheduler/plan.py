@@ -68,7 +68,7 @@ class Planner:
         return self._load.no_slot(OWN, self._rules, remote=False) is not None
 
     def shares_used(self, head: QueueHead) -> bool:
-        """Whether its tenant's share keeps the head from starting, whatever becomes free of the others'."""
+        """Return whether its tenant's share keeps the head from starting, whatever becomes free of the others'."""
         seen = self._load.seen_by(head.tenant, open_to(head, tuple(self._agents.values())), self._rules)
         return any(agent.closed is not None and agent.closed.code in SHARES for agent in seen)
 
@@ -86,7 +86,7 @@ class Planner:
         return self._load.taken(self._rules)
 
     def decide(self, head: QueueHead) -> DecisionRecord | Blocked:
-        """What becomes of the head wherever it works, and so of all in its lane. Counts nothing."""
+        """Return what becomes of the head wherever it works, and so of all in its lane. Counts nothing."""
         return self._load.full_cap(head) or decide(head, tuple(self._agents.values()), self._rules, self._load.now)
 
     def consider(self, head: QueueHead) -> StartRun | Blocked:
@@ -111,7 +111,7 @@ class Planner:
         return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:
-        """What to ask about a head that does not start yet, so that it has its tier when it can.
+        """Return what to ask about a head that does not start yet, so that it has its tier when it can.
 
         verdict: what keeps it from starting; nothing is asked about one that no agent can take.
         """
@@ -124,7 +124,7 @@ class Planner:
 
 
 def plan(snapshot: Snapshot) -> tuple[Action, ...]:
-    """The runs to start and the questions to ask, in order. The same snapshot always gives the same plan.
+    """Return the runs to start and the questions to ask, in order. The same snapshot always gives the same plan.
 
     A tick has its plan from its observation. This is for a snapshot that was stored.
     """

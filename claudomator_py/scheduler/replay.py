@@ -10,12 +10,12 @@ from claudomator_py.scheduler.snapshot import AgentState, Rules, Snapshot
 
 
 def decided_again(snapshot: Snapshot) -> Mapping[str, DecisionRecord]:
-    """Where each task starts, by its id; one that is not there does not start in that tick."""
+    """Return where each task starts, by its id; one that is not there does not start in that tick."""
     return {action.head.task_id: action.decision for action in plan(snapshot) if isinstance(action, StartRun)}
 
 
 def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) -> Snapshot:
-    """What that tick would have observed with these agents and rules. agents: None: those that it observed.
+    """Return what that tick would have observed with these agents and rules. agents: None: those that it observed.
 
     An agent that existed keeps its live runs and its holds. A new one has neither, and is assumed to work.
     """
@@ -58,7 +58,7 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) 
 
 
 def first_difference(stored: Any, replayed: Any, at: str = "") -> str | None:
-    """Where two JSON values first differ, as a path with both values; None: nowhere."""
+    """Return where two JSON values first differ, as a path with both values; None: nowhere."""
     if isinstance(stored, dict) and isinstance(replayed, dict):
         for key in sorted(stored.keys() | replayed.keys()):
             difference = first_difference(stored.get(key), replayed.get(key), f"{at}.{key}" if at else key)

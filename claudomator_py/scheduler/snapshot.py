@@ -155,7 +155,8 @@ class AgentState(_Frozen):
         return self.model_copy(update={"holds": holds})
 
     def buckets_of(self, model: str | None) -> frozenset[str]:
-        """The buckets that a run on that model draws on, as far as there are holds on them. None: the agent chooses."""
+        """Return the buckets that a run on that model draws on, as far as there are holds on them. None: the agent
+        chooses."""
         chosen = model or self.default_model
         return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(chosen, hold.family))
 

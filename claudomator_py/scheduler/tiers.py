@@ -35,7 +35,7 @@ class AskTier:
 def tier_for(
     head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, *, classifier: bool, now_ms: int
 ) -> tuple[Tier, Classification] | TierPending:
-    """The tier of a task that this agent is to run, and where it comes from. hinted: what its hint names.
+    """Return the tier of a task that this agent is to run, and where it comes from. hinted: what its hint names.
 
     The floor and the ceiling of its constraints come last: what is asked and answered does not depend on them.
     """
@@ -86,7 +86,7 @@ def _unclamped(
 def question(
     head: QueueHead, hinted: Sequence[AgentState], agents: Sequence[AgentState], near_limit: NearLimit = "tie_break"
 ) -> AskTier | None:
-    """What to ask while the task waits, for the agent it would go to if slots were free; None: nothing."""
+    """Return what to ask while the task waits, for the agent it would go to if slots were free; None: nothing."""
     if head.asked is not None or head.kept_tier is not None or _pinned(head, hinted) is not None:
         return None
     if head.constraints.only_tier is not None:

@@ -19,7 +19,7 @@ _EXTENDED: Final = ("supportsAuthenticatedExtendedCard", "extendedAgentCard")
 
 
 def security_of_1_0(card: Mapping[str, Any]) -> dict[str, Any]:
-    """The card of 0.3 with all that is said of it as 1.0 has it."""
+    """Return the card of 0.3 with all that is said of it as 1.0 has it."""
     found = _with(card, "security", "securityRequirements", _requirement_of_1_0)
     found = _with_schemes(found, _scheme_of_1_0)
     old, new = _EXTENDED
@@ -29,7 +29,7 @@ def security_of_1_0(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def security_of_0_3(card: Mapping[str, Any]) -> dict[str, Any]:
-    """The card of 1.0 with all that is said of it as 0.3 has it."""
+    """Return the card of 1.0 with all that is said of it as 0.3 has it."""
     found = _with(card, "securityRequirements", "security", _requirement_of_0_3)
     found = _with_schemes(found, _scheme_of_0_3)
     old, new = _EXTENDED

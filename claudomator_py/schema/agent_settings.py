@@ -47,7 +47,7 @@ _NEED_COMMAND = ("acp", "command")
 
 
 def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
-    """Whether an agent that a task's ``agent.type`` means does what the text says. agents: as below."""
+    """Return whether an agent that a task's ``agent.type`` means does what the text says. agents: as below."""
     if agent_type is None:
         return True
     meant = [agent.reads_task for agent in agents if agent_type in (agent.name, agent.kind)]
@@ -55,7 +55,8 @@ def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
 
 
 def asks_no_model(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
-    """Whether a task's ``agent.type`` only means agents that do what they are configured to do, whatever it says.
+    """Return whether a task's ``agent.type`` only means agents that do what they are configured to do, whatever it
+    says.
 
     agents: those that there are; a type that none of them has may be a kind.
     """
@@ -160,7 +161,7 @@ class _Named(Strict):
 
 
 def parse_agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Problem]:
-    """The agents that the mapping under ``agents`` describes, by name, or everything wrong with it."""
+    """Return the agents that the mapping under ``agents`` describes, by name, or everything wrong with it."""
     if not isinstance(value, Mapping):
         return [problem_at(lines, ("agents",), f"{described(value)}, but must be a mapping", "write {claude: {}}")]
     agents: dict[str, AgentSpec] = {}
@@ -175,7 +176,7 @@ def parse_agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Pro
 
 
 def default_agent(kind: str) -> AgentSpec:
-    """The agent of that kind as it is without configuration. Raises ValueError for a kind that needs some."""
+    """Return the agent of that kind as it is without configuration. Raises ValueError for a kind that needs some."""
     agent = _agent(kind, {}, {})
     if isinstance(agent, list):
         raise ValueError(agent[0].render())
@@ -199,7 +200,7 @@ class KnownAgent(BaseModel):
 
 
 def known_agents() -> list[KnownAgent]:
-    """All of them: those with a kind of their own first, then those of kinds that take many programs."""
+    """Return all of them: those with a kind of their own first, then those of kinds that take many programs."""
     own = [KINDS[kind] for kind in FOUND_KINDS]
     known = [
         KnownAgent(
@@ -226,12 +227,13 @@ def known_agents() -> list[KnownAgent]:
 
 
 def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:
-    """The models of an agent of that kind for which none are configured; empty for one that has none, or is no kind."""
+    """Return the models of an agent of that kind for which none are configured; empty for one that has none, or is no
+    kind."""
     return info_of(kind).models
 
 
 def no_agent_found(path: str) -> str:
-    """What is said where no program of an agent is on that PATH."""
+    """Return what is said where no program of an agent is on that PATH."""
     return f"no agent found on PATH: none of {', '.join(FOUND_KINDS)} is in {path}"
 
 

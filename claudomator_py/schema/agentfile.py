@@ -57,8 +57,8 @@ _TABS: Final = re.compile(r"^\t+", re.MULTILINE)
 
 
 def read_front_matter(text: str, first_line: int) -> list[Document]:
-    """The documents, as ``read_documents`` reads them or, where that fails, as Claude Code does, or has done before it
-    read YAML. Raises BadText, with the problem of the text as it stands."""
+    """Return the documents, as ``read_documents`` reads them or, where that fails, as Claude Code does, or has done
+    before it read YAML. Raises BadText, with the problem of the text as it stands."""
     try:
         return read_documents(text, first_line)
     except BadText:
@@ -114,7 +114,7 @@ def _is_list(value: str) -> bool:
 def card_fields(
     fields: dict[Any, Any], lines: dict[tuple[Any, ...], int], default_id: str | None
 ) -> tuple[dict[Any, Any], list[Problem]]:
-    """The fields of the card, with problems of keys that look like a misspelt field of a card.
+    """Return the fields of the card, with problems of keys that look like a misspelt field of a card.
 
     What a card has no place for is kept in its ``extra``, see ``domain.card.NOT_APPLIED``. lines: of the fields; a
     field that has another name in the card gets its lines there. default_id: what the file is called.

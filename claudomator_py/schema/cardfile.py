@@ -31,7 +31,8 @@ class ParsedCards:
     """Of each card, the lines of its fields."""
 
     def located(self, specialist_id: str, problem: Problem) -> Problem:
-        """A problem that was found later with the card of that id: with its line, and with its document's number."""
+        """Return a problem that was found later with the card of that id: with its line, and with its document's
+        number."""
         place = next((place for place, card in enumerate(self.cards) if card.id == specialist_id), None)
         if place is None or place >= len(self.lines):
             return problem
@@ -39,7 +40,7 @@ class ParsedCards:
 
 
 def parse_card_file(data: bytes, filename: str) -> ParsedCards:
-    """The cards in a file with that content, or every problem it has. Never raises.
+    """Return the cards in a file with that content, or every problem it has. Never raises.
 
     filename: without folders; its suffix says how to read it, its stem is the id of a card that has none of its own.
     """
@@ -138,7 +139,7 @@ def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[
 
 
 def card_text(document: Mapping[str, Any]) -> str:
-    """The card as YAML, with texts of several lines as they are."""
+    """Return the card as YAML, with texts of several lines as they are."""
     import yaml
 
     class Dumper(yaml.SafeDumper):

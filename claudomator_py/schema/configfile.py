@@ -40,7 +40,7 @@ class LoadedConfig:
 
 
 def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> LoadedConfig:
-    """The settings in that file, or the defaults without one. Raises ConfigError.
+    """Return the settings in that file, or the defaults without one. Raises ConfigError.
 
     Relative paths are under the file's folder (without a file: under cwd), and ``~`` is the user's home.
     """
@@ -62,7 +62,7 @@ def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd
 
 
 def resolve_state_dir(flag: Path | None, settings: Settings, environ: Mapping[str, str], base_dir: Path) -> Path:
-    """The state folder, absolute: see ``configpath.state_folder``."""
+    """Return the state folder, absolute: see ``configpath.state_folder``."""
     told = None if settings.state_dir is None else Path(settings.state_dir)
     return state_folder(flag, told, environ, base_dir)
 

@@ -48,7 +48,7 @@ KEYS: Final = frozenset(
 
 
 def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """The configuration file to use, absolute; None if there is none.
+    """Return the configuration file to use, absolute; None if there is none.
 
     In this order: the one named, ``$CLAUDOMATOR_CONFIG``, the working directory, the user's own, the system's. One that
     is named is returned whether it exists or not, so that loading it says what is wrong.
@@ -79,7 +79,7 @@ class Unclear(Exception):
 
 
 def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
-    """The ``state_dir`` of the configuration, absolute; None if it names none.
+    """Return the ``state_dir`` of the configuration, absolute; None if it names none.
 
     Only that is read. Raises Unclear where it cannot be, or is not there beside an unknown key, which could be meant to
     be this one.
@@ -105,7 +105,7 @@ def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def state_folder(flag: Path | None, told: Path | None, environ: Mapping[str, str], base_dir: Path) -> Path:
-    """The state folder, absolute: the flag (under the working directory), what the configuration tells,
+    """Return the state folder, absolute: the flag (under the working directory), what the configuration tells,
     ``$STATE_DIRECTORY``, XDG."""
     if flag is not None:
         return Path.cwd() / expand_home(flag, environ)
@@ -155,7 +155,8 @@ def records_folder(environ: Mapping[str, str]) -> Path:
 
 
 def is_users_own(path: Path, uid: int | None = None) -> bool:
-    """Whether only this user (or root) can have written the file: else no URL and no token may be taken from it."""
+    """Return whether only this user (or root) can have written the file: else no URL and no token may be taken from
+    it."""
     owner = os.geteuid() if uid is None else uid
     try:
         statuses = (path.lstat(), path.stat())
@@ -166,7 +167,7 @@ def is_users_own(path: Path, uid: int | None = None) -> bool:
 
 
 def expand_home(path: Path, environ: Mapping[str, str]) -> Path:
-    """The path with a leading ``~`` as the user's home."""
+    """Return the path with a leading ``~`` as the user's home."""
     return _home(environ).joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 

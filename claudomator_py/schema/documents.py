@@ -15,7 +15,7 @@ _ESCAPED = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re
 
 
 def is_document(name: str) -> bool:
-    """Whether a file of that name is one: not hidden, no editor's or downloader's temporary, no README."""
+    """Return whether a file of that name is one: not hidden, no editor's or downloader's temporary, no README."""
     stem, dot, suffix = name.rpartition(".")
     if not dot or f".{suffix.lower()}" not in SUFFIXES:
         return False
@@ -30,7 +30,7 @@ def documents_of(
     noun: str,
     read_front_matter: Callable[[str, int], list[Document]] = read_documents,
 ) -> list[Document]:
-    """The documents; none in an empty file. Raises BadText, also for a copy that a synchroniser has left.
+    """Return the documents; none in an empty file. Raises BadText, also for a copy that a synchroniser has left.
 
     filename: its suffix says how to read it. body: the field that the text below the front matter of Markdown is.
     noun: what a document describes, for people. read_front_matter: its text, and the line where it begins.

@@ -21,18 +21,19 @@ _LONG_TAIL = 16
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value of a variable, or of an option, of that name is taken for a secret."""
+    """Return whether the value of a variable, or of an option, of that name is taken for a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def secrets_in(environ: Mapping[str, str]) -> set[str]:
-    """The values of variables that are named like secrets, and the passwords of URLs in any of them."""
+    """Return the values of variables that are named like secrets, and the passwords of URLs in any of them."""
     named = {value for name, value in environ.items() if is_secret_name(name) and not _is_plain(name, value)}
     return named.union(*map(_passwords, environ.values()))
 
 
 def secrets_of(settings: Settings, agents: Iterable[AgentSpec], environ: Mapping[str, str]) -> set[str]:
-    """All that the configuration and the daemon's variables tell. agents: the configured ones, or those detected."""
+    """Return all that the configuration and the daemon's variables tell. agents: the configured ones, or those
+    detected."""
     agents, targets = list(agents), list(settings.notify.values())
     handed_on = {name for agent in agents for name in agent.pass_env} | {settings.classifier.key_variable or ""}
     handed_on |= {settings.routing.encoder.key_variable or ""}

@@ -399,7 +399,7 @@ class Settings(_Keys):
 
 
 def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
-    """The settings that the mapping describes, or everything wrong with it. Paths stay as they are written."""
+    """Return the settings that the mapping describes, or everything wrong with it. Paths stay as they are written."""
     where = lines or {}
     if problems := odd_values(mapping, where, model=Settings):
         return problems
@@ -459,6 +459,6 @@ def _odd_agents(keys: _Keys, agents: Iterable[str], lines: Lines) -> list[Proble
 
 
 def settings_hash(settings: Settings) -> str:
-    """SHA-256 of the settings, in hexadecimal."""
+    """Return SHA-256 of the settings, in hexadecimal."""
     document = json.dumps(settings.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(document.encode()).hexdigest()

@@ -12,13 +12,14 @@ _SUFFIX: Final = ".yaml"
 
 
 def shipped_files() -> dict[str, bytes]:
-    """What the files say, by their names without the suffix, in order. Raises OSError if the package is damaged."""
+    """Return what the files say, by their names without the suffix, in order. Raises OSError if the package is
+    damaged."""
     found = (one for one in files("claudomator_py").joinpath(_FOLDER).iterdir() if one.name.endswith(_SUFFIX))
     return {one.name.removesuffix(_SUFFIX): one.read_bytes() for one in sorted(found, key=lambda one: one.name)}
 
 
 def files_hash(contents: Mapping[str, bytes]) -> str:
-    """SHA-256 of all of them, by which a daemon knows that it has these cards already."""
+    """Return SHA-256 of all of them, by which a daemon knows that it has these cards already."""
     digest = hashlib.sha256()
     for name, content in contents.items():
         digest.update(f"{name} {len(content)}\n".encode() + content)
@@ -26,7 +27,7 @@ def files_hash(contents: Mapping[str, bytes]) -> str:
 
 
 def shipped_cards(contents: Mapping[str, bytes]) -> list[Card]:
-    """The cards of those files. Raises ValueError for one that is not valid."""
+    """Return the cards of those files. Raises ValueError for one that is not valid."""
     import yaml  # a daemon that has these cards already has no use for it
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # reads the same, ten times as fast, where it was built

@@ -50,14 +50,14 @@ _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 
 
 def is_extra(key: str) -> bool:
-    """Whether it is a key of somebody else: kept, never interpreted."""
+    """Return whether it is a key of somebody else: kept, never interpreted."""
     return len(key) > len(EXTRA_PREFIX) and key.startswith(EXTRA_PREFIX)
 
 
 def parse_task(
     mapping: Mapping[str, object], *, default_name: str | None = None, lines: Lines | None = None
 ) -> TaskSpec | list[Problem]:
-    """The task that the mapping describes, or what is wrong with it. Nothing in it is ignored.
+    """Return the task that the mapping describes, or what is wrong with it. Nothing in it is ignored.
 
     default_name: the name if the mapping has none. lines: the line of each path, for the problems.
     """
@@ -103,7 +103,7 @@ def shown_document(spec: TaskSpec) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, object]) -> TaskSpec:
-    """The task that ``to_document`` wrote. Raises ValueError naming every problem of any other document."""
+    """Return the task that ``to_document`` wrote. Raises ValueError naming every problem of any other document."""
     parsed = parse_task(document)
     if isinstance(parsed, TaskSpec):
         return parsed
@@ -111,7 +111,7 @@ def from_document(document: Mapping[str, object]) -> TaskSpec:
 
 
 def canonical_json(spec: TaskSpec) -> str:
-    """The task's content, equal for every way of writing it.
+    """Return the task's content, equal for every way of writing it.
 
     Defaults are left out, so that a field added to the schema later changes the content of no task there is.
     """
@@ -120,5 +120,5 @@ def canonical_json(spec: TaskSpec) -> str:
 
 
 def content_hash(spec: TaskSpec) -> str:
-    """SHA-256 of the canonical content, in hexadecimal: comments, order and formatting change nothing."""
+    """Return SHA-256 of the canonical content, in hexadecimal: comments, order and formatting change nothing."""
     return hashlib.sha256(canonical_json(spec).encode()).hexdigest()

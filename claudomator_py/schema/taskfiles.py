@@ -26,7 +26,8 @@ class ParsedFile:
     """Of each task, the lines of its fields."""
 
     def located(self, name: str, problem: Problem) -> Problem:
-        """A problem that was found later with the task of that name: with its line, and with its document's number."""
+        """Return a problem that was found later with the task of that name: with its line, and with its document's
+        number."""
         place = next((place for place, spec in enumerate(self.specs) if spec.name == name), None)
         if place is None or place >= len(self.lines):
             return problem
@@ -34,7 +35,7 @@ class ParsedFile:
 
 
 def parse_task_file(data: bytes, filename: str) -> ParsedFile:
-    """The tasks in a file with that content, or every problem it has. Never raises.
+    """Return the tasks in a file with that content, or every problem it has. Never raises.
 
     filename: without folders; its suffix says how to read it, its stem names a task that has no name of its own.
     """
@@ -60,12 +61,13 @@ def parse_task_file(data: bytes, filename: str) -> ParsedFile:
 
 
 def default_task_name(filename: str) -> str | None:
-    """The name that a file gives to its task: ``Fix Login.yaml`` is ``fix-login``. None if nothing is left of it."""
+    """Return the name that a file gives to its task: ``Fix Login.yaml`` is ``fix-login``. None if nothing is left of
+    it."""
     return name_from(filename.rpartition(".")[0])
 
 
 def render_problems(filename: str, problems: Sequence[Problem], without: str = "nothing in it was run") -> str:
-    """The text of the note that lies beside a file that was not accepted. without: what that means."""
+    """Return the text of the note that lies beside a file that was not accepted. without: what that means."""
     lines = [f"{printable(filename)} was not accepted, and {without}.", ""]
     lines += [problem.render(filename) for problem in problems[:_MAX_SHOWN]]
     if len(problems) > _MAX_SHOWN:

@@ -73,25 +73,26 @@ class Trust:
         self._unmapped_root = _unmapped_root()
 
     def way(self, path: str) -> Exposure | None:
-        """Who could exchange what is at this absolute path, by the folders above it; the last part may be missing.
+        """Return who could exchange what is at this absolute path, by the folders above it; the last part may be
+        missing.
 
         Raises OSError if the way cannot be followed.
         """
         return self._walk(path)[1]
 
     def place(self, path: str) -> Exposure | None:
-        """Who could exchange or write to what is at this absolute path. Raises OSError, also if nothing is."""
+        """Return who could exchange or write to what is at this absolute path. Raises OSError, also if nothing is."""
         real, exposure = self._walk(path)
         return exposure or self.entry(real, os.lstat(real))
 
     def entry(self, path: str, found: os.stat_result, fd: int | None = None) -> Exposure | None:
-        """Who could write to a file or folder itself. found: its status; fd: it, if it is open."""
+        """Return who could write to a file or folder itself. found: its status; fd: it, if it is open."""
         if not self.trusts(found.st_uid):
             return self._foreign(path, found.st_uid)
         return None if stat.S_ISLNK(found.st_mode) else self._writers(path, found, fd)
 
     def trusts(self, uid: int) -> bool:
-        """Whether files of that user are obeyed."""
+        """Return whether files of that user are obeyed."""
         return uid in self._users or (bool(self._groups) and self._recall("member", uid, self._is_member))
 
     def _walk(self, path: str) -> tuple[str, Exposure | None]:
@@ -189,7 +190,7 @@ class Trust:
 
 
 def user_name(uid: int) -> str:
-    """The user's name; the number, if it has none."""
+    """Return the user's name; the number, if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -268,20 +269,20 @@ class InboxGuard:
         """Trusted users and groups that this machine does not know."""
 
     def folder(self, path: str) -> Problem | None:
-        """Why the inbox at that absolute path is not read. Raises OSError, also if there is none."""
+        """Return why the inbox at that absolute path is not read. Raises OSError, also if there is none."""
         return _problem(self._trust.place(path), path)
 
     def place_for(self, path: str) -> Problem | None:
-        """Why no inbox is to be made at that absolute path. Raises OSError."""
+        """Return why no inbox is to be made at that absolute path. Raises OSError."""
         return _problem(self._trust.way(path), path)
 
     def file(self, path: str, found: os.stat_result, fd: int | None = None) -> Problem | None:
-        """Why a file in an inbox that is read is not taken. found: its status; fd: it, if it is open."""
+        """Return why a file in an inbox that is read is not taken. found: its status; fd: it, if it is open."""
         return _problem(self._trust.entry(path, found, fd), path)
 
 
 def exposed_config(path: Path, *, named: bool, own: int | None = None) -> Problem | None:
-    """Why no daemon is to be commanded by the configuration at that absolute path. Raises OSError.
+    """Return why no daemon is to be commanded by the configuration at that absolute path. Raises OSError.
 
     named: by whoever starts the daemon, who answers for its owner with that. own: the daemon's user; None: that of this
     process.
@@ -314,7 +315,7 @@ STATE_ENTRIES = (
 
 
 def exposed_state(folder: Path, own: int | None = None) -> Problem | None:
-    """Why no daemon may use that absolute path, which may be missing, as its state folder. Raises OSError.
+    """Return why no daemon may use that absolute path, which may be missing, as its state folder. Raises OSError.
 
     own: the daemon's user; None: that of this process.
     """

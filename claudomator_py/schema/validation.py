@@ -32,12 +32,12 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def problem_at(lines: Lines, path: Path, message: str, remedy: str | None = None) -> Problem:
-    """The problem at that place of a document."""
+    """Return the problem at that place of a document."""
     return Problem(line=line_of(lines, path), field=field_name(path), message=message, remedy=remedy)
 
 
 def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix: Path = ()) -> M | list[Problem]:
-    """The mapping as that model, or its problems, the first of very many. prefix: where the mapping is."""
+    """Return the mapping as that model, or its problems, the first of very many. prefix: where the mapping is."""
     try:
         return model.model_validate(mapping)
     except ValidationError as error:
@@ -46,7 +46,7 @@ def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix
 
 
 def first_problem(model: type[BaseModel], error: ValidationError) -> Problem:
-    """The first of what keeps something from being that model, in the words of an operator."""
+    """Return the first of what keeps something from being that model, in the words of an operator."""
     return _problem(model, error.errors(include_url=False)[0], {}, ())
 
 
@@ -199,7 +199,7 @@ def _as_written(model: type[BaseModel] | None, path: Path, number: float) -> str
 
 
 def described(value: object) -> str:
-    """What a value is, in words: the start of a message."""
+    """Return what a value is, in words: the start of a message."""
     match value:
         case None:
             return "is empty"
@@ -316,7 +316,7 @@ def _is_model(kind: Any) -> bool:
 
 
 def zone_problem(name: str | None, lines: Lines, path: Path) -> Problem | None:
-    """What is wrong with the zone at that place of a document, or None."""
+    """Return what is wrong with the zone at that place of a document, or None."""
     if name is None or _is_known(name):
         return None
     return problem_at(lines, path, unknown_zone(name), zone_remedy(name, available_timezones()))

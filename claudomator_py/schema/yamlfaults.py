@@ -72,7 +72,7 @@ _SYNTAX = (
 
 
 def syntax_fault(error: yaml.MarkedYAMLError, text: str, first_line: int) -> BadText:
-    """The parser's complaint, in the words of someone who writes a task."""
+    """Return the parser's complaint, in the words of someone who writes a task."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return bad(None, f"is not YAML: {error.problem}", "check quotes, brackets and indentation")

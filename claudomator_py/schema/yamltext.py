@@ -70,7 +70,7 @@ class Document:
 
 
 def decode(data: bytes) -> str:
-    """The bytes as text, UTF-8 with or without a byte order mark. Raises BadText."""
+    """Return the bytes as text, UTF-8 with or without a byte order mark. Raises BadText."""
     if len(data) > MAX_BYTES:
         message = f"the file is {len(data)} bytes long, and the limit is {MAX_BYTES}"
         raise bad(None, message, "put large material into a file that the task reads")
@@ -91,7 +91,8 @@ def decode(data: bytes) -> str:
 
 
 def read_documents(text: str, first_line: int = 1) -> list[Document]:
-    """Every document of the text but the empty ones. first_line: where in its file the text begins. Raises BadText."""
+    """Return every document of the text but the empty ones. first_line: where in its file the text begins. Raises
+    BadText."""
     if found := _FORBIDDEN.search(text):
         before = text[: found.start()]
         line, column = before.count("\n") + first_line, len(before) - before.rfind("\n")

@@ -38,7 +38,7 @@ log = get_logger("claudomator.schedules")
 
 @lru_cache(maxsize=1_000)
 def recurrence(cron: str, zone: str) -> Recurrence:
-    """The times, read once. Raises ValueError."""
+    """Return the times, read once. Raises ValueError."""
     return Recurrence(cron, ZoneInfo(zone))
 
 
@@ -69,11 +69,11 @@ class ScheduleRunner:
         return sum(self._faults.attempt(_item(schedule), partial(self._meet, schedule)) or 0 for schedule in going)
 
     def has_any(self) -> bool:
-        """Whether there is a schedule that is neither paused nor gone. Raises StoreUnavailable."""
+        """Return whether there is a schedule that is neither paused nor gone. Raises StoreUnavailable."""
         return bool(self._going())
 
     def recurrences(self) -> dict[str, Recurrence]:
-        """The times of every schedule that is neither paused nor gone, by its id."""
+        """Return the times of every schedule that is neither paused nor gone, by its id."""
         found = {}
         for schedule in self._going():
             try:

@@ -27,7 +27,7 @@ SETTLE_S = 0.1
 
 
 def place_key(working_dir: str | None, workdirs: Workdirs) -> str | None:
-    """What tasks in that directory share; None: no task may work there, or nobody can look at it."""
+    """Return what tasks in that directory share; None: no task may work there, or nobody can look at it."""
     if working_dir is not None and workdirs.problem(working_dir) is not None:
         return None
     try:

@@ -42,7 +42,7 @@ _TOLD = (
 
 
 def spans_of(history: TaskHistory, ended_by: Container[int] | None = None) -> list[Span]:
-    """Those that ended by one of these events; None: all that have ended."""
+    """Return those that ended by one of these events; None: all that have ended."""
 
     def wanted(event: Event) -> bool:
         return ended_by is None or event.id in ended_by

@@ -75,7 +75,7 @@ class SpanSender(Worker):
         super().close()
 
     def check(self) -> CheckView:
-        """Whether spans are taken."""
+        """Return whether spans are taken."""
         if (fault := self._fault) is not None:
             detail = f"no span was taken since {format_instant(fault[1])}: {fault[0]}"
             remedy = "check the collector and `telemetry` in the configuration; spans are sent once it takes them"

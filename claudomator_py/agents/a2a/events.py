@@ -83,7 +83,7 @@ class A2aEvents(RunEvents):
         return said
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """What its end means."""
+        """Return what its end means."""
         if self.end is None:
             return None
         outcome = text_of(self.end, "outcome") or ""

@@ -32,7 +32,7 @@ class A2a(RemoteKind):
         return Launch(tuple(argv), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> A2aEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         return A2aEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:

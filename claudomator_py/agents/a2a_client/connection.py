@@ -100,7 +100,7 @@ class Server:
         *,
         timeout_s: float | None = READ_S,
     ) -> HttpAnswer:
-        """The answer. timeout_s: of silence; None: any, while the other machine is there.
+        """Return the answer. timeout_s: of silence; None: any, while the other machine is there.
 
         Raises Unsent, Cut, and End for a redirect or an answer that is too large.
         """
@@ -226,7 +226,7 @@ def _too_large() -> End:
 
 
 def refusal(server: Server, answer: HttpAnswer) -> End | None:
-    """The end that an answer's HTTP status means; None: it is one of success."""
+    """Return the end that an answer's HTTP status means; None: it is one of success."""
     status, said = answer.status, f"{server.origin} answered with HTTP {answer.status}{excerpt(answer.body)}"
     if 200 <= status < 300:
         return None
@@ -254,7 +254,7 @@ def _words(error: BaseException) -> str:
 
 
 def retry_after_s(value: str | None, now_s: float) -> float | None:
-    """How long ``Retry-After`` asks for: seconds, whole or not, or an HTTP date; None: nothing that can be read.
+    """Return how long ``Retry-After`` asks for: seconds, whole or not, or an HTTP date; None: nothing that can be read.
 
     Source: RFC 9110, 10.2.3, which knows no fractions; services send them anyway.
     """

@@ -30,7 +30,8 @@ class AgentInterface:
 
 
 def discover(server: Server, path: str) -> AgentInterface:
-    """What the card says: at that path, below it, or at the root of the host. Raises as ``Server.request``, and End."""
+    """Return what the card says: at that path, below it, or at the root of the host. Raises as ``Server.request``, and
+    End."""
     base = path.partition("?")[0].rstrip("/")
     places = [base] if base.endswith(".json") else list(dict.fromkeys([f"{base}{WELL_KNOWN}", WELL_KNOWN]))
     for place in places:

@@ -28,7 +28,7 @@ def conversation_text(task_id: str, context_id: str) -> str:
 
 
 def ids_of(conversation: str) -> tuple[str, str]:
-    """The task and the context that the text names."""
+    """Return the task and the context that the text names."""
     task_id, _, context_id = conversation.partition("/")
     return unquote(task_id), unquote(context_id)
 
@@ -101,7 +101,7 @@ class RemoteTask:
             self._take_status(update)
 
     def end(self) -> End:
-        """What it came to, once it is settled."""
+        """Return what it came to, once it is settled."""
         text = self._answered or self._result() or self._status_text
         told: dict[str, Any] = {"conversation": self.conversation, "usage": self._usage}
         if self._answered or self.state == "completed":

@@ -69,14 +69,14 @@ class Update:
 
 
 def request(version: str, method: str, params: dict[str, Any]) -> bytes:
-    """The JSON-RPC request."""
+    """Return the JSON-RPC request."""
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": METHODS[version][method], "params": params}).encode()
 
 
 def message(
     version: str, text: str, message_id: str, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """The parameters that send these words, and do not wait until the task has ended."""
+    """Return the parameters that send these words, and do not wait until the task has ended."""
     said: dict[str, Any] = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}]}
     configuration: dict[str, Any] = {"returnImmediately": True}
     if version == V0_3:
@@ -91,7 +91,7 @@ def message(
 
 
 def read(value: Any) -> Update | None:
-    """What a result says, of either version; None: nothing that is known."""
+    """Return what a result says, of either version; None: nothing that is known."""
     if not isinstance(value, dict):
         return None
     for key in ("task", "message", "statusUpdate", "artifactUpdate"):

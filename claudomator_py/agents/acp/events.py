@@ -94,7 +94,7 @@ class AcpEvents(RunEvents):
         return said
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """What its end means."""
+        """Return what its end means."""
         return None if self.end is None else self._turn(self.end, ending).verdict()
 
     def _turn(self, end: Event, ending: OutputEnd) -> TurnEnd:

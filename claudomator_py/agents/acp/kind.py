@@ -42,7 +42,7 @@ class Acp(EventKind):
         return Launch(argv, own, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> AcpEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         if request is None:
             return AcpEvents()
         return AcpEvents(
@@ -54,14 +54,15 @@ class Acp(EventKind):
         )
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Why runs of the agent cannot be kept within a reach: only what an agent asks about can be denied."""
+        """Return why runs of the agent cannot be kept within a reach: only what an agent asks about can be denied."""
         profile = profile_of(agent.command)
         if profile.fences:
             return None
         return "it is not known to ask before every command" if profile.asks else "it never asks before it acts"
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Whether its program is there. It is not run: what an unknown one does with ``--version`` is not known."""
+        """Return whether its program is there. It is not run: what an unknown one does with ``--version`` is not
+        known."""
         program = find_program(agent.command, path)
         if program is None:
             named = agent.command[0] if agent.command else f"agents.{agent.name}.command"
@@ -72,7 +73,7 @@ class Acp(EventKind):
         return AgentHealth(installed=True, program=program)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """What it cannot be kept to: the protocol has no list of tools, no turns, and no further folders."""
+        """Return what it cannot be kept to: the protocol has no list of tools, no turns, and no further folders."""
         profile, permissions, name = profile_of(agent.command), task.permissions, agent.name
         sentences = []
         if permissions.tools is not None:

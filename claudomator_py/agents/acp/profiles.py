@@ -76,14 +76,15 @@ class AcpProfile(BaseModel):
 
 @cache
 def profiles() -> Mapping[str, AcpProfile]:
-    """All of them, by name."""
+    """Return all of them, by name."""
     text = (pkgutil.get_data("claudomator_py.agents.acp", "profiles.toml") or b"").decode()
     found = tomllib.loads(text)
     return MappingProxyType({name: AcpProfile(name=name, **fields) for name, fields in found.items()})
 
 
 def profile_of(command: tuple[str, ...]) -> AcpProfile:
-    """The profile of the agent that the command starts: by its program, or the package that a runner starts it from."""
+    """Return the profile of the agent that the command starts: by its program, or the package that a runner starts it
+    from."""
     for word in command:
         base = word if word.startswith("@") else word.rpartition("/")[2]
         base = _VERSION.sub("", base).removesuffix(".js")
@@ -96,5 +97,5 @@ def profile_of(command: tuple[str, ...]) -> AcpProfile:
 
 
 def named(name: str | None) -> AcpProfile:
-    """The profile of that name; of one that there is not, what is right for any agent."""
+    """Return the profile of that name; of one that there is not, what is right for any agent."""
     return profiles().get(name or "") or profiles()[GENERIC]

@@ -142,7 +142,7 @@ class TurnEnd:
     stderr: str = ""
 
     def verdict(self) -> RunVerdict:
-        """What it means."""
+        """Return what it means."""
         outcome = text_of(self.end, "outcome") or ""
         error = text_of(self.end, "error") or "it gave no reason"
         match outcome:

@@ -20,7 +20,7 @@ class Settable(Protocol):
     """A session of which something can be set."""
 
     def set(self, method: str, **params: Any) -> dict[str, Any]:
-        """A request about it."""
+        """Return a request about it."""
 
 
 def choose_mode(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:

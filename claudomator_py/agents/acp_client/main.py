@@ -48,7 +48,7 @@ def _run(peer: Peer, order: Order, prompt: str, output: Output) -> int:
 
 
 def ending(session: AcpSession, peer: Peer) -> End:
-    """How the run ends, whatever it ends by."""
+    """Return how the run ends, whatever it ends by."""
     try:
         return session.run()
     except End as end:

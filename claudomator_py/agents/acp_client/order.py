@@ -57,7 +57,7 @@ class Order(NamedTuple):
 
 
 def order_of(text: str) -> Order:
-    """The order that the text holds."""
+    """Return the order that the text holds."""
     given: Any = json.loads(text, object_pairs_hook=lambda pairs: {key: _frozen(value) for key, value in pairs})
     return Order(**given)
 

@@ -47,7 +47,7 @@ class RpcChannel(Protocol):
         """Send a message; it may go out later. Raises Gone."""
 
     def receive(self, wait_s: float) -> Message | None:
-        """The next message; None: there was none in that time. Raises Gone."""
+        """Return the next message; None: there was none in that time. Raises Gone."""
 
 
 class Peer:
@@ -79,7 +79,7 @@ class Peer:
         self._write()
 
     def receive(self, wait_s: float) -> Message | None:
-        """The next message; None: there was none in that time. Raises Gone."""
+        """Return the next message; None: there was none in that time. Raises Gone."""
         deadline = time.monotonic() + wait_s
         while not self._messages:
             left = deadline - time.monotonic()
@@ -95,7 +95,7 @@ class Peer:
         return self._messages.popleft()
 
     def exit_code(self, wait_s: float) -> int | None:
-        """How its process ended; None: it has not in that time. Negative: by a signal."""
+        """Return how its process ended; None: it has not in that time. Negative: by a signal."""
         try:
             return self._process.wait(wait_s)
         except subprocess.TimeoutExpired:

@@ -65,7 +65,7 @@ class AcpSession:
         return self._turn
 
     def run(self) -> End:
-        """How it ends. Raises End, Gone and Refused as well."""
+        """Return how it ends. Raises End, Gone and Refused as well."""
         self._begin()
         state = self._open()
         choose_mode(self, self._order, state, self._output)
@@ -82,7 +82,7 @@ class AcpSession:
                 return
 
     def set(self, method: str, **params: Any) -> Message:
-        """A request about the session. Raises Refused, Gone and End."""
+        """Return a request about the session. Raises Refused, Gone and End."""
         return self._call(method, {"sessionId": self._id, **params}, OPTION_S)
 
     # --- the steps ---

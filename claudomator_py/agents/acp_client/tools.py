@@ -85,11 +85,11 @@ class ToolCalls:
         self.finished = 0
 
     def knows(self, told: Mapping[str, Any]) -> bool:
-        """Whether the call was told of before."""
+        """Return whether the call was told of before."""
         return str(told.get("toolCallId")) in self._calls
 
     def take(self, told: Mapping[str, Any]) -> ToolCall:
-        """The call of which that is told."""
+        """Return the call of which that is told."""
         call_id = str(told.get("toolCallId"))
         call = self._calls.get(call_id) or ToolCall(call_id)
         was_open = call.open
@@ -115,7 +115,7 @@ class ToolPermissions(NamedTuple):
     disallowed: tuple[str, ...] = ()
 
     def allow(self, call: ToolCall) -> bool:
-        """Whether it may be done. What is denied by its tool is denied whatever else allows it."""
+        """Return whether it may be done. What is denied by its tool is denied whatever else allows it."""
         names = {call.kind, call.name} - {""}
         if names & set(self.disallowed):
             return False
@@ -129,7 +129,7 @@ class ToolPermissions(NamedTuple):
 
 
 def rule_for(call: ToolCall) -> str | None:
-    """What allows that call and as little else as can be told apart; None: there is no such thing."""
+    """Return what allows that call and as little else as can be told apart; None: there is no such thing."""
     tool = call.kind or call.name
     if not tool:
         return None
@@ -155,8 +155,8 @@ def _fits(rule: str, names: set[str], call: ToolCall) -> bool:
 
 
 def is_own(call: ToolCall) -> bool:
-    """Whether it is a tool of the run's own server, which checks by itself what a run may ask. By its title alone no
-    call is one that acts: models write titles."""
+    """Return whether it is a tool of the run's own server, which checks by itself what a run may ask. By its title
+    alone no call is one that acts: models write titles."""
     if call.kind in _ACTS or any(key in call.given for key in _COMMANDS):
         return False
     return OWN_SERVER in call.name or OWN_SERVER in call.title
@@ -198,7 +198,7 @@ def _content(told: Mapping[str, Any]) -> str:
 
 
 def text_of(block: object) -> str:
-    """The text of a block of content, however deep; of a change to a file, its path."""
+    """Return the text of a block of content, however deep; of a change to a file, its path."""
     if not isinstance(block, Mapping):
         return ""
     inner = block.get("content")

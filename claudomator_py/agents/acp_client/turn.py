@@ -73,7 +73,7 @@ class Turn:
             self._take_retry(params)
 
     def decide(self, told: Mapping[str, Any]) -> bool:
-        """Whether the call may be done that the agent asks about. It is printed with what was decided."""
+        """Return whether the call may be done that the agent asks about. It is printed with what was decided."""
         call = self._called(told)
         judged = judge(self._order.fence, call) if self._order.fence and not is_own(call) else FencedCall()
         allowed = not judged.beyond and (judged.granted or self._order.permissions.allow(call))
@@ -101,7 +101,7 @@ class Turn:
         self._output.event("permission", id=call.id, tool=call.tool, subject=shown(call.subject), decision="unoffered")
 
     def facts(self, result: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """What is known of the turn. result: that of its request, if there was one."""
+        """Return what is known of the turn. result: that of its request, if there was one."""
         used = self.usage.of_turn(result or {})
         text = "".join(self._text)
         return {

@@ -62,7 +62,7 @@ class UsageTally:
             time.sleep(_FILE_WAIT_S)
 
     def of_turn(self, result: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the turn has used in all, by its end; None: that is not known."""
+        """Return what the turn has used in all, by its end; None: that is not known."""
         counts = self._counts(result)
         if "usage" in result or counts is not None:
             self.told = "counts" if counts is not None and sum(counts) > 0 else "nothing"

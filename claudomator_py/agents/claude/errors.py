@@ -127,7 +127,8 @@ class Failure:
 def classify(
     failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None = None
 ) -> RunVerdict:
-    """The verdict. now_ms: the present for a message that does not say when it was printed. zone: as for find_reset.
+    """Return the verdict. now_ms: the present for a message that does not say when it was printed. zone: as for
+    find_reset.
 
     model: the one that it runs on, as far as it has said.
     """

@@ -249,7 +249,7 @@ class ClaudeEvents(RunEvents):
         return said
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """What the result of the last turn means."""
+        """Return what the result of the last turn means."""
         result = self.last
         if result is None or not self.terminal:
             return None
@@ -304,11 +304,11 @@ class ClaudeEvents(RunEvents):
         return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
     def exited_well(self, ending: OutputEnd) -> RunVerdict:
-        """Only results of no turn came before: it was not asked anything."""
+        """Return only results of no turn came before: it was not asked anything."""
         return super().exited_well(ending) if self.worked or self.last is None else self.success()
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """What its last error, its exit code and stderr say."""
+        """Return what its last error, its exit code and stderr say."""
         if (verdict := self.last_error(ending)) is not None:
             return verdict
         # Before there is a conversation the CLI speaks plain text; afterwards, what is no event may be a tool's.

@@ -103,17 +103,17 @@ class Claude(EventKind):
         return None if found is None else f"{found}, which it is started with, keeps the fence's hook from it"
 
     def events(self, request: LaunchRequest | None) -> ClaudeEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         if request is None:
             return ClaudeEvents()
         return ClaudeEvents(resumed=request.resume, prior_cost_usd=request.prior_cost_usd, zone=zone_of(request))
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Whether it is installed, and which version."""
+        """Return whether it is installed, and which version."""
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Only what it refuses: it enforces all that a task can ask for."""
+        """Return only what it refuses: it enforces all that a task can ask for."""
         as_root = os.geteuid() == 0
         # That it is in a sandbox is for the user to say.
         sandbox = {**agent.env, **task.env}.get(SANDBOX_NAME) == "1" or SANDBOX_NAME in agent.pass_env

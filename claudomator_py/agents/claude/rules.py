@@ -16,7 +16,7 @@ _PATTERN = re.compile(r"[*?\[\]!()\\]")
 
 
 def rule_for(tool: str, given: Event) -> str | None:
-    """The rule; None where it would allow more than the call."""
+    """Return the rule; None where it would allow more than the call."""
     if tool == "Bash":
         command = text_of(given, "command")
         narrow = command is not None and "*" not in command and is_simple(command)

@@ -160,7 +160,7 @@ def _job(given: Event, made: Event, block: Event) -> tuple[str, int | None]:
 
 
 def is_of_no_turn(result: Event) -> bool:
-    """Whether that result was printed before the first turn, as on ``--resume`` with background tasks left over.
+    """Return whether that result was printed before the first turn, as on ``--resume`` with background tasks left over.
 
     What it says is then of an earlier process, or of the program.
     """

@@ -64,8 +64,8 @@ class ClaudeUsage:
             self._since_last = None
 
     def used(self, *, resumed: bool, prior_cost_usd: float | None) -> tuple[Tokens, float | None]:
-        """The run's own tokens and dollars so far; see ``LaunchRequest``. Of a turn without a result, the dollars are
-        not known."""
+        """Return the run's own tokens and dollars so far; see ``LaunchRequest``. Of a turn without a result, the
+        dollars are not known."""
         since = self._messages.tokens
         if self._last is None:
             return since, None
@@ -144,7 +144,7 @@ class Messages:
 
 
 def windows_of(info: Event) -> dict[str, WindowUse]:
-    """What a report of limits says of each window.
+    """Return what a report of limits says of each window.
 
     Newer versions tell of all, older ones of one that is nearly used up. That a window is used up may be all they say.
     """
@@ -165,6 +165,6 @@ def windows_of(info: Event) -> dict[str, WindowUse]:
 
 
 def family_of(window: str | None) -> str | None:
-    """The one family of models that the window is of; None: it is for all."""
+    """Return the one family of models that the window is of; None: it is for all."""
     found = _FAMILY_WINDOW.fullmatch(window or "")
     return _FAMILY_BY_WINDOW.get(window or "") or (found[1].replace("_", "-") if found else None)

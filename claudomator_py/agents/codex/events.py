@@ -235,7 +235,7 @@ class CodexEvents(RunEvents):
         return [] if message == self.told_error else [Part("error", message)]
 
     def is_log(self, line: bytes) -> bool:
-        """Whether it tells of a request."""
+        """Return whether it tells of a request."""
         return REQUEST.encode() in line
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:

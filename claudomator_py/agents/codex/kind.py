@@ -64,14 +64,14 @@ class Codex(EventKind):
         return Launch((*argv, "-"), LOG, request.prompt, LOG if is_fenced(request) else {})
 
     def events(self, request: LaunchRequest | None) -> CodexEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         if request is None:
             return CodexEvents()
         prior = _known(request.prior_tokens) if request.resume else NOTHING
         return CodexEvents(resumed=request.resume, prior=prior, zone=zone_of(request))
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Whether it is installed, and which version."""
+        """Return whether it is installed, and which version."""
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:

@@ -26,7 +26,7 @@ class CommandAgent:
     conversations = Conversations.NONE
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """The template with its placeholders filled in. Raises ValueError if it cannot be.
+        """Return the template with its placeholders filled in. Raises ValueError if it cannot be.
 
         A run that resumes gets the same command line: a plain program holds no conversation.
         """
@@ -42,15 +42,15 @@ class CommandAgent:
         return Launch(tuple(_fill(word, values) for word in words), stdin=request.prompt)
 
     def reader(self, request: LaunchRequest | None = None) -> CommandReader:
-        """A reader for one run."""
+        """Return a reader for one run."""
         return CommandReader() if request is None else CommandReader(request.agent.output, zone_of(request))
 
     def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """What a run said and did, from that byte of the stream on."""
+        """Return what a run said and did, from that byte of the stream on."""
         return TextTranscript(offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Whether its program is there. It is not run: what it does with ``--version`` is not known."""
+        """Return whether its program is there. It is not run: what it does with ``--version`` is not known."""
         if problem := _problem(agent):
             return AgentHealth(installed=False, problem=problem)
         program = find_program(agent.command, path)

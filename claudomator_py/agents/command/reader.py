@@ -47,7 +47,7 @@ class CommandReader:
         self._tails[stream].feed(data)
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
-        """What the run came to. Without an exit code, nothing says that it succeeded."""
+        """Return what the run came to. Without an exit code, nothing says that it succeeded."""
         printed = self._tails["stdout"].text()
         found = _found(printed, self._says.result) if self._says.result is not None else None
         ended_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms

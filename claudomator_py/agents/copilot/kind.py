@@ -46,13 +46,13 @@ class Copilot(EventKind):
         return Launch((*argv, *_server(request), *agent.extra_args), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> CopilotEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         if request is None:
             return CopilotEvents()
         return CopilotEvents(resumed=request.resume, zone=zone_of(request), given=request.conversation_id)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Whether it is installed, and which version."""
+        """Return whether it is installed, and which version."""
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:

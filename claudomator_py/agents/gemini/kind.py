@@ -68,11 +68,11 @@ class Gemini(GeminiFamily):
         return None if _trusted(_SETTINGS, FENCE, agent) else UNFENCED
 
     def events(self, request: LaunchRequest | None) -> GeminiEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         return GeminiEvents(resumed=request is not None and request.resume)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """What it has settings for, but no flags."""
+        """Return what it has settings for, but no flags."""
         name = agent.name
         sentences = without_list_of_tools(task, agent)
         if task.permissions.disallowed_tools:

@@ -52,7 +52,7 @@ class HubEvents(RunEvents):
         return []
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """What its end means."""
+        """Return what its end means."""
         if self.end is None:
             return None
         outcome = text_of(self.end, "outcome") or ""

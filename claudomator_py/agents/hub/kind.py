@@ -19,7 +19,7 @@ class HubAgent(RemoteKind):
         return Launch(own_program("claudomator_py.agents.hub_runner.main"), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> HubEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         return HubEvents(resumed=False)
 
 

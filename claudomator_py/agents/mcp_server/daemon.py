@@ -36,7 +36,7 @@ class DaemonClient:
         self._patience_s = patience_s
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The answer to a request on the run. Asked again, it is the same request: the daemon does it once.
+        """Return the answer to a request on the run. Asked again, it is the same request: the daemon does it once.
 
         Raises Failed with what the daemon has against it, and Unreachable if there is none for too long.
         """

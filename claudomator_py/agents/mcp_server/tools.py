@@ -76,7 +76,7 @@ class Tool(NamedTuple):
         }
 
     def call(self, ask: Ask, arguments: Mapping[str, Any]) -> str:
-        """What the model is told. Raises Failed."""
+        """Return what the model is told. Raises Failed."""
         try:
             answer = ask(self.method, self.path, None if self.method == "GET" else arguments)
         except DaemonUnreachable as error:

@@ -203,8 +203,8 @@ class OpencodeEvents(RunEvents):
         return failed(*known) if known is not None else None
 
     def exited_well(self, ending: OutputEnd) -> RunVerdict:
-        """A tool that is refused ends the run, with 0 and without an error; so does, in some versions, an error before
-        the first step."""
+        """Return a tool that is refused ends the run, with 0 and without an error; so does, in some versions, an error
+        before the first step."""
         if self.rejected:
             return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
         if not self.anything:

@@ -84,11 +84,11 @@ class Opencode(EventKind):
         return None if _own_config(agent, {}) is not None else UNFENCED
 
     def events(self, request: LaunchRequest | None) -> OpencodeEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         return OpencodeEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Whether it is installed, and which version."""
+        """Return whether it is installed, and which version."""
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:

@@ -146,7 +146,8 @@ class QwenEvents(RunEvents):
         return [Part("notice", f"asks its service again in {pause_s} s ({attempt} of {most})")]
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """A limit that it waits out, a minute at a time. That it waits is an event; for what, a line of stderr."""
+        """Return a limit that it waits out, a minute at a time. That it waits is an event; for what, a line of
+        stderr."""
         if not self.waits or self.retrying is None:
             return None
         judged = classify(self.retrying, _RULES, started_ms or 0)
@@ -252,7 +253,7 @@ class QwenEvents(RunEvents):
         return failed(Reason.AGENT_ERROR, message) if self.anything else classify(message, _RULES, ending.printed_ms)
 
     def result(self) -> Result:
-        """What the run said and used."""
+        """Return what the run said and used."""
         return Result(
             conversation_id=self.conversation_id,
             text=text_of(self.last or {}, "result") if self._succeeded and self._cut_off is None else None,

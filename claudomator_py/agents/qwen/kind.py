@@ -61,7 +61,7 @@ class Qwen(GeminiFamily):
         return UNFENCED if _SETTINGS.is_taken(agent) else None
 
     def events(self, request: LaunchRequest | None) -> QwenEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         if request is None or not request.resume:
             return QwenEvents()
         return QwenEvents(resumed=True, prior=request.prior_tokens)

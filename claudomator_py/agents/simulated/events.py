@@ -69,7 +69,7 @@ class SimulatedEvents(RunEvents):
         return said
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """What its end means."""
+        """Return what its end means."""
         if self.end is None:
             return None
         error = text_of(self.end, "error") or "it gave no reason"

@@ -34,7 +34,7 @@ class Simulated(EventKind):
         return Launch(tuple(argv), {SCRIPT_NAME: script} if script is not None else {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> SimulatedEvents:
-        """What its events mean, with nothing taken yet."""
+        """Return what its events mean, with nothing taken yet."""
         return SimulatedEvents()
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:

@@ -153,7 +153,7 @@ def perform(step: Step, allowed: list[str]) -> Step:
 
 
 def ask(service: str, told: dict[str, object]) -> str:
-    """The line that the service answers with. Raises ScriptError for what is no address, and Unreachable."""
+    """Return the line that the service answers with. Raises ScriptError for what is no address, and Unreachable."""
     from http.client import HTTPConnection, HTTPException
     from urllib.parse import urlsplit
 
@@ -180,7 +180,7 @@ def ask(service: str, told: dict[str, object]) -> str:
 
 
 def recall(conversation: str) -> list[str] | None:
-    """The prompts of the conversation so far, oldest first; None if it is not known here."""
+    """Return the prompts of the conversation so far, oldest first; None if it is not known here."""
     try:
         known = json.loads(memory(conversation).read_text())
     except (OSError, ValueError):
@@ -200,12 +200,12 @@ def remember(conversation: str, prompts: list[str]) -> None:
 
 
 def memory(conversation: str) -> Path:
-    """Where a conversation is kept."""
+    """Return where a conversation is kept."""
     return Path(MEMORY, f"{re.sub('[^A-Za-z0-9-]', '_', conversation)}.json")
 
 
 def line_for(prompts: list[str], script: str | None, attempt: int) -> str:
-    """The line to follow: of the newest prompt that has any, else of the script.
+    """Return the line to follow: of the newest prompt that has any, else of the script.
 
     A fresh conversation begins at the line of its attempt, one that continues counts its own turns.
     """
@@ -219,7 +219,7 @@ def line_for(prompts: list[str], script: str | None, attempt: int) -> str:
 
 
 def parse(line: str) -> Step:
-    """The step of a line. Raises ScriptError."""
+    """Return the step of a line. Raises ScriptError."""
     step = Step()
     try:
         words = shlex.split(line)
@@ -264,7 +264,7 @@ def set_outcome(step: Step, value: str) -> None:
 
 
 def seconds(text: str) -> float:
-    """A duration such as 200ms, 2s, 10m, 1h. Raises ScriptError."""
+    """Return a duration such as 200ms, 2s, 10m, 1h. Raises ScriptError."""
     found = re.fullmatch(r"(\d{1,9})(ms|s|m|h|d)", text)
     if found is None:
         raise ScriptError(f"{text!r} is not a duration; write for example 200ms, 2s or 10m")
@@ -281,7 +281,7 @@ def wait(step: Step) -> None:
 
 
 def used(step: Step, share: float = 1.0) -> dict[str, object]:
-    """What is to be reported of tokens and dollars, or that share of it."""
+    """Return what is to be reported of tokens and dollars, or that share of it."""
     found: dict[str, object] = {}
     if step.tokens is not None:
         found["tokens"] = {"input": int(step.tokens[0] * share), "output": int(step.tokens[1] * share)}

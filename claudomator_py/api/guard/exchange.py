@@ -25,11 +25,11 @@ class RequestHeaders:
         self._headers: list[tuple[bytes, bytes]] = scope["headers"]
 
     def all(self, name: bytes) -> list[bytes]:
-        """Every value of that header."""
+        """Return every value of that header."""
         return [value for key, value in self._headers if key == name]
 
     def bearer(self) -> bytes | None:
-        """The token that is shown, if it is a single one."""
+        """Return the token that is shown, if it is a single one."""
         given = self.all(b"authorization")
         if len(given) != 1:
             return None
@@ -37,7 +37,7 @@ class RequestHeaders:
         return token.strip() if scheme.lower() == b"bearer" else None
 
     def cookies(self, name: bytes) -> list[str]:
-        """All cookies of that name: another program on this host may have set one that hides ours."""
+        """Return all cookies of that name: another program on this host may have set one that hides ours."""
         pairs = [pair.strip().partition(b"=") for header in self.all(b"cookie") for pair in header.split(b";")]
         return [value.decode("latin-1") for key, _, value in pairs if key == name]
 
@@ -87,7 +87,7 @@ class GoneError(Exception):
 
 
 async def bounded(headers: RequestHeaders, receive: Receive, most: int, patience_s: float) -> Receive:
-    """A ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused, GoneError.
+    """Return a ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused, GoneError.
 
     most: in bytes.
     """

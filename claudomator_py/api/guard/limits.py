@@ -26,7 +26,7 @@ class LimitedConnection(Protocol):
     """A connection, as far as its limit concerns it."""
 
     def may_go(self) -> bool:
-        """Whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
+        """Return whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
         ...
 
     def drop(self) -> None:
@@ -47,7 +47,7 @@ class ConnectionLimit:
         self._waiting: dict[LimitedConnection, None] = {}
 
     def enter(self, member: LimitedConnection) -> bool:
-        """A new connection, which waits for its client. False if there is no room, whoever else goes."""
+        """Return a new connection, which waits for its client. False if there is no room, whoever else goes."""
         self._all.add(member)
         self._waiting[member] = None
         if len(self._all) <= self.most or self.make_room(member):

@@ -25,7 +25,7 @@ class LoginCodes:
         self._lock = threading.Lock()
 
     def issue(self, principal_id: str) -> tuple[str, int]:
-        """A new code for a browser of that principal, and when it expires."""
+        """Return a new code for a browser of that principal, and when it expires."""
         code = secrets.token_urlsafe(_RANDOM_BYTES)
         with self._lock:
             now_ms = self._clock()
@@ -36,14 +36,14 @@ class LoginCodes:
         return code, now_ms + LASTS_MS
 
     def is_good(self, code: str) -> bool:
-        """Whether the code is good. It stays so."""
+        """Return whether the code is good. It stays so."""
         given = _hash(code)
         with self._lock:
             self._drop_expired(self._clock())
             return sum(hmac.compare_digest(known, given) for known in self._issued) > 0
 
     def redeem(self, code: str) -> str | None:
-        """Whose code it was, if it was good; it is not any more."""
+        """Return whose code it was, if it was good; it is not any more."""
         given = _hash(code)
         with self._lock:
             self._drop_expired(self._clock())

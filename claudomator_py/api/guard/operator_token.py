@@ -19,7 +19,7 @@ class TokenFileError(CannotServe):
 
 
 def ensure_token(state_dir: Path) -> str:
-    """The token in ``<state_dir>/token``; made, durably and with mode 0600, if there is none.
+    """Return the token in ``<state_dir>/token``; made, durably and with mode 0600, if there is none.
 
     Two that start at once get the same one. Raises TokenFileError, OSError.
     """
@@ -32,7 +32,7 @@ def ensure_token(state_dir: Path) -> str:
 
 
 def credential_token(path: Path) -> str:
-    """The token in a file that the service manager has made for this service, whoever it belongs to.
+    """Return the token in a file that the service manager has made for this service, whoever it belongs to.
 
     Raises TokenFileError, OSError.
     """
@@ -44,7 +44,8 @@ def credential_token(path: Path) -> str:
 
 
 def read_token(path: Path) -> str:
-    """The token in the file. Raises FileNotFoundError, and TokenFileError unless it is its owner's alone and whole."""
+    """Return the token in the file. Raises FileNotFoundError, and TokenFileError unless it is its owner's alone and
+    whole."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

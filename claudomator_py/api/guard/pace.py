@@ -152,7 +152,8 @@ class Pace:
                 self.charge(expected_s)
 
     async def served(self, call: Callable[[], T], run: Callable[[Callable[[], T]], Awaitable[T]]) -> T:
-        """What the call returns or raises, which ``run`` has done on another thread; its processor time is charged."""
+        """Return what the call returns or raises, which ``run`` has done on another thread; its processor time is
+        charged."""
         spent_s = 0.0
 
         def timed() -> T:

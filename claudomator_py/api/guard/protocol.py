@@ -42,7 +42,7 @@ class Parser(h11.Connection):
         self._chunks = 0
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """The next thing that the client said."""
+        """Return the next thing that the client said."""
         if self.their_state is h11.IDLE:
             self._chunks = 0
             _check_head(self.trailing_data[0])
@@ -144,7 +144,7 @@ class GuardedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def may_go(self) -> bool:
-        """Whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
+        """Return whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
         at_hand = self.conn.their_state is not h11.IDLE and not self.cycle.response_complete
         return not (at_hand and self.scope["state"].get("principal") is not None)
 

@@ -97,12 +97,12 @@ def declare(operation: str, needed: Needed) -> None:
 
 
 def may(by: Principal, operation: str) -> bool:
-    """Whether the principal may do what the operation of that id does."""
+    """Return whether the principal may do what the operation of that id does."""
     return OPERATIONS[operation].permits(by)
 
 
 def needed_by(route: APIRoute, method: str) -> Needed | None:
-    """What the route asks of a principal; None: nobody has said."""
+    """Return what the route asks of a principal; None: nobody has said."""
     if route.include_in_schema:
         return OPERATIONS.get(route.operation_id or "")
     found = PAGES.get(f"{method} {route.path}")
@@ -126,7 +126,7 @@ def check_all(routes: Iterable[BaseRoute], permitted: Callable[..., Any]) -> Non
 
 
 def not_permitted(by: Principal, needed: Needed) -> Refused:
-    """The refusal for a principal that may not do it."""
+    """Return the refusal for a principal that may not do it."""
     role = needed.role.value if needed.role is not None else Role.READ.value
     if by.role is Role.RUN:
         detail = f"The token of a run may not do this: it requires the role {role}."

@@ -318,7 +318,7 @@ def _check_origins(headers: RequestHeaders, host: str) -> Sequence[bytes]:
 
 
 def is_page(path: str) -> bool:
-    """Whether the path is that of a page for people, and not of the API or a file."""
+    """Return whether the path is that of a page for people, and not of the API or a file."""
     return path == "/login" or _PAGES.fullmatch(path) is not None
 
 

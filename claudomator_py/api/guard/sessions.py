@@ -58,7 +58,8 @@ class Sessions:
         self._listeners = (*self._listeners, callback)
 
     def begin(self, principal_id: str, host: str, browser: str) -> str:
-        """A new session of that principal, as the cookie's value. host: where alone it counts. Waits for the store.
+        """Return a new session of that principal, as the cookie's value. host: where alone it counts. Waits for the
+        store.
 
         Raises Unavailable.
         """
@@ -92,7 +93,7 @@ class Sessions:
         return value
 
     def find(self, value: str, host: str) -> BrowserSession | None:
-        """The session of that cookie, if it counts on that host and is neither over nor ended. This uses it."""
+        """Return the session of that cookie, if it counts on that host and is neither over nor ended. This uses it."""
         # What is looked up is a digest, so the time that takes tells nothing of a value that would be found.
         session = self._by_hash.get(_hash(value)) if len(value) <= _MAX_LENGTH else None
         now_ms = self._clock()
@@ -109,7 +110,7 @@ class Sessions:
         return session
 
     def all(self) -> list[BrowserSession]:
-        """Those that count now, the last used first."""
+        """Return those that count now, the last used first."""
         now_ms = self._clock()
         with self._lock:
             current = [one for one in self._by_hash.values() if one.expires_ms > now_ms]

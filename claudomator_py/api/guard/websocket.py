@@ -50,7 +50,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         self._limit.works(self)
 
     def may_go(self) -> bool:
-        """Whether nobody has registered over it."""
+        """Return whether nobody has registered over it."""
         return not self._is_kept
 
     def drop(self) -> None:

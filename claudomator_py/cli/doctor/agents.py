@@ -17,7 +17,8 @@ NOT_VERIFIED = "not verified against the service"
 
 
 def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Every agent. asked: as the daemon sees them, whose PATH may differ from ours; None: no daemon could be asked."""
+    """Yield every agent. asked: as the daemon sees them, whose PATH may differ from ours; None: no daemon could be
+    asked."""
     if asked is None:
         yield from _here(settings, environ)
         return
@@ -30,7 +31,7 @@ def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: M
 
 
 def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """What the agent can log in by, seen from here; nothing for a kind that needs no login."""
+    """Yield what the agent can log in by, seen from here; nothing for a kind that needs no login."""
     how = agent.info.login
     if how is None:
         return

@@ -20,7 +20,7 @@ MAX_APART_S = 10.0
 
 
 def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[Finding], list[AgentView] | None]:
-    """The daemon, and the agents as it sees them; its PATH may differ from ours. None: it could not be asked."""
+    """Return the daemon, and the agents as it sees them; its PATH may differ from ours. None: it could not be asked."""
     try:
         with connect(config, state_dir) as client:
             found = client.readiness()
@@ -66,7 +66,7 @@ LINGER = Path("/var/lib/systemd/linger")
 def service_findings(
     home: Path, root: Path = Path("/"), user: str | None = None, *, agents_configured: bool = False
 ) -> Iterator[Finding]:
-    """The units found. home: of the user whose service manager may run it. root: of the file system.
+    """Yield the units found. home: of the user whose service manager may run it. root: of the file system.
 
     agents_configured: agents are named, so none is looked for on the PATH of a unit.
     """

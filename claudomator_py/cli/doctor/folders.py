@@ -22,7 +22,7 @@ _RUNS = "runs"
 
 
 def state_findings(folder: Path, settings: Settings) -> Iterator[Finding]:
-    """The state folder, what lies in it, and its disk."""
+    """Yield the state folder, what lies in it, and its disk."""
     yield _state_folder(folder)
     if folder.is_dir():
         yield from _private_files(folder)
@@ -31,7 +31,7 @@ def state_findings(folder: Path, settings: Settings) -> Iterator[Finding]:
 
 
 def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
-    """The configuration file, which can be read. state: the state folder; named: the file was not just found."""
+    """Return the configuration file, which can be read. state: the state folder; named: the file was not just found."""
     name = "configuration"
     if path is None:
         return ok(name, "none found; using defaults")
@@ -47,7 +47,7 @@ def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
 
 
 def inbox_findings(settings: Inbox, base_dir: Path, state: Path) -> Iterator[Finding]:
-    """The watched folders, and who may submit tasks there. state: the state folder."""
+    """Yield the watched folders, and who may submit tasks there. state: the state folder."""
     guard = InboxGuard(settings, _user_of(state))
     if guard.unknown:
         remedy = "Fix inbox.trusted_users and inbox.trusted_groups, or create them."
@@ -80,7 +80,8 @@ def _inbox(folder: Path, guard: InboxGuard) -> Finding:
 
 
 def file_system(folder: Path, *, sqlite: bool, mounts: Path = MOUNTS) -> Finding:
-    """Whether the disk of the folder is one of this machine: locks and shared memory are what a remote one lacks."""
+    """Return whether the disk of the folder is one of this machine: locks and shared memory are what a remote one
+    lacks."""
     kind = _kind_of(nearest(folder), mounts)
     if kind is None:
         return ok("file system", "unknown file system")
@@ -101,7 +102,7 @@ def _user_of(state: Path) -> int:
 
 
 def nearest(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
+    """Return the path, or the nearest folder above it that exists."""
     return next(place for place in (path, *path.parents) if place.exists())
 
 

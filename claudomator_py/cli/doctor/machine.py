@@ -21,7 +21,7 @@ _PATIENCE_S = 5.0
 
 
 def machine_findings() -> Iterator[Finding]:
-    """All of them."""
+    """Yield all of them."""
     yield git()
     yield clock()
     yield synchronised()
@@ -31,7 +31,7 @@ def machine_findings() -> Iterator[Finding]:
 
 
 def git() -> Finding:
-    """Whether there is one."""
+    """Return whether there is one."""
     program = shutil.which("git")
     if program is not None:
         return ok("git", program)
@@ -39,7 +39,7 @@ def git() -> Finding:
 
 
 def clock() -> Finding:
-    """A clock before the installation of this program cannot be right."""
+    """Return a clock before the installation of this program cannot be right."""
     installed = Path(claudomator_py.__file__).stat().st_mtime
     now = time.time()
     detail = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
@@ -49,7 +49,7 @@ def clock() -> Finding:
 
 
 def synchronised() -> Finding:
-    """Whether the clock follows a time server, as far as systemd knows."""
+    """Return whether the clock follows a time server, as far as systemd knows."""
     name, unknown = "time server", "cannot tell whether the clock is synchronised"
     program = shutil.which("timedatectl")
     if program is None:
@@ -70,7 +70,7 @@ def synchronised() -> Finding:
 
 
 def inotify(settings: Path = INOTIFY) -> Finding:
-    """Whether there is enough to watch inboxes and runs with, beside what editors take."""
+    """Return whether there is enough to watch inboxes and runs with, beside what editors take."""
     try:
         watches = int((settings / "max_user_watches").read_text())
         instances = int((settings / "max_user_instances").read_text())

@@ -37,14 +37,15 @@ Document = dict[str, Any]
 
 
 def known_secrets(settings: Settings, environ: Mapping[str, str], own: Iterable[str]) -> Redactor:
-    """What finds the secrets that the daemon would know with these settings and variables, every value that agents are
-    given, and our own."""
+    """Return what finds the secrets that the daemon would know with these settings and variables, every value that
+    agents are given, and our own."""
     given = {value for agent in settings.agents.values() for value in agent.env.values()}
     return Redactor([*secrets_of(settings, settings.agents.values(), environ), *given, *own])
 
 
 def configuration(settings: Settings) -> Document:
-    """The settings: of variables and options the names, of URLs scheme and host, of who is notified the names."""
+    """Return the settings: of variables and options the names, of URLs scheme and host, of who is notified the
+    names."""
     document = settings.model_dump(mode="json")
     document["database"] = _bare_url(settings.database)
     document["classifier"]["base_url"] = _bare_url(settings.classifier.base_url)
@@ -62,7 +63,7 @@ def configuration(settings: Settings) -> Document:
 
 
 def status(view: StatusView, *, tasks: bool) -> Document:
-    """The status. tasks: with what people and agents wrote."""
+    """Return the status. tasks: with what people and agents wrote."""
     if tasks:
         # Not the content as it was written: it brings variables.
         return view.model_dump(mode="json", exclude={name: {"__all__": {"spec"}} for name in _TASK_LISTS})
@@ -77,12 +78,12 @@ def status(view: StatusView, *, tasks: bool) -> Document:
 
 
 def task(view: TaskView) -> Document:
-    """A task without its texts and places."""
+    """Return a task without its texts and places."""
     return view.model_dump(mode="json", include=set(_TASK))
 
 
 def event(view: EventView, *, tasks: bool) -> Document:
-    """An event; without texts unless ``tasks``."""
+    """Return an event; without texts unless ``tasks``."""
     document = view.model_dump(mode="json")
     if not tasks:
         document["data"] = _codes(view.data)

@@ -23,7 +23,8 @@ _ANY: Final = {
 
 
 def agent_card(base: str, cards: Sequence[Card]) -> dict[str, Any]:
-    """The card as JSON. base: the URL that the request was sent to. cards: the specialists that everybody may know."""
+    """Return the card as JSON. base: the URL that the request was sent to. cards: the specialists that everybody may
+    know."""
     url = f"{base}/a2a"
     versions = ("1.0", "0.3")
     interfaces = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version} for version in versions]

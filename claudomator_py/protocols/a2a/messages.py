@@ -99,7 +99,7 @@ class Message:
     """By which a repetition shows."""
 
     def task(self, creator: str) -> TaskSpec:
-        """The task that it begins. creator: id of the principal who sends it. Raises RpcError."""
+        """Return the task that it begins. creator: id of the principal who sends it. Raises RpcError."""
         digest = hashlib.sha256(f"{creator}\0{self.id}".encode()).hexdigest()[:12]
         asked = {"specialist": self.specialist, "skill": self.skill}
         document = {"name": f"a2a-{digest}", "instructions": self.text, "tags": ["a2a"]}
@@ -109,7 +109,7 @@ class Message:
         raise RpcError(INVALID_PARAMS, problems_text(parsed), tuple(parsed))
 
     def answer(self) -> AnswerRequest:
-        """What it says to a task that asks. Raises RpcError."""
+        """Return what it says to a task that asks. Raises RpcError."""
         parsed = validate(AnswerRequest, {"text": self.text}, {})
         if isinstance(parsed, AnswerRequest):
             return parsed
@@ -124,7 +124,7 @@ def field(value: Mapping[str, Any], name: str) -> Any:
 
 
 def parse_message(params: Mapping[str, Any]) -> Message:
-    """The message of either version. Raises RpcError."""
+    """Return the message of either version. Raises RpcError."""
     said = params.get("message")
     if not isinstance(said, Mapping):
         raise RpcError(INVALID_PARAMS, "`message` is missing")

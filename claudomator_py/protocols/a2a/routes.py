@@ -94,7 +94,7 @@ _STREAMED: Final = ("stream", "subscribe")
 
 @a2a.get("/.well-known/agent-card.json")
 def read_card(request: Request) -> dict[str, Any]:
-    """The card, for everybody: only specialists that are public are in it."""
+    """Return the card, for everybody: only specialists that are public are in it."""
     specialists = access_of(request).as_(OPERATOR)[Specialists]
     return agent_card(str(request.base_url).rstrip("/"), specialists.public_cards())
 

@@ -34,7 +34,7 @@ STANDINGS: Final[Mapping[str, tuple[StateSelection, ...]]] = MappingProxyType(
 
 
 def context_of(task: TaskView) -> str:
-    """The context: what its client calls it, or else the thread that the task is of."""
+    """Return the context: what its client calls it, or else the thread that the task is of."""
     return task.context or task.thread or task.id
 
 
@@ -53,12 +53,12 @@ def name_of(state: str) -> str:
 
 
 def is_settled(task: TaskView) -> bool:
-    """Whether it has ended, or waits for a person."""
+    """Return whether it has ended, or waits for a person."""
     return state_of(task) in ENDS or task.state == "NEEDS_INPUT"
 
 
 def whole(task: TaskView, version: Version) -> dict[str, Any]:
-    """The task itself."""
+    """Return the task itself."""
     said: dict[str, Any] = {
         "id": task.id,
         "contextId": context_of(task),
@@ -80,12 +80,13 @@ def page(tasks: Page[TaskView], total: int, size: int, *, artifacts: bool) -> di
 
 
 def answer(task: TaskView, version: Version) -> dict[str, Any]:
-    """The task as the result of a message."""
+    """Return the task as the result of a message."""
     return whole(task, version) if version == "0.3" else {"task": whole(task, version)}
 
 
 def changes(task: TaskView, version: Version) -> list[dict[str, Any]]:
-    """What is new of it, as events of a stream: its result first, as a client reads no further than to the end."""
+    """Return what is new of it, as events of a stream: its result first, as a client reads no further than to the
+    end."""
     found: list[dict[str, Any]] = []
     named = {"taskId": task.id, "contextId": context_of(task)}
     if (result := _artifact(task, version)) is not None:
@@ -100,7 +101,7 @@ def changes(task: TaskView, version: Version) -> list[dict[str, Any]]:
 
 
 def mark(task: TaskView) -> tuple[str, str | None]:
-    """What makes a change of it worth telling."""
+    """Return what makes a change of it worth telling."""
     return state_of(task), _words(task)
 
 

@@ -57,7 +57,7 @@ class HubPeer(Protocol):
     """A connection, on the loop."""
 
     async def ask(self, method: str, params: Mapping[str, Any], timeout_s: float) -> Any:
-        """What it answers. Raises Refused, Gone."""
+        """Return what it answers. Raises Refused, Gone."""
 
     def close(self, code: int, reason: str) -> None:
         """End it."""
@@ -136,7 +136,7 @@ class Hub:
             return
 
     def is_present(self, agent_id: str) -> bool:
-        """Whether the agent is connected, or may be back in a moment. From any thread."""
+        """Return whether the agent is connected, or may be back in a moment. From any thread."""
         if self._loop is None or agent_id in self._links:
             return True
         return self._now_s < max(self._since_s, self._left_s.get(agent_id, 0.0)) + GRACE_S

@@ -127,7 +127,7 @@ class Methods:
             self._hub.leave(self._link)
 
     async def call(self, method: str, params: Mapping[str, Any]) -> Any:
-        """The result. Raises RpcError."""
+        """Return the result. Raises RpcError."""
         match method:
             case "agent.register":
                 return await self._register(_checked(_Register, params))

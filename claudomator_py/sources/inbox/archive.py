@@ -45,7 +45,7 @@ def archive(folder: Folder, entry: InboxEntry, now_ns: int) -> bool:
 
 
 def archived_names(folder: Folder, stamps: dict[str, FileStamp]) -> set[str]:
-    """Which of these names, no longer in the inbox, were archived."""
+    """Return which of these names, no longer in the inbox, were archived."""
     try:
         fd = os.open(FOLDER, _OPEN, dir_fd=folder.fd)
     except OSError:

@@ -107,7 +107,7 @@ class Arrivals:
         """Whether accepted files are moved away."""
 
     def path_of(self, name: str) -> str:
-        """The file of that name."""
+        """Return the file of that name."""
         return f"{self._path}/{name}"
 
     def take(self, folder: Folder, entries: Sequence[InboxEntry]) -> list[str]:

@@ -84,7 +84,7 @@ class Folder:
         os.close(self.fd)
 
     def is_current(self) -> bool:
-        """Whether the configured path still leads to this folder, and the folder was not deleted."""
+        """Return whether the configured path still leads to this folder, and the folder was not deleted."""
         try:
             now = Path(self.path).stat()
         except OSError:
@@ -92,12 +92,12 @@ class Folder:
         return os.path.samestat(now, self._stat) and os.fstat(self.fd).st_nlink > 0
 
     def names(self) -> list[str]:
-        """The names of all entries."""
+        """Return the names of all entries."""
         with os.scandir(self.fd) as entries:
             return [entry.name for entry in entries]
 
     def entries(self, wanted: Callable[[str], bool]) -> Iterator[InboxEntry]:
-        """Every entry whose name is wanted."""
+        """Yield every entry whose name is wanted."""
         with os.scandir(self.fd) as found:
             for item in found:
                 if wanted(item.name):
@@ -105,7 +105,7 @@ class Folder:
                         yield self._entry(item.name, item.stat(follow_symlinks=False))
 
     def entry(self, name: str) -> InboxEntry | None:
-        """The entry of that name; None if there is none."""
+        """Return the entry of that name; None if there is none."""
         try:
             return self._entry(name, os.stat(name, dir_fd=self.fd, follow_symlinks=False))
         except FileNotFoundError:
@@ -134,7 +134,7 @@ class Folder:
         return path.startswith(self._within)
 
     def read(self, entry: InboxEntry, *, quiet: bool) -> Content | Busy | Vanished | Problem:
-        """The file's content, if no one is writing to it. quiet: the caller saw no change of it for a second."""
+        """Return the file's content, if no one is writing to it. quiet: the caller saw no change of it for a second."""
         try:
             if entry.target is None:
                 fd = os.open(entry.name, _OPEN, dir_fd=self.fd)
@@ -289,7 +289,7 @@ def _take(fd: int) -> Writers:
 
 
 def written_elsewhere(device: int, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
-    """Whether other machines, or a program behind the file system, may write to this device unseen by leases."""
+    """Return whether other machines, or a program behind the file system, may write to this device unseen by leases."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -90,7 +90,7 @@ class FolderScan:
         return self._looked and self._problem is None
 
     def status(self) -> FolderStatus:
-        """How it stands after the last scan."""
+        """Return how it stands after the last scan."""
         ledger = self._ledger
         missing = ((name, "it is not there; gone, if it does not come back") for name in ledger.missing)
         waiting = chain(missing, ((name, waiting.why) for name, waiting in ledger.waiting.items()))
@@ -99,11 +99,11 @@ class FolderScan:
         return FolderStatus(self.available, self._problem, *counts, shown, len(self._unread))
 
     def due(self) -> dict[str, float]:
-        """When (``time.monotonic()``) to look at which name again."""
+        """Return when (``time.monotonic()``) to look at which name again."""
         return self._ledger.due() if self.available else {}
 
     def offerable(self) -> set[str]:
-        """Files refused by the intake, few enough to be offered again because something else changed."""
+        """Return files refused by the intake, few enough to be offered again because something else changed."""
         return set(self._ledger.offerable) if len(self._ledger.offerable) <= _OFFERED_AGAIN else set()
 
     @property
@@ -290,7 +290,7 @@ class FolderScan:
 
 
 def is_wanted(name: str) -> bool:
-    """Whether a file of that name is looked at: meant for us, and not hidden or left by an editor."""
+    """Return whether a file of that name is looked at: meant for us, and not hidden or left by an editor."""
     return not name.startswith(_IGNORED) and is_document(name)
 
 

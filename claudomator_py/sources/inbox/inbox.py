@@ -147,7 +147,7 @@ class InboxWatcher:
         return time.monotonic() < self._burst.over_at
 
     def status(self) -> Mapping[str, FolderStatus]:
-        """Each inbox, by path, as it was at its last scan."""
+        """Return each inbox, by path, as it was at its last scan."""
         with self._wake:
             return dict(self._status)
 
@@ -371,14 +371,14 @@ class ConfiguredInbox:
         self._claims.keep_only(())
 
     def arriving(self) -> bool:
-        """Whether a file has just come that was not taken yet, see ``InboxWatcher.arriving``."""
+        """Return whether a file has just come that was not taken yet, see ``InboxWatcher.arriving``."""
         return self._inbox is not None and self._inbox.arriving
 
     def looked(self) -> bool:
-        """Whether each inbox was looked at since it is followed, so that it is known which files are gone."""
+        """Return whether each inbox was looked at since it is followed, so that it is known which files are gone."""
         status = self.status()
         return self._inbox is not None and all(folder.available or folder.problem for folder in status.values())
 
     def status(self) -> Mapping[str, FolderStatus]:
-        """Each inbox, by path, as it was at its last scan."""
+        """Return each inbox, by path, as it was at its last scan."""
         return self._inbox.status() if self._inbox is not None else {}

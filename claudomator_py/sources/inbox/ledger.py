@@ -81,11 +81,11 @@ class FileLedger:
         return {*self.accepted, *self.refused, *self.waiting, *self.renamed}
 
     def knows(self, name: str) -> bool:
-        """Whether it is one of ``names()``."""
+        """Return whether it is one of ``names()``."""
         return name in self.accepted or name in self.refused or name in self.waiting or name in self.renamed
 
     def due(self) -> dict[str, float]:
-        """When to look at which name again, event or not."""
+        """Return when to look at which name again, event or not."""
         return {
             **{name: recheck.due for name, recheck in self._recheck.items()},
             # A file that waits is read when its waiting is over, whatever it is read for.
@@ -128,7 +128,7 @@ class FileLedger:
         self._new_names.clear()
 
     def is_settled(self, name: str, stamp: FileStamp, now: float) -> bool:
-        """Whether the file needs no reading."""
+        """Return whether the file needs no reading."""
         if self._away.get(name) == stamp:
             self.accepted[name] = self._away.pop(name)
         if not self._same_stamp(name, stamp):
@@ -137,7 +137,7 @@ class FileLedger:
         return recheck is None or now < recheck.due
 
     def is_unchanged(self, name: str, stamp: FileStamp, digest: bytes) -> bool:
-        """Whether a file that was read again holds what it was settled with."""
+        """Return whether a file that was read again holds what it was settled with."""
         recheck = self._recheck.pop(name, None)
         seen = recheck is not None and (recheck.stamp, recheck.digest) == (stamp, digest)
         return seen and self._same_stamp(name, stamp)
@@ -164,7 +164,7 @@ class FileLedger:
         self.waiting[name] = WaitingFile(stamp, since, quiet_since, max(due, now + shortest), why)
 
     def is_quiet(self, name: str, stamp: FileStamp, now: float) -> bool:
-        """Whether it was seen with this stamp for a second."""
+        """Return whether it was seen with this stamp for a second."""
         waiting = self.waiting.get(name)
         return waiting is not None and waiting.stamp == stamp and now - waiting.quiet_since >= QUIET_S
 

@@ -31,7 +31,7 @@ class Offering:
         self.at_once = _AT_FIRST
 
     def offer(self, readings: Sequence[InboxReading[Any]]) -> Sequence[Sequence[Problem]]:
-        """What is wrong with each; nothing: it was accepted. Raises StoreUnavailable."""
+        """Return what is wrong with each; nothing: it was accepted. Raises StoreUnavailable."""
         begin_s = self._clock()
         verdicts = self._take(readings)
         self._adapt(self._clock() - begin_s, len(readings))

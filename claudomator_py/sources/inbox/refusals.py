@@ -56,7 +56,7 @@ _NOT_REMOVED = _Complaint("cannot remove")
 
 
 def is_error_file(name: str) -> bool:
-    """Whether the name is that of an error file, or of one that was being written."""
+    """Return whether the name is that of an error file, or of one that was being written."""
     return name.endswith(SUFFIX) or name.startswith(_HIDDEN)
 
 
@@ -123,7 +123,7 @@ Clean = Callable[[tuple[Problem, ...]], tuple[Problem, ...]]
 
 
 def as_they_are(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Where nothing is known to be a secret."""
+    """Return where nothing is known to be a secret."""
     return problems
 
 

@@ -67,11 +67,11 @@ class Scanner:
         return sum(folder.unread for folder in self._folders.values())
 
     def status(self) -> dict[str, FolderStatus]:
-        """Each folder, by path."""
+        """Return each folder, by path."""
         return {path: folder.status() for path, folder in self._folders.items()}
 
     def due(self) -> dict[str, dict[str, float]]:
-        """When (``time.monotonic()``) to look at which name of which folder again."""
+        """Return when (``time.monotonic()``) to look at which name of which folder again."""
         return {path: due for path, folder in self._folders.items() if (due := folder.due())}
 
     def _step(self, folder: FolderScan, fresh: Mapping[str, Iterable[str]]) -> list[ScanReport]:
@@ -181,7 +181,7 @@ class _ScanProgress:
 
 
 def merged(reports: Iterable[ScanReport]) -> ScanReport:
-    """What several scans did. What was refused and then accepted counts as accepted."""
+    """Return what several scans did. What was refused and then accepted counts as accepted."""
     found = list(reports)
     accepted = dict.fromkeys(chain.from_iterable(report.accepted for report in found))
     refused = dict.fromkeys(chain.from_iterable(report.refused for report in found))

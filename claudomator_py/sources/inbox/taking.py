@@ -71,7 +71,7 @@ class FileTransaction:
         )
 
     def problems(self, connection: Connection) -> list[Problem]:
-        """Why nobody could do what it asks for."""
+        """Return why nobody could do what it asks for."""
         return [
             self._parsed.located(spec.name, problem)
             for spec in self._specs

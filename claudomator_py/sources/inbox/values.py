@@ -40,7 +40,7 @@ class FileStamp:
 
     @classmethod
     def of(cls, stat: os.stat_result) -> "FileStamp":
-        """The stamp of what was looked at."""
+        """Return the stamp of what was looked at."""
         return cls(stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
@@ -70,7 +70,7 @@ class Intake(Protocol[P]):
     """
 
     def known_files(self) -> Mapping[str, FileStamp]:
-        """The stamp of every file that was accepted and is not gone yet, as it was when it was last accepted."""
+        """Return the stamp of every file that was accepted and is not gone yet, as it was when it was last accepted."""
 
     def take(self, readings: Sequence[InboxReading[P]]) -> Sequence[Sequence[Problem]]:
         """Accept each file whole, and its stamp with it; durable on return. Or change nothing and say what is wrong.
