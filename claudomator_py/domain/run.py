@@ -144,6 +144,8 @@ class RunSpec:
     folders: tuple[str, ...] = ()
     """Further ones that the agent was given, real paths, and where they may lie."""
     folder_bounds: Bounds = Bounds()
+    hosts: tuple[str, ...] = ("local",)
+    """Where it may take place."""
 
 
 class RunConflict(Exception):

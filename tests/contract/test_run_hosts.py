@@ -5,12 +5,13 @@ import json
 import os
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.host import LOCAL, HostSpec, HostType
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
@@ -21,10 +22,12 @@ from claudomator_py.hosts.local.fate import shim_identity
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import kill_survivors
-from claudomator_py.ports import RunHost
+from claudomator_py.hosts.slurm.host import ClusterRunHost
+from claudomator_py.ports import AgentKind, RunHost
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import MemoryRunHost
 from tests.patience import PATIENCE_S, wait_until
+from tests.slurm import Cluster, cluster
 
 RUN, CHECK = f"contract-run-{os.getpid()}", ("check", 1)
 SECRET = "hunter2-hunter2"
@@ -44,6 +47,7 @@ class Place(ABC):
     """A host, and what its programs do."""
 
     host: RunHost
+    hosts: tuple[str, ...] = (LOCAL,)
 
     @abstractmethod
     def say(self, data: bytes) -> None:
@@ -63,7 +67,7 @@ class Place(ABC):
 
     def prepare(self, step: int = 0, run_id: str = RUN) -> None:
         command = ("sh", "-c", PROGRAM)
-        self.host.prepare(RunSpec(run_id, (command,), None, (), ("PATH",), "", LIMITS), step)
+        self.host.prepare(RunSpec(run_id, (command,), None, (), ("PATH",), "", LIMITS, hosts=self.hosts), step)
 
     def start(self, step: int = 0) -> None:
         """A run that lives."""
@@ -91,10 +95,13 @@ class Local(Place):
 
     def __init__(self, root: Path) -> None:
         self.launcher = Launcher()
-        kinds = {"claude": ScriptedKind("claude")}
-        self.local = LocalRunHost(root, self.launcher, grace_ms=100, kinds=kinds, redactor=redactor, clock=lambda: 5)
+        self.local = self.made(root, {"claude": ScriptedKind("claude")})
         self.local.start_reading()
         self.host = self.local
+
+    def made(self, root: Path, kinds: Mapping[str, AgentKind]) -> LocalRunHost:
+        """The host."""
+        return LocalRunHost(root, self.launcher, grace_ms=100, kinds=kinds, redactor=redactor, clock=lambda: 5)
 
     def say(self, data: bytes) -> None:
         self._hand("said", data)
@@ -134,6 +141,21 @@ class Local(Place):
         (work / "new").rename(work / name)
 
 
+class Clustered(Local):
+    """A cluster of two nodes, whose daemons are real."""
+
+    hosts = ("cluster",)
+
+    def made(self, root: Path, kinds: Mapping[str, AgentKind]) -> LocalRunHost:
+        """The host."""
+        shared = root.with_name("shared")
+        shared.mkdir()
+        hosts = {"cluster": HostSpec(kind=HostType.SLURM, root=str(shared))}
+        return ClusterRunHost(
+            root, self.launcher, hosts, grace_ms=100, kinds=kinds, redactor=redactor, clock=lambda: 5, absent_s=3
+        )
+
+
 class Memory(Place):
     """The host of tests."""
 
@@ -164,12 +186,20 @@ def request(kind: str = "claude") -> LaunchRequest:
     return LaunchRequest(RUN, agent, TaskSpec(name="t", instructions="Do it."), "", None, "conversation")
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("slurm")) as present:
+        yield present
+
+
+@pytest.fixture(params=["local", "memory", pytest.param("slurm", marks=pytest.mark.slurm)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "memory":
         yield Memory()
         return
-    local = Local(tmp_path / "runs")
+    if request.param == "slurm":
+        request.getfixturevalue("engine")
+    local = (Clustered if request.param == "slurm" else Local)(tmp_path / "runs")
     yield local
     local.close()
 
@@ -283,9 +313,10 @@ def test_a_check_is_a_run_of_its_own_in_the_directory_of_the_first(place: Place)
 def test_a_run_that_outlives_its_supervisor_gets_another_one(place: Place) -> None:
     place.start()
     place.lose_shim(agent_lives=True)
-    assert place.fate() is RunFate.ORPHANED
-    place.until(RunFate.ALIVE)
-    place.end_agent()
+    if not isinstance(place, Clustered):  # There, its node is another one, and Slurm ends what is left.
+        assert place.fate() is RunFate.ORPHANED
+        place.until(RunFate.ALIVE)
+        place.end_agent()
     place.until(RunFate.UNFINISHED)
     assert place.host.end_survivors(RUN)
     assert place.fate() is RunFate.UNFINISHED

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -154,16 +154,19 @@ class LocalRunHost(ReportingHost):
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked. Raises OSError."""
         path = self.place(run_id, step)
-        folder = self._folders.pop(run_id, None) if step == 0 else None
-        first = None
-        if self._recorder is not None and folder is not None:
-            first = partial(self._recorder.before, Path(path), folder)
-        shim = self._launcher.start(Path(path), environment, first)
+        shim = self._launcher.start(Path(path), environment, self.to_do_first(run_id, step))
         with self._lock:
             before = self._launched.get(path)
             self._launched[path] = shim
         if before is not None:
             before.close()
+
+    def to_do_first(self, run_id: str, step: int = 0) -> Callable[[], None] | None:
+        """Return what is to be recorded of the place where the run works, before it starts; None: nothing."""
+        folder = self._folders.pop(run_id, None) if step == 0 else None
+        if self._recorder is None or folder is None:
+            return None
+        return partial(self._recorder.before, self.path(run_id, step), folder)
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """What became of the run. One that nobody holds and that has not started is revoked by this look, unless the
@@ -194,8 +197,13 @@ class LocalRunHost(ReportingHost):
 
         An end is told once for each shim: what is made of it may take a while, and is not hurried by being told again.
         """
+        steps = list(live)
+        super().watch(steps)
+        self.watch_shims(steps)
+
+    def watch_shims(self, live: Iterable[tuple[str, int]]) -> None:
+        """Watch those of these runs and steps that have their shims here."""
         steps = {f"{run_id}/{step}": (run_id, step) for run_id, step in live}
-        super().watch(steps.values())
         if self._watcher is None and steps:
             self._watcher = RunWatcher(asyncio.get_running_loop(), self._end)
         self._ended = {name: shims for name, shims in self._ended.items() if name in steps}

@@ -106,7 +106,8 @@ class Launcher:
         soft limit; None: as this process may.
         """
         self.umask = umask
-        self._begin = _beginning(umask, open_files)
+        self.begin = _beginning(umask, open_files)
+        """Code that each shim begins with."""
         self._lock = threading.Lock()
         self._server: _ForkServer | None = None
         self._direct: list[int] = []
@@ -209,7 +210,7 @@ class Launcher:
         for _ in range(_ATTEMPTS):
             try:
                 if self._server is None:
-                    self._server = _ForkServer(self._begin)
+                    self._server = _ForkServer(self.begin)
                 return ask(self._server)
             except OSError as failure:
                 problem = failure
@@ -219,9 +220,9 @@ class Launcher:
 
     def _start_directly(self, run_dir: Path, environ: dict[str, str]) -> int:
         self._reap()
-        command = _command(self._begin, "main", "main_with_input", str(run_dir.absolute()))
+        command = interpreter(self.begin, "main", "main_with_input", str(run_dir.absolute()))
         # What a task sets is for its agent: in the shim's own environment, LD_PRELOAD would be code in the supervisor.
-        with _in_memory(json.dumps(environ).encode()) as fd:
+        with in_memory(json.dumps(environ).encode()) as fd:
             given = (os.POSIX_SPAWN_DUP2, fd, 0)
             pid = os.posix_spawn(sys.executable, command, {}, file_actions=[given], setsid=True)
         self._direct.append(pid)
@@ -238,7 +239,7 @@ class Launcher:
 
 
 @contextmanager
-def _in_memory(data: bytes) -> Iterator[int]:
+def in_memory(data: bytes) -> Iterator[int]:
     """A file of that content that is on no disk, to be read from its beginning. Raises OSError."""
     fd = os.memfd_create("environment")
     try:
@@ -254,12 +255,12 @@ class _ForkServer:
     """The fork server's process and the daemon's end of its socket."""
 
     def __init__(self, begin: str) -> None:
-        """begin: see ``_command``. Raises OSError."""
+        """begin: see ``interpreter``. Raises OSError."""
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    _command(begin, "forkserver", "serve"), env={}, stdin=theirs.fileno(), start_new_session=True
+                    interpreter(begin, "forkserver", "serve"), env={}, stdin=theirs.fileno(), start_new_session=True
                 )
             except OSError:
                 ours.close()
@@ -317,7 +318,7 @@ def _beginning(umask: int, open_files: int | None) -> str:
     return begin
 
 
-def _command(begin: str, module: str, function: str, *arguments: str) -> list[str]:
+def interpreter(begin: str, module: str, function: str, *arguments: str) -> list[str]:
     """The interpreter bare: no site packages, no environment, nothing to import that is not ours or the library's.
 
     begin: code that comes first.

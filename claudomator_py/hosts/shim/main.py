@@ -20,6 +20,7 @@ from claudomator_py.hosts.shim.watch import Watch
 
 PROMPT = "prompt.md"
 LOG = "shim.log"
+VARIABLES = "CLAUDOMATOR_AGENT_ENVIRONMENT"
 
 ENDED = 0
 CLEAN = 1
@@ -42,6 +43,11 @@ def main_with_input() -> None:
     with open(0, "rb", closefd=False) as file:
         environ = json.load(file)
     sys.exit(_run_alone(environ))
+
+
+def main_with_variable() -> None:
+    """The same, with the agent's variables as JSON in one of this process's, which an engine has handed on."""
+    sys.exit(_run_alone(json.loads(os.environ.pop(VARIABLES))))
 
 
 def _run_alone(environ: dict[str, str]) -> int:

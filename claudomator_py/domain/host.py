@@ -1,0 +1,53 @@
+"""A host: a place where runs happen. This machine is one, and needs no configuration."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from claudomator_py.domain.fields import Duration, Line, Strict, refusal
+from claudomator_py.domain.units import DAY_MS, MINUTE_MS
+
+LOCAL = "local"
+"""The name of this machine among hosts."""
+
+
+class HostType(StrEnum):
+    """What carries the runs of a host."""
+
+    SLURM = "slurm"
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith("/"):
+        raise refusal(f"`{value}` is not an absolute path", "name the folder as every node mounts it")
+    return value
+
+
+class HostSpec(Strict):
+    """Where runs may take place besides this machine."""
+
+    kind: HostType = Field(description="The engine that carries its runs: `slurm`.")
+    root: Annotated[Line, AfterValidator(_absolute)] = Field(
+        description="Folder of the run directories, on a file system that this machine and all nodes mount at this "
+        "path. Locks, exclusive creation and renaming must hold across them."
+    )
+    partition: Line | None = Field(None, description="Slurm partition. Default: that of the cluster.")
+    constraint: Line | None = Field(None, description="Features that a node must have, as for `sbatch --constraint`.")
+    account: Line | None = Field(None, description="Slurm account that is charged. Default: the user's own.")
+    qos: Line | None = Field(None, description="Quality of service, as for `sbatch --qos`.")
+    time_margin: Duration = Field(
+        10 * MINUTE_MS,
+        le=DAY_MS,
+        description="How much longer than a task's `timeout` Slurm lets its job live, so that the run's own limit "
+        "comes first.",
+    )
+
+
+def choose_host(allowed: Sequence[str], active: Mapping[str, int], waiting: Mapping[str, int]) -> str:
+    """Return the host for a run: one where no job of ours waits for a place, the least active of these, by name.
+
+    active, waiting: how many runs each host has, and how many of these its engine has not placed yet.
+    """
+    return min(allowed, key=lambda name: (waiting.get(name, 0) > 0, active.get(name, 0), name))

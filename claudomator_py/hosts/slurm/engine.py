@@ -1,0 +1,216 @@
+"""Slurm's commands: submit, list, end. What they say is a hint for when to look; the run directory says what is so.
+
+A job is spoken of by its name, which is the key of a run: ids are given to other jobs once Slurm's controller has
+forgotten one.
+"""
+
+import json
+import logging
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from claudomator_py.domain.host import HostSpec
+from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.hosts.local.launcher import in_memory, interpreter
+from claudomator_py.hosts.shim import spec
+from claudomator_py.hosts.shim.main import VARIABLES
+
+log = logging.getLogger(__name__)
+
+COMMANDS: Final = ("sbatch", "squeue", "scancel")
+PREFIX: Final = "cl-"
+"""Of the names of our jobs."""
+WAITING: Final = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
+
+_LOG: Final = "slurm.log"
+_ANSWER_S: Final = 30.0
+_LOOK_EVERY_S: Final = 1.0
+_THREADS: Final = 4
+# SBATCH_*, SQUEUE_* and the like would change what is asked for, and secrets have no business in any of them.
+_PASSED: Final = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
+
+
+class EngineSilent(OSError):
+    """Slurm did not answer, or not with what was asked: whatever was to be done may have been done, or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of ours, as Slurm lists it."""
+
+    name: str
+    state: str
+    reason: str
+    nodes: str
+
+    @property
+    def waits(self) -> bool:
+        """Whether no node has it."""
+        return self.state in WAITING
+
+
+@dataclass(frozen=True, slots=True)
+class JobList:
+    """What Slurm listed. asked_at: on the monotonic clock, before it was asked."""
+
+    asked_at: float
+    jobs: Mapping[str, Job]
+
+
+class Slurm:
+    """One cluster. Safe to call from many threads."""
+
+    def __init__(self, host: HostSpec, begin: str = "") -> None:
+        """begin: code that each supervisor begins with; see ``Launcher``."""
+        self._host = host
+        self._begin = begin
+        self._pool = ThreadPoolExecutor(_THREADS, "slurm")
+        self._looking: Future[None] | None = None
+        self._next_look = 0.0
+        self._listed: JobList | None = None
+        self._is_silent = False
+
+    def close(self) -> None:
+        """Ask nothing more; what is being asked is waited for."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def submit(
+        self, key: str, path: str, environment: Mapping[str, str], first: Callable[[], None] | None = None
+    ) -> "Future[None]":
+        """Have Slurm start a supervisor for that run directory, on a thread. Once this is done, ``list`` may know.
+
+        first: done before that.
+        """
+        return self._pool.submit(self._submit, key, path, environment, first)
+
+    def listed(self) -> JobList | None:
+        """Return what Slurm listed last, at once, and have it asked again once a second; None: it has never said."""
+        now = time.monotonic()
+        if now >= self._next_look and (self._looking is None or self._looking.done()):
+            self._next_look = now + _LOOK_EVERY_S
+            self._looking = self._pool.submit(self._look)
+        return self._listed
+
+    def list(self) -> JobList:
+        """Ask for all jobs of ours. Raises EngineSilent."""
+        asked_at = time.monotonic()
+        text = self._ask("squeue", "--me", "--noheader", "--states=all", "--format=%j|%T|%r|%N")
+        jobs = {}
+        for line in text.splitlines():
+            name, _, rest = line.partition("|")
+            state, _, rest = rest.partition("|")
+            reason, _, nodes = rest.partition("|")
+            if name.startswith(PREFIX) and not _is_over(state):
+                jobs[name] = Job(name, state, reason, nodes)
+        self._listed = JobList(asked_at, jobs)
+        return self._listed
+
+    def interrupt(self, key: str) -> "Future[None]":
+        """Have the supervisor of that job end its run, and a job that waits end without having begun, on a thread."""
+        return self._pool.submit(self._interrupt, key)
+
+    def end(self, key: str) -> "Future[None]":
+        """End the job of that name with all its processes, on a thread."""
+        return self._pool.submit(self._try, "scancel", "--me", f"--name={key}")
+
+    def _submit(self, key: str, path: str, environment: Mapping[str, str], first: Callable[[], None] | None) -> None:
+        if first is not None:
+            first()
+        command = interpreter(self._begin, "main", "main_with_variable", path)
+        script = f"#!/bin/sh\nexec {shlex.join(command)}\n"
+        variables = f"{VARIABLES}={json.dumps(environment)}\0"
+        options = [
+            "--parsable",
+            "--no-requeue",
+            f"--job-name={key}",
+            f"--comment={key}",
+            "--open-mode=append",
+            f"--output={path.replace('%', '%%')}/{_LOG}",
+            "--chdir=/",
+            *(f"--{name}={value}" for name in _OPTIONS if (value := getattr(self._host, name)) is not None),
+        ]
+        try:
+            if (minutes := self._minutes(path)) is not None:
+                options.append(f"--time={minutes}")
+            with in_memory(variables.encode(errors="surrogateescape")) as fd:
+                self._ask("sbatch", *options, f"--export-file={fd}", text=script, fd=fd)
+        except (OSError, ValueError) as problem:
+            # Never "not submitted": it is looked for by its name, and given up under its lock once it is not there.
+            log.warning("whether Slurm took the job %s is unknown: %s", key, problem)
+
+    def _minutes(self, path: str) -> int | None:
+        """Slurm's limit, in its whole minutes, after our own. Raises OSError, ValueError."""
+        limits = json.loads((Path(path) / spec.FILE).read_bytes())["limits"]
+        if limits["timeout_ms"] is None:
+            return None
+        total: int = limits["timeout_ms"] + limits["grace_ms"] + self._host.time_margin
+        return -(-total // MINUTE_MS)
+
+    def _interrupt(self, key: str) -> None:
+        self._try("scancel", "--me", f"--name={key}", "--state=PENDING")
+        self._try("scancel", "--me", f"--name={key}", "--state=RUNNING", "--batch", "--signal=TERM")
+
+    def _look(self) -> None:
+        try:
+            self.list()
+        except EngineSilent as problem:
+            if not self._is_silent:
+                log.warning("Slurm does not list its jobs, so nothing is decided about them: %s", problem)
+            self._is_silent = True
+        else:
+            self._is_silent = False
+
+    def _try(self, *command: str) -> None:
+        try:
+            self._ask(*command)
+        except EngineSilent as problem:
+            log.warning("%s", problem)
+
+    def _ask(self, *command: str, text: str = "", fd: int | None = None) -> str:
+        environ = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        try:
+            done = subprocess.run(
+                command,
+                input=text,
+                env=environ,
+                pass_fds=() if fd is None else (fd,),
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=_ANSWER_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise EngineSilent(f"{command[0]} has not answered within {_ANSWER_S:.0f} seconds") from late
+        except OSError as problem:
+            raise EngineSilent(f"{command[0]} cannot be started: {problem.strerror}") from problem
+        if done.returncode != 0:
+            raise EngineSilent(f"{command[0]}: {done.stderr.strip() or f'exit {done.returncode}'}")
+        return done.stdout
+
+
+_OPTIONS: Final = ("partition", "constraint", "account", "qos")
+_OVER: Final = (
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REVOKED",
+    "TIMEOUT",
+)
+
+
+def _is_over(state: str) -> bool:
+    """Whether Slurm keeps the job only to tell of it. COMPLETING is not: processes of it may live."""
+    return state in _OVER

@@ -1,0 +1,315 @@
+"""The host of runs on this machine and on clusters: files are read alike wherever a run is, and only who carries it
+differs.
+
+What becomes of a run on a cluster is decided as at home, by its directory and its lock. Slurm starts a job twice,
+forgets one that it has accepted, and calls a living one dead; so a directory is submitted once, and what Slurm says
+only tells when to look.
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from claudomator_py.domain.host import LOCAL, HostSpec, choose_host
+from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, RunStatus, Swept
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.hosts.durable import write_new
+from claudomator_py.hosts.git.changes import ChangeRecorder
+from claudomator_py.hosts.local.directory import CHECK
+from claudomator_py.hosts.local.fate import decide_fate
+from claudomator_py.hosts.local.host import LocalRunHost
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.local.sweep import sweep
+from claudomator_py.hosts.reporting import RedactorOf
+from claudomator_py.hosts.shim import record
+from claudomator_py.hosts.shim.record import now_ms
+from claudomator_py.hosts.slurm.engine import PREFIX, EngineSilent, Slurm
+from claudomator_py.ports import AgentKind, Clock
+
+log = logging.getLogger(__name__)
+
+SUBMITTED: Final = "submitted"
+"""In a run directory: it was given to Slurm, or is about to be, and never will be again."""
+ABSENT_S: Final = 30.0
+"""How long Slurm must not have known a job before its run is given up. It may have been asked and not have said yet."""
+
+_POLL_S: Final = 1.0
+_FORCE_S: Final = 30.0
+_OVER: Final = (record.EXIT, record.REVOKED)
+
+
+class ClusterRunHost(LocalRunHost):
+    """This machine, and clusters by name. Safe to call from many threads, but for ``watch``."""
+
+    def __init__(
+        self,
+        root: Path,
+        launcher: Launcher,
+        hosts: Mapping[str, HostSpec],
+        *,
+        grace_ms: int,
+        kinds: Mapping[str, AgentKind] = MappingProxyType({}),
+        redactor: RedactorOf = lambda *_: Redactor(),
+        clock: Clock = now_ms,
+        recorder: ChangeRecorder | None = None,
+        absent_s: float = ABSENT_S,
+    ) -> None:
+        """Like the host of this machine. absent_s: see ``ABSENT_S``. A cluster's folder is not made: where it is not
+        mounted, one in its place would have no run, and each would begin again. Raises OSError."""
+        super().__init__(
+            root, launcher, grace_ms=grace_ms, kinds=kinds, redactor=redactor, clock=clock, recorder=recorder
+        )
+        self._absent_s = absent_s
+        self._roots = {name: os.path.realpath(host.root) for name, host in hosts.items()}
+        self._engines = {name: Slurm(host, launcher.begin) for name, host in hosts.items()}
+        self._hosts: dict[str, str] = {}
+        """By run, where it is known to be."""
+        self._live: dict[tuple[str, int], bool] = {}
+        """What is watched, and whether its end was told."""
+        self._active: Counter[str] = Counter()
+        """How many live runs each host has."""
+        self._poll: asyncio.TimerHandle | None = None
+        self._submitting: dict[str, Future[None]] = {}
+        self._absent: dict[str, float] = {}
+        """By job: when it was first not listed; on the monotonic clock, as the others."""
+        self._loose: dict[str, float] = {}
+        """By job: when nobody held its run, although that had begun and had no end."""
+        self._cancelled: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Read, watch and ask nothing more."""
+        super().close()
+        if self._poll is not None:
+            self._poll.cancel()
+        for engine in self._engines.values():
+            engine.close()
+
+    def host_of(self, run_id: str) -> str:
+        """Return the name of the host whose folder has the run; this machine's if none has."""
+        known = self._hosts.get(run_id)
+        if known is None:
+            found = (name for name, root in self._roots.items() if os.path.isdir(f"{root}/{run_id}"))
+            known = next(found, LOCAL)
+            if known != LOCAL:
+                self._hosts[run_id] = known
+        return known
+
+    def place(self, run_id: str, step: int = 0) -> str:
+        """See ``RunHost``."""
+        root = self._roots.get(self.host_of(run_id))
+        if root is None:
+            return super().place(run_id, step)
+        check = "" if step == 0 else f"/{CHECK}" + (f"-{step}" if step > 1 else "")
+        return f"{root}/{run_id}{check}"
+
+    def prepare(self, order: RunSpec, step: int = 0) -> None:
+        """See ``RunHost``. A run is placed here: by what is the case now, and the same whenever that is. What was
+        submitted is not made again, as the job may be on its way."""
+        if step == 0 and order.run_id not in self._hosts and not self.has_directory(order.run_id):
+            self._hosts[order.run_id] = self._choose(order)
+        path = self.place(order.run_id, step)
+        if os.path.exists(f"{path}/{SUBMITTED}"):
+            raise RunConflict(f"the run in {path} was submitted before")
+        super().prepare(order, step)
+
+    def run_ids(self) -> list[str]:
+        """See ``RunHost``."""
+        found = super().run_ids()
+        for root in self._roots.values():
+            with suppress(FileNotFoundError):
+                found += [one.name for one in os.scandir(root) if one.is_dir() and not one.name.startswith(".")]
+        return sorted(found)
+
+    def remove(self, run_id: str) -> None:
+        """See ``RunHost``."""
+        super().remove(run_id)
+        self._hosts.pop(run_id, None)
+
+    def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
+        """See ``RunHost``. That it was submitted is on disk before it is."""
+        engine = self._engines.get(self.host_of(run_id))
+        if engine is None:
+            super().spawn(run_id, environment, step)
+            return
+        path, key = self.place(run_id, step), job_name(run_id, step)
+        if any(os.path.exists(f"{path}/{name}") for name in (record.REVOKED, record.CANCEL)):
+            return
+        try:
+            write_new(f"{path}/{SUBMITTED}")
+        except FileExistsError:
+            return
+        first = self.to_do_first(run_id, step)
+        self._submitting[key] = engine.submit(key, path, environment, first)
+
+    def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
+        """See ``RunHost``. On a cluster: an end is recorded, a held lock is life, and what Slurm says matters only
+        where nobody holds the run. None is taken over, as its node is another one: its job is ended instead."""
+        engine = self._engines.get(self.host_of(run_id))
+        if engine is None:
+            status = super().reconcile(run_id, step)
+            self._missed(status)
+            return status
+        path, key = self.place(run_id, step), job_name(run_id, step)
+        status = decide_fate(path, awaited=True)
+        self._missed(status)
+        if status.fate is RunFate.STARTING:
+            return self._starting(engine, path, key)
+        if status.fate in (RunFate.UNFINISHED, RunFate.ORPHANED):
+            return self._unfinished(engine, key)
+        if status.fate is RunFate.ALIVE:
+            self._loose.pop(key, None)
+            self._force(engine, path, key)
+        else:
+            self._forget(key)
+        return status
+
+    def watch_shims(self, live: Iterable[tuple[str, int]]) -> None:
+        """See above. On a cluster the marks of an end are looked for once a second."""
+        steps = [(self.host_of(run_id), (run_id, step)) for run_id, step in live]
+        super().watch_shims(step for host, step in steps if host == LOCAL)
+        self._active = Counter(host for host, _ in steps)
+        self._live = {step: self._live.get(step, False) for host, step in steps if host != LOCAL}
+        if self._live and self._poll is None:
+            self._poll = asyncio.get_running_loop().call_later(_POLL_S, self._look)
+
+    def cancel(self, run_id: str, step: int = 0) -> None:
+        """See ``RunHost``. The file is what ends it; Slurm only makes that quicker, or ends a job that waits."""
+        super().cancel(run_id, step)
+        engine = self._engines.get(self.host_of(run_id))
+        key = job_name(run_id, step)
+        if engine is not None and key not in self._cancelled:
+            self._cancelled[key] = time.monotonic()
+            engine.interrupt(key)
+
+    def end_survivors(self, run_id: str) -> bool:
+        """See ``RunHost``. A job counts as living for as long as Slurm lists it, and while Slurm says nothing."""
+        engine = self._engines.get(self.host_of(run_id))
+        if engine is not None:
+            deadline = time.monotonic() + self.grace_ms / SECOND_MS + _FORCE_S
+            while left := _jobs_of(engine, run_id):
+                for key in left:
+                    engine.end(key).result()
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(_POLL_S / 4)
+            if left is None:
+                return False
+        return super().end_survivors(run_id)
+
+    def sweep(self, known: frozenset[str]) -> list[Swept]:
+        """See ``RunHost``. Jobs of ours that no row knows are ended first, whoever forgot them."""
+        swept = super().sweep(known)
+        for name, engine in self._engines.items():
+            try:
+                for key in engine.list().jobs:
+                    if (run_id := run_of(key)) not in known:
+                        is_there = os.path.isdir(f"{self._roots[name]}/{run_id}")
+                        (engine.interrupt if is_there else engine.end)(key).result()
+            except EngineSilent as problem:
+                log.warning("nothing is swept on %s: %s", name, problem)
+                continue
+            swept += sweep(Path(self._roots[name]), known, grace_ms=self.grace_ms)
+        return swept
+
+    def _choose(self, order: RunSpec) -> str:
+        """Where it works in the folder of another run, it goes where that is."""
+        if order.scratch_of is not None:
+            return self.host_of(order.scratch_of)
+        allowed = [name for name in order.hosts if name == LOCAL or name in self._engines]
+        if len(allowed) < 2:
+            return allowed[0] if allowed else LOCAL
+        waiting: Counter[str] = Counter()
+        for name in allowed:
+            listed = self._engines[name].listed() if name in self._engines else None
+            waiting[name] = 0 if listed is None else sum(job.waits for job in listed.jobs.values())
+        chosen = choose_host(allowed, self._active, waiting)
+        # Until the next look at all that live, this one counts as well.
+        self._active[chosen] += 1
+        return chosen
+
+    def _missed(self, status: RunStatus) -> None:
+        """Nothing is known of a run that is not there for as long as a folder is not. Raises OSError."""
+        if status.fate is RunFate.MISSING:
+            for root in self._roots.values():
+                if not os.path.isdir(root):
+                    raise FileNotFoundError(errno.ENOENT, "the folder of a cluster's runs is not mounted", root)
+
+    def _starting(self, engine: Slurm, path: str, key: str) -> RunStatus:
+        """Nothing has begun, and nobody holds the run, or only for a moment. It is given up under its lock."""
+        if os.path.exists(f"{path}/{record.CANCEL}") or not os.path.exists(f"{path}/{SUBMITTED}"):
+            return decide_fate(path)
+        submitting, listed = self._submitting.get(key), engine.listed()
+        if submitting is not None and not submitting.done():
+            return RunStatus(RunFate.STARTING)
+        if self._submitting.pop(key, None) is not None or listed is None or key in listed.jobs:
+            self._absent[key] = time.monotonic()
+            return RunStatus(RunFate.STARTING)
+        since = self._absent.setdefault(key, listed.asked_at)
+        if listed.asked_at - since < self._absent_s:
+            return RunStatus(RunFate.STARTING)
+        status = decide_fate(path)
+        if status.fate is RunFate.REVOKED:
+            self._forget(key)
+            # Should it come after all, it would find that, and leave.
+            engine.end(key)
+        return status
+
+    def _unfinished(self, engine: Slurm, key: str) -> RunStatus:
+        """It began, has no end, and nobody holds it: over, once no job of its name is there."""
+        listed = engine.listed()
+        if key not in self._loose:
+            self._loose[key] = time.monotonic()
+            engine.end(key)
+        if listed is None or listed.asked_at <= self._loose[key] or key in listed.jobs:
+            return RunStatus(RunFate.ALIVE)
+        return RunStatus(RunFate.UNFINISHED)
+
+    def _force(self, engine: Slurm, path: str, key: str) -> None:
+        """End the job of a run that was cancelled and does not end, as when its node does not see the file."""
+        if not os.path.exists(f"{path}/{record.CANCEL}"):
+            return
+        since = self._cancelled.setdefault(key, time.monotonic())
+        if time.monotonic() - since > self.grace_ms / SECOND_MS + _FORCE_S:
+            self._cancelled[key] = time.monotonic()
+            engine.end(key)
+
+    def _forget(self, key: str) -> None:
+        for kept in (self._absent, self._loose, self._cancelled, self._submitting):
+            kept.pop(key, None)
+
+    def _look(self) -> None:
+        self._poll = asyncio.get_running_loop().call_later(_POLL_S, self._look) if self._live else None
+        for (run_id, step), is_told in self._live.items():
+            path = self.place(run_id, step)
+            if not is_told and any(os.path.exists(f"{path}/{name}") for name in _OVER):
+                self._live[run_id, step] = True
+                self.news()
+
+
+def job_name(run_id: str, step: int = 0) -> str:
+    """Return the key of a run or check, which is the name of its job."""
+    return f"{PREFIX}{run_id}-{step}"
+
+
+def run_of(key: str) -> str:
+    """Return the run whose job has that name."""
+    return key.removeprefix(PREFIX).rpartition("-")[0]
+
+
+def _jobs_of(engine: Slurm, run_id: str) -> list[str] | None:
+    """Return the names of the run's jobs; None: Slurm does not say."""
+    try:
+        return [key for key in engine.list().jobs if run_of(key) == run_id]
+    except EngineSilent as problem:
+        log.warning("whether jobs of run %s are left is unknown: %s", run_id, problem)
+        return None

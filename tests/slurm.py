@@ -1,0 +1,161 @@
+"""A Slurm cluster of two nodes on this machine, of Debian's packages, unpacked and not installed."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.patience import wait_until
+
+PACKAGES = ("munge", "libmunge2", "libhwloc15", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins")
+NODES = ("n1", "n2")
+
+CONFIGURATION = """
+ClusterName=tests
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+AuthInfo=socket={folder}/munge/socket
+PluginDir={libraries}/slurm-wlm
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+SlurmdParameters=config_overrides
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
+JobRequeue=0
+ReturnToService=2
+KillWait=5
+MpiDefault=none
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4
+PartitionName=agents Nodes=ALL Default=YES OverSubscribe=FORCE:8
+"""
+
+
+class Cluster:
+    """Its daemons. It is on PATH, for this process, until it is closed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        unpacked = folder / "unpacked" / "usr"
+        libraries = unpacked / "lib" / f"{os.uname().machine}-linux-gnu"
+        for name in ("unpacked", "munge", "state", *(f"spool-{node}" for node in NODES)):
+            (folder / name).mkdir(mode=0o755)
+        unpack(folder)
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setenv("PATH", f"{unpacked}/bin:{unpacked}/sbin:{os.environ['PATH']}")
+        self._patch.setenv("LD_LIBRARY_PATH", f"{libraries}/slurm-wlm:{libraries}")
+        self._patch.setenv("SLURM_CONF", f"{folder}/slurm.conf")
+        (folder / "slurm.conf").write_text(
+            CONFIGURATION.format(
+                host=socket.gethostname().partition(".")[0], folder=folder, libraries=libraries, ports=free_ports(3)
+            )
+        )
+
+    def start(self) -> None:
+        """Start all daemons, and wait for the nodes."""
+        self._munge()
+        self.start_controller()
+        for node in NODES:
+            run("slurmd-wlm", "-N", node, "-d", f"{self.folder}/unpacked/usr/sbin/slurmstepd-wlm")
+        wait_until(lambda: set(ask("sinfo", "-h", "-o", "%T").split()) == {"idle"})
+
+    def start_controller(self) -> None:
+        """Start the controller, from the state that it has saved."""
+        run("slurmctld-wlm")
+
+    def kill_controller(self) -> None:
+        """Kill the controller without a word, and have it forget what it has not saved."""
+        os.kill(self._pid("slurmctld"), signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the daemons, by their ids."""
+        for name in ("slurmctld", *(f"slurmd-{node}" for node in NODES), "munge/munged"):
+            try:
+                os.kill(self._pid(name), signal.SIGTERM)
+            except (OSError, ValueError):
+                continue
+        self._patch.undo()
+
+    def _munge(self) -> None:
+        munge = self.folder / "munge"
+        (munge / "key").write_bytes(os.urandom(1024))
+        (munge / "key").chmod(0o600)
+        files = [f"--{name}={munge}/{file}" for name, file in MUNGE_FILES.items()]
+        run("munged", "--force", *files)
+
+    def _pid(self, name: str) -> int:
+        return int((self.folder / f"{name}.pid").read_text())
+
+
+MUNGE_FILES = {
+    "key-file": "key",
+    "socket": "socket",
+    "pid-file": "munged.pid",
+    "log-file": "log",
+    "seed-file": "seed",
+}
+
+
+def unpack(folder: Path) -> None:
+    """Unpack Debian's packages. Skips the test where they are not to be had."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        pytest.skip("a cluster needs root, and the packages of Debian or one of its kin")
+    debs = folder / "debs"
+    debs.mkdir()
+    got = subprocess.run(["apt-get", "download", *PACKAGES], cwd=debs, capture_output=True, timeout=120, check=False)
+    if got.returncode != 0:
+        pytest.skip("Slurm's packages cannot be downloaded")
+    for deb in debs.iterdir():
+        run("dpkg", "-x", str(deb), str(folder / "unpacked"))
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports that nobody uses at present."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def run(*command: str) -> None:
+    """Run the command, which has to succeed. What it leaves behind does not hold the standard streams."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=False, timeout=60, check=False)
+    assert done.returncode == 0, command
+
+
+def ask(*command: str) -> str:
+    """Return what the command prints; nothing where it fails."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """Have a cluster for a while."""
+    present = Cluster(folder)
+    began = time.monotonic()
+    try:
+        present.start()
+        yield present
+    finally:
+        present.close()
+        wait_until(lambda: not any(map(_is_there, folder.glob("*.pid"))) or time.monotonic() > began + 60)
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return Path(f"/proc/{int(file.read_text())}").exists()
+    except (OSError, ValueError):
+        return False
