@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis nights bench mutants clean
+.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis slurm nights bench mutants clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -35,7 +35,7 @@ test: $(VENV)/dev.stamp ## run all tests but the long ones, in some minutes; ARG
 	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 as-root: $(VENV)/dev.stamp ## the tests that only root can run: small disks, files of others, a second user
-	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal -m "needs_root and not (slow or chaos or real_clis or nights)" $(ARGS)
+	$(PYTEST) --numprocesses $(WORKERS) --dist worksteal -m "needs_root and not (slow or chaos or real_clis or nights or slurm)" $(ARGS)
 
 pythons: ## run all tests on every Python from 3.11 on that is on PATH or under pyenv; PYTHONS=/path/to/python names some
 	@MAKE="$(MAKE)" .ci/pythons $(PYTHONS)
@@ -83,6 +83,9 @@ slow: $(VENV)/dev.stamp ## the tests that take long, and the property tests with
 
 real-clis: $(VENV)/dev.stamp build/clis/stamp ## the real agent commands (npm, pinned) against fake servers on loopback
 	$(PYTEST) -m "real_clis and not nights" $(ARGS)
+
+slurm: $(VENV)/dev.stamp ## runs on a cluster of two nodes, with Slurm's daemons from Debian's packages
+	$(PYTEST) -m slurm $(ARGS)
 
 nights: $(VENV)/dev.stamp build/clis/stamp ## whole nights of limits, outages and kills; the figures are printed
 	$(PYTEST) -m nights $(ARGS)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
@@ -108,15 +109,7 @@ def surroundings(
     agents = agents_in(settings)
     secrets.add(secrets_of(settings, agents, environ))
     registry = AgentRegistry(agents, AGENT_KINDS, search_path(), secrets.clean)
-    host = LocalRunHost(
-        state / "runs",
-        ground.launcher,
-        grace_ms=settings.limits.grace,
-        kinds=registry.kinds,
-        redactor=secrets.redactor,
-        clock=now_ms,
-        recorder=ChangeRecorder(environ),
-    )
+    host = _run_host(settings, ground, registry)
     faults = Faults(now_ms, secrets.redact_piece)
     current = Current(configured_by(settings, environ, state, database, ground.run_tokens.of, None, registry, faults))
     stack.callback(lambda: current().close())
@@ -150,3 +143,21 @@ def surroundings(
         files_known=files_known,
     )
     return Local(around, current, host, KnownHealth(state / AGENTS_FILE, search_path()))
+
+
+def _run_host(settings: Settings, ground: Ground, registry: AgentRegistry) -> LocalRunHost:
+    """Return where runs take place: what is for clusters is imported where there is one."""
+    made: Callable[..., LocalRunHost] = LocalRunHost
+    if settings.hosts:
+        from claudomator_py.hosts.slurm.host import ClusterRunHost  # few have one
+
+        made = partial(ClusterRunHost, hosts=settings.hosts)
+    return made(
+        ground.state / "runs",
+        ground.launcher,
+        grace_ms=settings.limits.grace,
+        kinds=registry.kinds,
+        redactor=ground.secrets.redactor,
+        clock=now_ms,
+        recorder=ChangeRecorder(ground.environ),
+    )

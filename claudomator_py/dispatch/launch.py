@@ -7,6 +7,7 @@ from pathlib import Path
 from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.conversation import Usage
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.report import LiveOutput, Stage
 from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec, WindDown
 from claudomator_py.domain.task import TaskSpec
@@ -111,7 +112,9 @@ def agent_run(
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
     own = _own(run, rules, own_span(run.task_id, run.id))
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
-    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs, handoff, note)
+    return _prepared(
+        run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs, handoff, note, agent.hosts
+    )
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
@@ -131,6 +134,7 @@ def _prepared(
     folders: tuple[str, ...] = (),
     handoff: str | None = None,
     note: str | None = None,
+    hosts: tuple[str, ...] = (LOCAL,),
 ) -> Prepared:
     cwd, bounds = _place(run, spec, rules)
     order = RunSpec(
@@ -147,6 +151,7 @@ def _prepared(
         folder_bounds=rules.bounds,
         handoff=handoff,
         note=note,
+        hosts=hosts,
     )
     return Prepared(order, variables)
 

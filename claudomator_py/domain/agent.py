@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.fields import Flag, Strict
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Reports, Tier
 from claudomator_py.domain.program_output import ProgramOutput
 from claudomator_py.domain.remote import Remote
@@ -59,6 +60,8 @@ class AgentSpec(BaseModel):
     """Argv prefix (for kind ``command`` the whole argv template)."""
     extra_args: tuple[str, ...] = ()
     max_concurrent: int = 2
+    hosts: tuple[str, ...] = (LOCAL,)
+    """Where its runs may take place."""
     auto_select: bool = True
     """Open to balancing."""
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)

@@ -26,7 +26,7 @@ def _absolute(value: str) -> str:
 
 
 class HostSpec(Strict):
-    """Where runs may take place besides this machine."""
+    """A further place where runs may take place."""
 
     kind: HostType = Field(description="The engine that carries its runs: `slurm`.")
     root: Annotated[Line, AfterValidator(_absolute)] = Field(

@@ -23,6 +23,7 @@ from claudomator_py.domain.fields import (
     Words,
     refusal,
 )
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.pricing import unknown_to
 from claudomator_py.domain.program_output import (
     ExitCode,
@@ -91,6 +92,11 @@ class AgentEntry(Strict):
         (), max_length=1_000, description="Arguments to append to those that Claudomator passes."
     )
     max_concurrent: Count = Field(2, ge=1, le=1_000, description="Maximum number of concurrent runs on this agent.")
+    hosts: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100), OneOrMore, Distinct] = Field(
+        (LOCAL,),
+        description="Where its runs may take place: `local` is this machine, others are those of `hosts`. A run goes "
+        "where no job waits for a place, then to the least active, then by name.",
+    )
     auto_select: Flag | None = Field(
         None,
         description="Whether balancing may choose it. Default: yes for kinds that use a model, no for `command`, "
@@ -264,6 +270,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
         command=_command(entry, kind, name),
         extra_args=entry.extra_args,
         max_concurrent=entry.max_concurrent,
+        hosts=entry.hosts,
         auto_select=info_of(kind).asks_model if entry.auto_select is None else entry.auto_select,
         models=dict(info_of(kind).models) if entry.models is None else entry.models,
         prices=entry.prices,

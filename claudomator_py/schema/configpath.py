@@ -26,6 +26,7 @@ KEYS: Final = frozenset(
         "classifier",
         "concurrency",
         "database",
+        "hosts",
         "http",
         "inbox",
         "learning",

@@ -28,6 +28,7 @@ from claudomator_py.domain.fields import (
     Words,
     refusal,
 )
+from claudomator_py.domain.host import HostSpec
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.domain.reserve import Reserve
 from claudomator_py.domain.retention import Retention
@@ -35,6 +36,7 @@ from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.policy.rule import Rules
 from claudomator_py.schema.agent_settings import KNOWN_KINDS, SUPPORTED_KINDS, parse_agents
 from claudomator_py.schema.concurrency import Concurrency, odd_shares
+from claudomator_py.schema.host_settings import odd_hosts
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
 from claudomator_py.schema.validation import odd_values, problem_at, validate
 
@@ -358,6 +360,9 @@ class _Keys(Strict):
         (), description="Folders that must contain `working_dir` and `add_dirs` of every task. Default: no restriction."
     )
     http: Http = Http()
+    hosts: dict[Name, HostSpec] = Field(
+        {}, max_length=100, description="Further places where runs may take place, by name. This machine is always there, as `local`."
+    )
     reach: Reach = Field(
         Reach.NETWORK,
         description="How far runs of routed tasks may act that name neither `reach` nor `permissions`: `tree`, within "
@@ -416,7 +421,7 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     problems += parsed if isinstance(parsed, list) else []
     if problems or isinstance(agents, list) or isinstance(parsed, list):
         return sorted(problems, key=lambda problem: problem.line or 0)
-    if problems := odd_shares(parsed.concurrency, where):
+    if problems := odd_shares(parsed.concurrency, where) or odd_hosts(parsed.hosts, agents, where):
         return problems
     keys = {name: getattr(parsed, name) for name in _Keys.model_fields}
     if "agents" in mapping:

@@ -152,7 +152,7 @@ class Clustered(Local):
         shared.mkdir()
         hosts = {"cluster": HostSpec(kind=HostType.SLURM, root=str(shared))}
         return ClusterRunHost(
-            root, self.launcher, hosts, grace_ms=100, kinds=kinds, redactor=redactor, clock=lambda: 5, absent_s=3
+            root, self.launcher, hosts=hosts, grace_ms=100, kinds=kinds, redactor=redactor, clock=lambda: 5, absent_s=3
         )
 
 

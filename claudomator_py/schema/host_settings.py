@@ -1,0 +1,30 @@
+"""What is wrong with hosts taken together, and with where agents may run."""
+
+from collections.abc import Mapping
+
+from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.errors import Lines, Problem, shown, suggestion
+from claudomator_py.domain.host import LOCAL, HostSpec
+from claudomator_py.schema.validation import problem_at
+
+
+def odd_hosts(hosts: Mapping[str, HostSpec], agents: Mapping[str, AgentSpec], lines: Lines) -> list[Problem]:
+    """Return a problem for each name or folder that means two hosts, and each host of an agent that there is not."""
+    problems = []
+    roots: dict[str, str] = {}
+    for name, host in hosts.items():
+        if name == LOCAL:
+            message = f"`{LOCAL}` is this machine, which needs no entry"
+            problems.append(problem_at(lines, ("hosts", name), message, "choose another name"))
+        other = roots.setdefault(host.root.rstrip("/"), name)
+        if other != name:
+            message = f"is the folder of `{shown(other)}` as well"
+            problems.append(problem_at(lines, ("hosts", name, "root"), message, "give each host a folder of its own"))
+    known = {LOCAL, *hosts}
+    problems += [
+        problem_at(lines, ("agents", name, "hosts"), f"there is no host `{shown(host)}`", suggestion(host, known))
+        for name, agent in agents.items()
+        for host in agent.hosts
+        if host not in known
+    ]
+    return problems
