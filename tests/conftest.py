@@ -26,6 +26,7 @@ from tests.compiled import compile_once
 from tests.databases import open_migrated
 from tests.environment import stand_alone
 from tests.postgresql import PostgresqlDatabases, connected
+from tests.slurm import Cluster, cluster
 from tests.warm.starter import WarmStarter
 
 _FIGURES = pytest.StashKey[list[str]]()
@@ -143,6 +144,13 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmStarter]:
     """Starts daemons and commands fast. All workers of a test run share one process to fork them from."""
     with WarmStarter.shared(_folder_of_the_run(tmp_path_factory)) as starter:
         yield starter
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of two nodes, whose commands are on PATH; started when the first test asks for it."""
+    with cluster(tmp_path_factory.mktemp("slurm")) as present:
+        yield present
 
 
 @pytest.fixture(scope="session")

@@ -361,7 +361,9 @@ class _Keys(Strict):
     )
     http: Http = Http()
     hosts: dict[Name, HostSpec] = Field(
-        {}, max_length=100, description="Further places where runs may take place, by name. This machine is always there, as `local`."
+        {},
+        max_length=100,
+        description="Further places where runs may take place, by name. This machine is always there, as `local`.",
     )
     reach: Reach = Field(
         Reach.NETWORK,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from claudomator_py.domain.agent import TIERS, ModelChoice
+from claudomator_py.domain.host import HostSpec, HostType
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.schema.agent_settings import MODEL_KINDS, SUPPORTED_KINDS, AgentEntry, default_agent
 from claudomator_py.schema.settings import Settings
@@ -25,6 +26,11 @@ _NOTICES = """
 event and retried with growing pauses until the target accepts it, or it is given up. A target may therefore receive
 the same notification twice, under the same id.
 """
+_HOSTS = """
+`hosts` maps names to clusters, to which runs of agents with that name in their `hosts` go
+([how](../how-to/hosts.md)). A change takes effect with the next start of the daemon.
+"""
+_HOST = HostSpec(kind=HostType.SLURM, root="/").model_dump(mode="json", exclude={"kind", "root"})
 _DEFAULTS = "The kinds, what they start and which models stand behind their tiers where the file says nothing:"
 _HEAD = ("key", "type", "default", "meaning")
 _NOT_IN_FILES = ("agents", "agents_configured", "reach_configured")
@@ -44,6 +50,9 @@ def configuration() -> str:
         table(_HEAD, _rows(AgentEntry.model_json_schema(), AgentEntry().model_dump(mode="json"))),
         _DEFAULTS,
         table(("kind", "program", "fast", "balanced", "powerful", "by itself"), map(_kind, SUPPORTED_KINDS)),
+        "## Hosts",
+        _HOSTS,
+        table(_HEAD, _rows(HostSpec.model_json_schema(), _HOST)),
         "## Notices",
         _NOTICES,
         table(_HEAD, _rows(NotifyTarget.model_json_schema(), NotifyTarget.model_construct().model_dump(mode="json"))),

@@ -27,7 +27,6 @@ from claudomator_py.ports import AgentKind, RunHost
 from tests.fakes.agents import ScriptedKind
 from tests.fakes.runs import MemoryRunHost
 from tests.patience import PATIENCE_S, wait_until
-from tests.slurm import Cluster, cluster
 
 RUN, CHECK = f"contract-run-{os.getpid()}", ("check", 1)
 SECRET = "hunter2-hunter2"
@@ -186,19 +185,13 @@ def request(kind: str = "claude") -> LaunchRequest:
     return LaunchRequest(RUN, agent, TaskSpec(name="t", instructions="Do it."), "", None, "conversation")
 
 
-@pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("slurm")) as present:
-        yield present
-
-
 @pytest.fixture(params=["local", "memory", pytest.param("slurm", marks=pytest.mark.slurm)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "memory":
         yield Memory()
         return
     if request.param == "slurm":
-        request.getfixturevalue("engine")
+        request.getfixturevalue("slurm_cluster")
     local = (Clustered if request.param == "slurm" else Local)(tmp_path / "runs")
     yield local
     local.close()

@@ -1,0 +1,91 @@
+"""Tasks on a cluster, from a dropped file to the record of the run, with Slurm's daemons and their deaths."""
+
+import os
+import time
+from collections import Counter
+
+import pytest
+
+from tests.e2e.daemon import Daemon
+from tests.e2e.scenarios_support import document, ended, in_state, last_run, started
+from tests.e2e.site import Site
+from tests.slurm import NODES, Cluster, ask
+
+pytestmark = pytest.mark.slurm
+
+SECRET = "a-key-that-nobody-may-see"
+
+
+def on_cluster(site: Site) -> None:
+    """Have the agent ``sh`` work on the cluster alone."""
+    (site.root / "shared").mkdir()
+    agent = {"kind": "command", "command": site.ledger.agent, "max_concurrent": 8, "hosts": ["cluster"]}
+    hosts = {"cluster": {"kind": "slurm", "root": str(site.root / "shared"), "partition": "agents"}}
+    site.configure(hosts=hosts, agents={"sh": agent})
+
+
+def start(site: Site) -> Daemon:
+    """Start a daemon that reaches the cluster."""
+    return site.start(**{name: os.environ[name] for name in ("LD_LIBRARY_PATH", "SLURM_CONF")}).ready()
+
+
+def starts(site: Site) -> Counter[str]:
+    """How often each run has begun."""
+    return Counter(entry.run_id for entry in site.ledger.entries() if entry.what == "start")
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_a_task_runs_on_a_node_and_ends_with_its_own_exit_code(site: Site) -> None:
+    on_cluster(site)
+    daemon = start(site)
+    nodes = f"do: echo $SLURMD_NODENAME > {site.work}/node; tr '\\0' '\\n' < /proc/$PPID/environ > {site.work}/parent"
+    site.drop("good.yaml", document(None, nodes, env={"KEY": SECRET}, check=site.ledger.check(0)))
+    site.drop("bad.yaml", document(None, "do: exit 7", retry={"max_attempts": 1}))
+    assert ended(daemon, "good").state == "COMPLETED"
+    assert ended(daemon, "bad").state == "FAILED"
+    assert last_run(daemon, "bad").exit_code == 7
+    run = last_run(daemon, "good")
+    assert (site.root / "shared" / run.id / "submitted").exists()
+    parent = (site.work / "parent").read_text()
+    assert any(f"SLURMD_NODENAME={node}" in parent for node in NODES)
+    shown = ask("scontrol", "show", "job", "--details") + ask("sacct") + parent.partition("CLAUDOMATOR_AGENT")[0]
+    assert f"JobName=cl-{run.id}-0" in shown
+    assert SECRET not in shown
+    assert set(starts(site).values()) == {1}
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_runs_outlive_the_daemon_and_can_be_cancelled_by_the_next(site: Site) -> None:
+    on_cluster(site)
+    daemon = start(site)
+    site.drop("long.yaml", document(None, f"do: while [ ! -e {site.work}/go ]; do sleep 0.1; done"))
+    site.drop("never.yaml", document(None, "do: sleep 600"))
+    started(site, 2)
+    daemon.kill()
+    daemon = start(site)
+    (site.work / "go").touch()
+    assert ended(daemon, "long").state == "COMPLETED"
+    daemon.client.cancel("never")
+    assert ended(daemon, "never").state == "CANCELLED"
+    assert set(starts(site).values()) == {1}
+    assert "cl-" not in ask("squeue", "--noheader", "--format=%j|%T", "--states=RUNNING,PENDING")
+
+
+def test_no_run_begins_twice_whenever_the_controller_dies(site: Site, slurm_cluster: Cluster) -> None:
+    """Each time a little later after the submission; what it has forgotten is begun again as another run."""
+    on_cluster(site)
+    daemon = start(site)
+    for number, pause_s in enumerate((0.0, 0.3, 0.8, 1.5)):
+        site.drop(f"t{number}.yaml", document(None, "do: sleep 2"))
+        in_state(daemon, f"t{number}", "RUNNING")
+        time.sleep(pause_s)
+        slurm_cluster.kill_controller()
+        slurm_cluster.start_controller()
+    for number in range(4):
+        assert ended(daemon, f"t{number}").state in ("COMPLETED", "FAILED")
+    assert set(starts(site).values()) == {1}
+    for number in range(4):
+        for run in daemon.client.runs(f"t{number}"):
+            if run.exit_code is not None:
+                assert run.exit_code == 0
+                assert starts(site)[run.id] == 1
