@@ -108,7 +108,7 @@ class Engine:
 
     budgets: Budgets
     observer: Observer
-    isolating: WorktreeManager
+    worktrees: WorktreeManager
     applier: ReportApplier
     collector: Collector
     starter: Starter
@@ -169,10 +169,10 @@ def _engine(around: Surroundings) -> Engine:
         Budgets(lambda: current().settings.budget, lambda: current().settings.balancing.reserve),
     )
     observer = Observer(registry, lambda: current().rules, around.clock, around.disk_low, budgets, faults)
-    isolating = WorktreeManager(around.trees)
-    applier = ReportApplier(database, registry, lambda: current().launch, budgets, isolating, around.secrets)
+    worktrees = WorktreeManager(around.trees)
+    applier = ReportApplier(database, registry, lambda: current().launch, budgets, worktrees, around.secrets)
     collector = Collector(database, registry, host, lambda: current().launch, applier, budgets)
-    starter = Starter(database, registry, host, lambda: current().launch, isolating, faults, budgets, around.secrets)
+    starter = Starter(database, registry, host, lambda: current().launch, worktrees, faults, budgets, around.secrets)
     reconciler = Reconciler(
         database,
         host,
@@ -184,7 +184,7 @@ def _engine(around: Surroundings) -> Engine:
         asker=lambda: current().asker,
         router=lambda: current().router,
     )
-    return Engine(budgets, observer, isolating, applier, collector, starter, reconciler)
+    return Engine(budgets, observer, worktrees, applier, collector, starter, reconciler)
 
 
 def _services(around: Surroundings, engine: Engine) -> Services:
@@ -204,7 +204,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
     task_views = TaskViews(registry, engine.observer, around.faults, clock)
     overview = Overview(database, registry, engine.observer, clock, refusals, around.health, task_views)
     repeats = IdempotentRequests(database, clock)
-    cleaner = Cleaner(database, around.host, engine.isolating, clock)
+    cleaner = Cleaner(database, around.host, engine.worktrees, clock)
     keyring = Keyring(database, clock, around.run_tokens)
     channels = Channels(database, clock, repeats, workdirs, around.judge, preview, around.message_checks)
     access = Access(

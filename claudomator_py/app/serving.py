@@ -99,7 +99,7 @@ async def _serve(
     recalled = local.known.recall(local.around.registry.agents)
     await asyncio.to_thread(local.around.registry.begin, recalled)
     daemon = assemble(local.around)
-    stack.callback(daemon.engine.isolating.close)
+    stack.callback(daemon.engine.worktrees.close)
     loop = _loop(daemon, ground, notifier)
     _wake_on_news(daemon, loop)
     local.host.start_reading()
@@ -157,9 +157,9 @@ def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:
 
 def _wake_on_news(daemon: Components, loop: Daemon) -> None:
     """Have a tick follow whatever one may have something to do about."""
-    daemon.engine.isolating.made = loop.wake
+    daemon.engine.worktrees.made = loop.wake
     daemon.surroundings.branches.recover()
-    daemon.engine.isolating.begin()
+    daemon.engine.worktrees.begin()
     daemon.surroundings.host.news = loop.wake
     daemon.surroundings.database.on_commit(loop.wake, planned=False)
     daemon.surroundings.database.on_commit(daemon.surroundings.notifications.wake)

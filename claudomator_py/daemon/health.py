@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from claudomator_py.dispatch.reconciler import Unserved
+from claudomator_py.dispatch.reconciler import OverdueRequest
 from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.units import SECOND_MS, format_duration, format_size, size_text
@@ -34,10 +34,10 @@ class Pulse:
         self._clock = clock
         self._monotonic = monotonic
         self._round_s = monotonic()
-        self.unserved: Unserved | None = None
+        self.unserved: OverdueRequest | None = None
         """The oldest request to cancel or restart that the last tick left untouched."""
 
-    def came_round(self, unserved: Unserved | None) -> None:
+    def came_round(self, unserved: OverdueRequest | None) -> None:
         """A tick was completed."""
         self._round_s = self._monotonic()
         self.unserved = unserved

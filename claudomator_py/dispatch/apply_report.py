@@ -16,7 +16,7 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import HANDOFF_MARKER, parse_handoff, without_request
-from claudomator_py.domain.inputs import asks_leave, heard, leave_asked
+from claudomator_py.domain.inputs import asked_for_permission, heard, wants_permission
 from claudomator_py.domain.outcome import Fee, HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import RunReport
@@ -93,16 +93,16 @@ class ReportApplier:
         registry: AgentRegistry,
         rules: Callable[[], LaunchRules],
         budgets: Budgets | None = None,
-        isolating: WorktreeManager | None = None,
+        worktrees: WorktreeManager | None = None,
         secrets: Secrets | None = None,
     ) -> None:
-        """rules: those in force. budgets: what may be spent; None: anything. isolating: None: no run is in a work tree.
+        """rules: those in force. budgets: what may be spent; None: anything. worktrees: None: no run is in a work tree.
         secrets: what is known to be one; None: nothing but what is by its shape."""
         self._database = database
         self._registry = registry
         self._rules = rules
         self._budgets = budgets or Budgets()
-        self._isolating = isolating
+        self._worktrees = worktrees
         self._secrets = secrets or Secrets()
 
     def apply(self, report: RunReport, now_ms: int, known: ReportedRun | None = None) -> Applied | CheckWanted:
@@ -119,7 +119,7 @@ class ReportApplier:
             crashpoint("outcome-read")
         if isinstance(judged, CheckWanted):
             return judged
-        if self._isolating is not None and not self._isolating.looked_after_run(subject.run.dir_key):
+        if self._worktrees is not None and not self._worktrees.looked_after_run(subject.run.dir_key):
             return Applied.WAITING
         crashpoint("finish-begin")
         ending = partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms)
@@ -195,7 +195,7 @@ class ReportApplier:
         how = ended_text(record.exit_code, record.ended_by, record.error)
         redactor = self._secrets.redactor(subject.spec.env, subject.run.id)
         unchecked = _unchecked(outcome, redactor.redact(f"check `{command}` {how}\n{wrote}".rstrip()))
-        return leave_asked(unchecked) if asks_leave(outcome, subject.spec) else unchecked
+        return asked_for_permission(unchecked) if wants_permission(outcome, subject.spec) else unchecked
 
     def _end(
         self, connection: Connection, subject: ReportedRun, report: RunReport, outcome: Outcome, now_ms: int

@@ -28,7 +28,7 @@ from claudomator_py.tasks.renewal import cancel_now
 
 log = get_logger("claudomator.tick")
 
-DUE_AT_ONCE = 500
+DUE_BATCH_SIZE = 500
 SOON_MS = 200
 ARRIVING_MS = 20
 """How soon is looked again whether files are still arriving. As a rule whoever takes them wakes the next tick."""
@@ -54,7 +54,7 @@ class LiveStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Unserved:
+class OverdueRequest:
     """A task that is to be cancelled or restarted, since then (epoch milliseconds), and that no tick has got to."""
 
     name: str
@@ -76,7 +76,7 @@ class TickReport:
     started: int
     live: tuple[LiveStep, ...]
     wake_ms: int | None
-    unserved: Unserved | None = None
+    unserved: OverdueRequest | None = None
 
 
 class Reconciler:
@@ -162,7 +162,7 @@ class Reconciler:
         looking = partial(self._collector.look_only_at, connection, live, now_ms)
         self._faults.attempt(Item(Doing.LIMITS, ALL_RUNS), looking)
         running = queue.running(connection) if live else ()
-        due = [*queue.due(connection, now_ms, DUE_AT_ONCE), *self._stale(connection)]
+        due = [*queue.due(connection, now_ms, DUE_BATCH_SIZE), *self._stale(connection)]
         return _Present(live, {task.id: task for task in running}, queue.with_intent(connection), due)
 
     def _collect(self, present: "_Present", now_ms: int) -> None:
@@ -207,7 +207,7 @@ class Reconciler:
         """
         if self._none_stale:
             return ()
-        stale = queue.waiting_on_ended(connection, DUE_AT_ONCE)
+        stale = queue.waiting_on_ended(connection, DUE_BATCH_SIZE)
         self._none_stale = not stale
         return stale
 
@@ -295,10 +295,10 @@ class Reconciler:
         steps = tuple(LiveStep(run_id, check) for run_id, _, check in live)
         return TickReport(started, steps, min(known) if known else None, self._unserved(wanted, begun_ms))
 
-    def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> Unserved | None:
+    def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> OverdueRequest | None:
         """Of what was asked for before the tick began, what it did not look at."""
         left = [
-            Unserved(task.name, task.cancel_requested_ms or task.updated_ms)
+            OverdueRequest(task.name, task.cancel_requested_ms or task.updated_ms)
             for task in wanted
             if task.id not in self._seen
         ]

@@ -81,7 +81,7 @@ class Starter:
         registry: AgentRegistry,
         host: RunHost,
         rules: Callable[[], LaunchRules],
-        isolating: WorktreeManager,
+        worktrees: WorktreeManager,
         faults: Faults,
         budgets: Budgets | None = None,
         secrets: Secrets | None = None,
@@ -91,7 +91,7 @@ class Starter:
         self._registry = registry
         self._host = host
         self._rules = rules
-        self._isolating = isolating
+        self._worktrees = worktrees
         self._faults = faults
         self._budgets = budgets or Budgets()
         self._contexts = ContextReader(database, registry, host, self._secrets)
@@ -181,7 +181,7 @@ class Starter:
             try:
                 tree = self._tree(context.tree)
             except TreeFault as fault:
-                if (there := self._isolating.trees.find(context.tree.name)) is not None:
+                if (there := self._worktrees.trees.find(context.tree.name)) is not None:
                     run.dir_key = there.path
                 self._refuse(commit, run, str(fault), now_ms, spec.env)
                 return None
@@ -260,7 +260,7 @@ class Starter:
 
     def _tree(self, order: WorktreeRequest) -> Tree | None:
         """The work tree, with the folder that the run works in; None: not yet. Raises TreeFault."""
-        tree = self._isolating.tree(order)
+        tree = self._worktrees.tree(order)
         if tree is not None:
             folder = Path(folder_in_tree(order.folder, tree.path))
             try:

@@ -99,12 +99,12 @@ class InputRequest(BaseModel):
 
     @property
     def event_data(self) -> dict[str, Any]:
-        """What an event keeps of it; see ``asked_in``."""
+        """What an event keeps of it; see ``request_in_event``."""
         kept = {"kind", "text", "commands", "refused_handoff", "unclear", "candidates", "since_ms", "agent"}
         return {"asked": self.model_dump(mode="json", include=kept, exclude_defaults=True)}
 
 
-def asked_in(data: Mapping[str, Any]) -> InputRequest | None:
+def request_in_event(data: Mapping[str, Any]) -> InputRequest | None:
     """Return what an event says that a person is asked, as far as its words go; None: nothing."""
     asked = data.get("asked")
     return None if asked is None else InputRequest.model_validate(asked)
@@ -179,19 +179,19 @@ def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
         detail = "\n".join(part for part in (outcome.detail, unheard) if part)
         return _changed(outcome, status=OutcomeStatus.SUCCEEDED, question=question, detail=detail)
     refused = outcome.status is OutcomeStatus.FAILED and outcome.reason is Reason.PERMISSION_DENIED
-    if asks_leave(outcome, spec) and (refused or (well and not spec.check)):
-        return leave_asked(outcome)
+    if wants_permission(outcome, spec) and (refused or (well and not spec.check)):
+        return asked_for_permission(outcome)
     return outcome
 
 
-def asks_leave(outcome: Outcome, spec: TaskSpec) -> bool:
+def wants_permission(outcome: Outcome, spec: TaskSpec) -> bool:
     """Return whether the run was denied tools that the task has not itself forbidden, and the task waits for a
     person."""
     own_wish = spec.permissions.mode is PermissionMode.PLAN
     return bool(outcome.denied) and spec.on_input is OnInput.WAIT and not own_wish
 
 
-def leave_asked(outcome: Outcome) -> Outcome:
+def asked_for_permission(outcome: Outcome) -> Outcome:
     """Return the outcome of a run that needs permission for the tools it was denied."""
     return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT)
 

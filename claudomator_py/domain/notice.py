@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.fields import Distinct, Duration, EnvName, Line, OneOrMore, Strict, Words, refusal
-from claudomator_py.domain.inputs import asked_in
+from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
@@ -209,7 +209,7 @@ def _of_hold(event: EventContext) -> Notice:
 
 
 def _text(event: EventContext, reason: Reason | None) -> str:
-    asked = asked_in(event.data)
+    asked = request_in_event(event.data)
     if asked is not None:
         return f"{asked.words}\nTo say what it needs: claudomator why {event.task_name or event.task_id}"
     parts = [REASON_POLICIES[reason].meaning] if reason is not None else []

@@ -8,7 +8,7 @@ looked at: "How do you say thank you in French?" asks for something.
 import re
 from typing import Final
 
-from claudomator_py.routing.remembered import remembered
+from claudomator_py.routing.memoized import memoized
 
 _MAX_EDGE: Final = 300
 """Characters at the end of a text in which thanks are looked for that no full stop sets off."""
@@ -75,7 +75,7 @@ _ANY: Final = re.compile(
 _SENTENCE: Final = re.compile(r"[^.!?;\n]++(?:[.!?;]++|\n|\Z)|[.!?;\n]++")
 
 
-@remembered
+@memoized
 def without_courtesy(text: str) -> str:
     """The text without greetings, thanks and polite forms at the edges of its sentences. A text that would be left with
     nothing is left as it is."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.routing.remembered import remembered
+from claudomator_py.routing.memoized import memoized
 
 HALF_LIFE_MS = 48 * HOUR_MS
 """How long it takes for a success to count half."""
@@ -26,7 +26,7 @@ def keyword_in(text: str, keywords: Iterable[str]) -> str | None:
     return None
 
 
-@remembered
+@memoized
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 

@@ -8,7 +8,7 @@ name. So they are left out of what is compared, and the decision says which.
 import re
 from typing import Final
 
-from claudomator_py.routing.remembered import remembered
+from claudomator_py.routing.memoized import memoized
 
 _MAX_PARTS: Final = 10
 """Pieces that a decision tells of; the first."""
@@ -67,7 +67,7 @@ _QUOTED: Final = re.compile(
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;]+(?=\s|\Z)|\n|\Z|[.!?;](?=\S))+")
 
 
-@remembered
+@memoized
 def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
     """The text without what it says to whoever decides about it, and those pieces, cut, in its order.
 

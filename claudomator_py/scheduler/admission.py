@@ -54,13 +54,13 @@ def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState
     return named_by(head.agent_type, agents) if head.agent_type else ()
 
 
-def shut_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
+def exhausted_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
     """Return the hints with which no task can start now, whatever else it asks for: each agent that they mean is full,
     limited for all of its models, or cannot run at all, and no other will do. As in ``scheduler.lanes.hint``."""
     hints = set()
     for name in {name for agent in agents for name in (agent.name, agent.kind)}:
         meant = named_by(name, agents)
-        if all(_is_shut(agent, rules) for agent in meant):
+        if all(_is_exhausted(agent, rules) for agent in meant):
             hints.add(hint_of(name, strict=True))
             if not any(agent.auto_select for agent in meant):
                 hints.add(hint_of(name, strict=False))
@@ -73,7 +73,7 @@ def names_in_lanes(agents: Iterable[AgentState]) -> frozenset[str]:
     return frozenset(json.dumps(name, ensure_ascii=escaped) for name in names for escaped in (True, False))
 
 
-def _is_shut(agent: AgentState, rules: Rules) -> bool:
+def _is_exhausted(agent: AgentState, rules: Rules) -> bool:
     """What a task asks for is left out: that can only keep more agents from running it."""
     tried = rules.when_all_limited == "try" and agent.triable
     return agent.problem is not None or not agent.free or (agent.limited and not tried)

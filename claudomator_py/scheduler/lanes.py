@@ -76,7 +76,7 @@ def hint(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
     then it is for the agent that has that.
 
     All lanes of a hint are left out at once while no agent that it means can take anything, see
-    ``scheduler.admission.shut_hints``.
+    ``scheduler.admission.exhausted_hints``.
     """
     if held_by(resumption, spec) is not None:
         return ""

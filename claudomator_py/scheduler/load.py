@@ -136,7 +136,7 @@ class Shut:
     """What cannot start now, whatever else is asked for: lanes are left out by it, many at once."""
 
     hints: frozenset[str] = frozenset()
-    """See ``admission.shut_hints``."""
+    """See ``admission.exhausted_hints``."""
     tenants: frozenset[str] = frozenset()
     """Those that get no further slot on any agent."""
     newcomers: bool = False

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.principal import OWN
-from claudomator_py.scheduler.admission import admit, decide, hinted_by, names_in_lanes, open_to, shut_hints
+from claudomator_py.scheduler.admission import admit, decide, exhausted_hints, hinted_by, names_in_lanes, open_to
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.load import Shut, Taken, load_of
 from claudomator_py.scheduler.slots import NEWCOMER, SHARES
@@ -54,7 +54,7 @@ class Planner:
         shut = {tenant for tenant, agents in free.items() if not agents}
         by_name = {tenant for tenant, agents in free.items() if agents and not any(one.auto_select for one in agents)}
         return Shut(
-            shut_hints(self._seen_by(OWN), rules),
+            exhausted_hints(self._seen_by(OWN), rules),
             frozenset(shut - {NEWCOMER}),
             NEWCOMER in shut,
             frozenset(by_name - {NEWCOMER}),

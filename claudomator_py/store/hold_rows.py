@@ -25,7 +25,7 @@ from claudomator_py.store.tables import HOLD
 
 
 @dataclass(frozen=True, slots=True)
-class MetLimit:
+class LimitHit:
     """A limit that a run has met, as it holds now.
 
     known: others had met it before, and nothing has shown since that it is over. news: it is a hold of its own, or
@@ -42,7 +42,7 @@ def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
     connection.execute(insert(HOLD).values(**_columns(hold, run_id)))
 
 
-def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> MetLimit:
+def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> LimitHit:
     """A run has met what is to be held. Whatever many runs meet together is one hold: the longest, and never shortened.
 
     met_ms: when the run ended, in epoch milliseconds. How many have met it is counted on while it is tried again.
@@ -55,12 +55,12 @@ def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> MetLim
     held = max((row for row in rows if _hold(row).holds_at(now_ms)), key=lambda row: _hold(row).end, default=None)
     if held is None:
         connection.execute(insert(HOLD).values(**_columns(hold, run_id), **met))
-        return MetLimit(hold, known=bool(rows), news=True)
+        return LimitHit(hold, known=bool(rows), news=True)
     known = _hold(held)
     longer = hold.end > known.end
     changes = {**_columns(hold, run_id), **met} if longer else met
     connection.execute(update(HOLD).where(HOLD.c.id == held.id).values(**changes))
-    return MetLimit(hold if longer else known, known=True, news=hold.is_news_after(known))
+    return LimitHit(hold if longer else known, known=True, news=hold.is_news_after(known))
 
 
 def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:

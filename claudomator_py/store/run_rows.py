@@ -103,7 +103,7 @@ def mean_costs(connection: Connection) -> Mapping[tuple[str, str], float]:
     return {(agent, tier): float(mean) for agent, tier, mean in rows}
 
 
-def note_in_vain(connection: Connection, run_id: str) -> None:
+def mark_unanswered(connection: Connection, run_id: str) -> None:
     """The run, which has ended, only met a limit that was known, or an outage."""
     connection.execute(update(RUN).where(RUN.c.id == run_id).values(in_vain=True))
 

@@ -80,7 +80,7 @@ def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_
     return weigh(connection, task, run, outcome.handoff, max_handoffs)
 
 
-def fallen_back(
+def fallback_handoff(
     connection: Connection, task: Task, run: Run, outcome: Outcome, spec: TaskSpec, max_handoffs: int
 ) -> HandoffRecord | None:
     """Where a task goes at which its specialist failed for the second time: to the specialist that the card names as
@@ -110,8 +110,8 @@ def fallen_back(
     return record if record.accepted or spec.on_input is OnInput.WAIT else None
 
 
-def asked_after(record: HandoffRecord, outcome: Outcome, run: Run, now_ms: int) -> InputRequest:
-    """What a person is asked about a task that has fallen back to them, see ``fallen_back``."""
+def request_after_fallback(record: HandoffRecord, outcome: Outcome, run: Run, now_ms: int) -> InputRequest:
+    """What a person is asked about a task that has fallen back to them, see ``fallback_handoff``."""
     failed = f"failed twice. {ended(outcome.error or 'Its agent did not say why')}"
     if record.route is Route.CLARIFY:
         text = f"It {failed} Which specialist should do it, or what should be done differently?"
@@ -147,7 +147,7 @@ def keep(connection: Connection, task: Task, record: HandoffRecord, now_ms: int)
         record_handoff(connection, task, record, now_ms)
 
 
-def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Outcome:
+def apply_handoff_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Outcome:
     """The run's outcome once it is known whether the task is handed on: if not, a person is asked, or it fails."""
     changes: dict[str, Any] = {"handoff": record.asked}
     if record.accepted:
@@ -163,7 +163,9 @@ def with_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Out
     return outcome.model_copy(update=changes)
 
 
-def given_on(connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int) -> dict[str, Any]:
+def reassign_columns(
+    connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int
+) -> dict[str, Any]:
     """What to write to the task: it is routed again, and nobody continues in the conversation of who had it before."""
     data = {"from": record.by, "to": record.asked.to, "hop": record.hop}
     events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=data)

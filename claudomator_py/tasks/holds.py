@@ -17,7 +17,7 @@ from claudomator_py.store.tables import Run
 
 def hold_after_run(
     connection: Connection, run: Run, outcome: Outcome, now_ms: int, *, ended_ms: int, spare: str | None
-) -> hold_rows.MetLimit | None:
+) -> hold_rows.LimitHit | None:
     """Hold what the run draws on, as its outcome demands; None: it demands nothing. Runs that meet one limit together
     are told about once.
 

@@ -60,7 +60,7 @@ def no_policy(connection: Connection, channel: Channel, message: Incoming) -> tu
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class TriageInputs:
     """What was found out before the transaction, as nothing in it may wait."""
 
     reply: Reply | None = None
@@ -99,13 +99,13 @@ class _Place:
     channel: Channel
     settings: ChannelSettings
     rows: Sequence[ChannelMember]
-    advice: Advice
+    advice: TriageInputs
     members: Sequence[Member] = field(default_factory=list)
     """With the names that specialists' cards have now."""
 
 
 def post(
-    connection: Connection, channel: Channel, written: PostedMessage, advice: Advice, now_ms: int
+    connection: Connection, channel: Channel, written: PostedMessage, advice: TriageInputs, now_ms: int
 ) -> ChannelMessage:
     """Add the message, decide who answers it, and have tasks made for them. One that an incoming webhook brought before
     is not added again. Raises Invalid for an answer to what is not in the channel, Conflict where the channel is full.
@@ -157,7 +157,7 @@ def post(
 
 
 def _place_with_author(
-    connection: Connection, channel: Channel, written: PostedMessage, advice: Advice, now_ms: int
+    connection: Connection, channel: Channel, written: PostedMessage, advice: TriageInputs, now_ms: int
 ) -> _Place:
     """Return the channel with its members; a person who does not take part yet joins."""
     settings = ChannelSettings.model_validate(channel.settings)
@@ -184,7 +184,7 @@ def processed(
     attachment_id: str,
     state: AttachmentState,
     text: str | None,
-    advice: Advice,
+    advice: TriageInputs,
     now_ms: int,
 ) -> ChannelMessage:
     """An attachment is processed, or cannot be; after the last one those are asked who waited for that. Raises NotFound
@@ -215,7 +215,7 @@ def mark(connection: Connection, message: ChannelMessage, verdict: MarkVerdict |
     channel_rows.change_message(connection, message.id or 0, verdict=told, marked_by=marked_by)
 
 
-def deliver(connection: Connection, answer: ChannelAnswer, advice: Advice, now_ms: int) -> ChannelMessage | None:
+def deliver(connection: Connection, answer: ChannelAnswer, advice: TriageInputs, now_ms: int) -> ChannelMessage | None:
     """Add what came of the task as a message, and mark that it was. None: that was done before."""
     answers = channel_rows.answers(connection, [answer.message_id])
     current = next((one for one in answers if one.specialist == answer.specialist), None)

@@ -24,13 +24,13 @@ from claudomator_py.scheduler.snapshot import FALLBACK_REASONS
 from claudomator_py.store import decision_rows, hold_rows, run_rows, spending_rows, task_rows
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.handing_on import (
-    asked_after,
-    fallen_back,
-    given_on,
+    apply_handoff_verdict,
+    fallback_handoff,
     keep,
+    reassign_columns,
+    request_after_fallback,
     routed_again,
     settled,
-    with_verdict,
 )
 from claudomator_py.tasks.holds import hold_after_run
 from claudomator_py.tasks.readiness import ready_dependents
@@ -92,7 +92,7 @@ class _Finishing:
     """What a person is asked instead of the specialist to whom it could not be handed on."""
     conversation_id: str | None = None
     """That a later run can continue in."""
-    limit: hold_rows.MetLimit | None = None
+    limit: hold_rows.LimitHit | None = None
     data: dict[str, Any] = field(default_factory=dict)
     """Of the event."""
 
@@ -124,11 +124,11 @@ def _decide_handoff(connection: Connection, it: _Finishing) -> None:
     """Decide about a handoff that was asked for, or that follows from a failure."""
     it.handing = settled(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
     if it.handing is not None:
-        it.outcome = with_verdict(it.outcome, it.handing, it.spec)
+        it.outcome = apply_handoff_verdict(it.outcome, it.handing, it.spec)
         return
-    it.handing = fallen_back(connection, it.task, it.run, it.outcome, it.spec, it.end.max_handoffs)
+    it.handing = fallback_handoff(connection, it.task, it.run, it.outcome, it.spec, it.end.max_handoffs)
     if it.handing is not None and not it.handing.accepted:
-        it.asks = asked_after(it.handing, it.outcome, it.run, it.end.now_ms)
+        it.asks = request_after_fallback(it.handing, it.outcome, it.run, it.end.now_ms)
 
 
 def _write_end(connection: Connection, it: _Finishing) -> bool:
@@ -140,7 +140,7 @@ def _write_end(connection: Connection, it: _Finishing) -> bool:
         # The record is the check's; the run's own exit code is known already.
         exit_code = run.exit_code
         checked["check_result"] = _check_result(connection, it).model_dump(mode="json")
-    it.conversation_id = _left_behind(run, outcome)
+    it.conversation_id = _resumable_conversation(run, outcome)
     it.answered = end.answered or run.answered_ms is not None or it.succeeded
     return run_rows.change(
         connection,
@@ -178,7 +178,7 @@ def _hold_and_handoff(connection: Connection, it: _Finishing) -> None:
     )
     known_limit = it.limit is not None and it.limit.known and it.outcome.status is OutcomeStatus.LIMITED
     if not it.answered and (known_limit or it.outcome.reason in OUTAGES):
-        run_rows.note_in_vain(connection, it.run.id)
+        run_rows.mark_unanswered(connection, it.run.id)
 
 
 def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
@@ -210,7 +210,7 @@ def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
 def _advance_task(connection: Connection, it: _Finishing, ending: Ending) -> None:
     """Write the task's next state, with what the next run begins from."""
     run, outcome, now_ms = it.run, it.outcome, it.end.now_ms
-    event = _unless_superseded(it.task, ending.event)
+    event = _superseding_event(it.task, ending.event)
     restart = it.task.restart_requested
     failed = outcome.reason in FALLBACK_REASONS
     it.data |= _event_data(it)
@@ -252,7 +252,7 @@ def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lif
     """The columns from which the task's next run begins: another specialist's, this conversation, or a fresh one."""
     run, now_ms = it.run, it.end.now_ms
     if it.handing is not None and it.handing.accepted and isinstance(event, lifecycle.Requeued):
-        return given_on(connection, it.task, it.spec, it.handing, now_ms)
+        return reassign_columns(connection, it.task, it.spec, it.handing, now_ms)
     if (ending.goes_on or ending.may_go_on) and it.conversation_id is not None:
         return goes_on(connection, it.task, run, optional=ending.may_go_on, confirms=ending.confirms)
     if run.resumes is not None:
@@ -275,14 +275,14 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
         event = lifecycle.Cancelling()
     elif (in_a_row := run_rows.given_up_in_a_row(connection, run)) > 1:
         event = lifecycle.Retrying(now_ms + backoff_ms(GIVEN_UP_PAUSE_MS, in_a_row - 1, run.id))
-    event = _unless_superseded(task, event)
+    event = _superseding_event(task, event)
     data = {"why": "the run was given up before it started"}
     task = task_rows.advance(connection, task, event, now_ms, run_id=run.id, data=data, cancel_requested_ms=None)
     _follow(connection, task, run, restart, now_ms)
     return True
 
 
-def _left_behind(run: Run, outcome: Outcome) -> str | None:
+def _resumable_conversation(run: Run, outcome: Outcome) -> str | None:
     """The conversation that a later run can continue in: as the agent calls it, else as it was given to the agent."""
     if outcome.conversation_lost:
         return None
@@ -308,7 +308,7 @@ def _was_a_try(connection: Connection, run: Run) -> bool:
     return decision is not None and decision.data["fallback"] is not None
 
 
-def _unless_superseded(task: Task, event: lifecycle.Event) -> lifecycle.Event:
+def _superseding_event(task: Task, event: lifecycle.Event) -> lifecycle.Event:
     """With new content or a forced restart at hand no further attempt at the old content follows."""
     if task.restart_requested is not None and not isinstance(event, lifecycle.Succeeded):
         return lifecycle.Cancelling()

@@ -17,7 +17,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Channel, ChannelAnswer
-from claudomator_py.tasks.messages import Advice, Policy, deliver, no_policy
+from claudomator_py.tasks.messages import Policy, TriageInputs, deliver, no_policy
 from claudomator_py.workers.worker import Worker
 
 log = logging.getLogger("claudomator.channels")
@@ -64,7 +64,7 @@ class AnswerDispatcher(Worker):
         try:
             channel = self._database.read(partial(_channel_of, answer=answer))
             working_dir = ChannelSettings.model_validate(channel.settings).working_dir
-            advice = Advice(dir_key=place_key(working_dir, self._workdirs()), policy=self._policy)
+            advice = TriageInputs(dir_key=place_key(working_dir, self._workdirs()), policy=self._policy)
             crashpoint("answer-due")
             given = self._database.write(lambda connection: deliver(connection, answer, advice, self._clock()))
         except StoreUnavailable:

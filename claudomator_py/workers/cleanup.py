@@ -42,13 +42,13 @@ class Cleaner:
         self,
         database: Database,
         host: RunHost,
-        isolating: WorktreeManager,
+        worktrees: WorktreeManager,
         clock: Clock,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._host = host
-        self._isolating = isolating
+        self._worktrees = worktrees
         self._clock = clock
         self._monotonic = monotonic
         self._one_at_a_time = threading.Lock()
@@ -104,7 +104,7 @@ class Cleaner:
             if item.removed:
                 gone.add(run.id)
             yield item
-        for tree in self._isolating.trees.all():
+        for tree in self._worktrees.trees.all():
             looking = partial(self._tree, tree, before_ms, too_young, dry_run=request.dry_run)
             yield self._guarded("worktree", tree.path, tree.task_id, looking)
 
@@ -138,23 +138,23 @@ class Cleaner:
             return item(f"{other.name}, which continues {task.name}, is {other.state}")
         if self._database.read(lambda connection: _last_used_ms(connection, task, tree)) > before_ms:
             return item(too_young)
-        users = self._isolating.trees.users(tree)
+        users = self._worktrees.trees.users(tree)
         if users:
             return item(f"process {users[0]} works in it")
-        state = self._isolating.trees.look(tree)
+        state = self._worktrees.trees.look(tree)
         if not state.standing.is_spent:
             return item(_why_kept(tree, state))
-        size = self._isolating.trees.size(tree)
+        size = self._worktrees.trees.size(tree)
         if dry_run:
             return item(_why_spent(state), removed=True, size=size)
-        with self._isolating.leaving(tree.name) as free:
+        with self._worktrees.leaving(tree.name) as free:
             current = self._database.read(lambda connection: task_rows.find(connection, tree.task_id))
             if not free or current is None or current.state not in ENDED:
                 return item(f"{task.name} was restarted just now")
             if self._database.read(lambda connection: still_needed_by(connection, task)) is not None:
                 return item(f"a task that continues {task.name} arrived just now")
             try:
-                self._isolating.trees.remove(tree)
+                self._worktrees.trees.remove(tree)
             except TreeFault as fault:
                 return item(str(fault))
             except Exception as error:

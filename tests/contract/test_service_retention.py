@@ -55,7 +55,7 @@ class Kept(World):
         self.policy = POLICY
         self.targets: tuple[str, ...] = ()
         self.folders = LocalRunHost(folder, Launcher(), grace_ms=0)
-        self.cleaner = Cleaner(database, self.folders, self.isolating, self.clock)
+        self.cleaner = Cleaner(database, self.folders, self.worktrees, self.clock)
         self.retainer = Retainer(
             database,
             lambda: self.policy,

@@ -28,7 +28,7 @@ from claudomator_py.routing.reply_question import Reply, ReplyQuestion, says_yes
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import channel_rows, decision_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.tasks.messages import Advice, deliver
+from claudomator_py.tasks.messages import TriageInputs, deliver
 from tests.contract.talk import OFF, made, of, said, task_of, told
 from tests.fakes.cards import card
 from tests.fakes.world import World
@@ -77,7 +77,7 @@ def test_a_mention_makes_a_task_whose_result_answers_it_once(world: World) -> No
     assert world.answers.run_once() == 0
     stale = world.database.read(lambda c: channel_rows.answers(c, [posted.id])[0])
     stale.state = "asked"
-    assert world.database.write(lambda c: deliver(c, stale, Advice(), world.now_ms)) is None
+    assert world.database.write(lambda c: deliver(c, stale, TriageInputs(), world.now_ms)) is None
     assert len(told(world)) == 2
 
 

@@ -30,13 +30,13 @@ def repository(tmp_path: Path) -> str:
 def world(database: Database, trees: FakeTrees) -> Iterator[World]:
     world = World(database, trees=trees)
     yield world
-    world.isolating.close()
+    world.worktrees.close()
 
 
 def begun(world: World, *names: str) -> None:
     """Tick until these run."""
     told = threading.Event()
-    world.isolating.made = told.set
+    world.worktrees.made = told.set
     for _ in range(int(2 * PATIENCE_S)):
         world.tick()
         if set(names) <= world.running().keys():
@@ -49,7 +49,7 @@ def begun(world: World, *names: str) -> None:
 def ended(world: World, name: str) -> None:
     """Tick until its run is over: not before its tree was looked at."""
     told = threading.Event()
-    world.isolating.made = told.set
+    world.worktrees.made = told.set
     for _ in range(int(2 * PATIENCE_S)):
         if name not in world.running():
             return
@@ -133,7 +133,7 @@ def test_a_run_ends_once_its_tree_was_looked_at_by_a_later_daemon_if_need_be(
     begun(world, "fix")
     world.succeed("fix")
     assert world.state("fix") == "RUNNING"
-    world.isolating.close()
+    world.worktrees.close()
     trees.states.clear()
     world.restarted_daemon()
     world.tick()
@@ -158,9 +158,9 @@ def test_trees_of_which_nothing_is_known_are_looked_at_when_the_daemon_starts(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "look", look)
-        world.isolating.begin()
+        world.worktrees.begin()
         assert looked.wait(PATIENCE_S)
-        world.isolating.close()
+        world.worktrees.close()
     assert {name: state.standing for name, state in trees.states.items()} == {"known": "merged", "not-known": "ahead"}
 
 
@@ -180,7 +180,7 @@ def test_a_folder_that_leads_out_of_its_tree_is_not_made_there(
         patch.setattr(trees, "ensure", with_link)
         world.submit("fix", working_dir=f"{repository}/api/deep", isolation="worktree", retry={"max_attempts": 1})
         told = threading.Event()
-        world.isolating.made = told.set
+        world.worktrees.made = told.set
         world.tick()
         assert told.wait(PATIENCE_S)
         world.tick()
@@ -196,12 +196,12 @@ def test_while_a_tree_is_removed_no_run_gets_it(world: World, repository: str) -
     world.fail("fix")
     ended(world, "fix")
     order = WorktreeRequest(name, "b", "t", repository)
-    with world.isolating.leaving(name) as free:
+    with world.worktrees.leaving(name) as free:
         assert free
-        assert world.isolating.tree(order) is None
-        assert world.isolating.tree(order) is None
-    world.isolating.tree(order)
-    with world.isolating.leaving(name) as free:
+        assert world.worktrees.tree(order) is None
+        assert world.worktrees.tree(order) is None
+    world.worktrees.tree(order)
+    with world.worktrees.leaving(name) as free:
         assert not free, "it is being made for a run"
 
 
@@ -273,7 +273,7 @@ def test_a_tree_that_somebody_is_at_is_waited_for_with_pauses_and_keeps_nothing_
         raise TreeBusy(order.name)
 
     tried = threading.Event()
-    world.isolating.made = tried.set
+    world.worktrees.made = tried.set
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trees, "ensure", busy)
         world.submit("t", working_dir=repository, isolation="worktree")

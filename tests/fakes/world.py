@@ -138,7 +138,7 @@ class World(Steps):
         )
         self.host.serve(self.kinds, self.secrets.redactor, self.clock)
         engine, desk = components.engine, components.desk
-        self.budgets, self.observer, self.isolating = engine.budgets, engine.observer, engine.isolating
+        self.budgets, self.observer, self.worktrees = engine.budgets, engine.observer, engine.worktrees
         self.applier, self.collector, self.starter = engine.applier, engine.collector, engine.starter
         self.reconciler = engine.reconciler
         self.access, self.keyring, self.repeats, self.intake = desk.access, desk.keyring, desk.repeats, desk.intake

@@ -11,7 +11,7 @@ MAILBOX: Final = "mailbox"
 FIRST_S: Final = 0.01
 MAX_S: Final = 0.25
 """Between two looks; it grows while nothing comes."""
-_AT_ONCE: Final = 8 * 1024 * 1024
+_CHUNK_BYTES: Final = 8 * 1024 * 1024
 """Bytes: several times what a frame of the hub may have."""
 
 
@@ -38,11 +38,11 @@ def _lines(mailbox: Path, read: int) -> tuple[list[bytes], int]:
     try:
         with mailbox.open("rb") as file:
             file.seek(read)
-            data = file.read(_AT_ONCE)
+            data = file.read(_CHUNK_BYTES)
     except FileNotFoundError:
         return [], read
     # A line that long was written by nobody.
-    whole = data[: data.rfind(b"\n") + 1] or (data if len(data) == _AT_ONCE else b"")
+    whole = data[: data.rfind(b"\n") + 1] or (data if len(data) == _CHUNK_BYTES else b"")
     return whole.splitlines(), read + len(whole)
 
 

@@ -10,10 +10,10 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.filters import filter_url, read_fields, read_filter
+from claudomator_py.api.page.formatting import cost_text, meaning_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import TaskRow, row_of, words_of
-from claudomator_py.api.page.wanted import filter_url, read_fields, read_filter
-from claudomator_py.api.page.words import cost_text, meaning_of
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import ReleaseRequest, TaskFilter

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
-from claudomator_py.api.page.words import remedy_text
+from claudomator_py.api.page.formatting import remedy_text
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from claudomator_py.api.page.words import cost_text, model_text, short_line
+from claudomator_py.api.page.formatting import cost_text, model_text, short_line
 from claudomator_py.domain.blocked_words import brief_of
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.tasks.shape import TaskView

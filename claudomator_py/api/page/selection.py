@@ -10,11 +10,11 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.filters import filter_url, read_filter
+from claudomator_py.api.page.formatting import remedy_text
 from claudomator_py.api.page.front import filters_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
-from claudomator_py.api.page.wanted import filter_url, read_filter
-from claudomator_py.api.page.words import remedy_text
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest, TaskFilter

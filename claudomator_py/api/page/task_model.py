@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, tokens_text, took
 from claudomator_py.api.page.rows import TaskRow, row_of, words_of
-from claudomator_py.api.page.words import cost_text, meaning_of, model_text, tokens_text, took
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR

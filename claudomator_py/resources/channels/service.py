@@ -37,7 +37,7 @@ from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
 from claudomator_py.tasks.idempotency import IdempotentRequests
-from claudomator_py.tasks.messages import Advice, Policy, PostedMessage, no_policy
+from claudomator_py.tasks.messages import Policy, PostedMessage, TriageInputs, no_policy
 from claudomator_py.workers.channel_answers import place_key
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ class Channels(Service):
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
         """Say what came of processing an attachment. Raises NotFound."""
         channel = self._read(lambda connection: changes.find(connection, ref, self._by))
-        advice = Advice(dir_key=self._place(channel), policy=self._policy)
+        advice = TriageInputs(dir_key=self._place(channel), policy=self._policy)
 
         def transaction(connection: Connection) -> MessageView:
             message = _message(connection, channel, message_id)
@@ -207,7 +207,7 @@ class Channels(Service):
             ),
         )
 
-    def _advice(self, channel: Channel, written: PostedMessage) -> Advice:
+    def _advice(self, channel: Channel, written: PostedMessage) -> TriageInputs:
         """What has to be asked outside of the transaction: the cheap model, who fits best, and the directory."""
         began = time.perf_counter_ns()
         wanted_yes: list[bool] = []
@@ -229,7 +229,7 @@ class Channels(Service):
             return primary or "", without_mentions(written.message.content, members)
 
         primary, subject = self._read(look)
-        advice = Advice(dir_key=self._place(channel), policy=self._policy)
+        advice = TriageInputs(dir_key=self._place(channel), policy=self._policy)
         if wanted_yes and self._judge is not None:
             reply = self._judge(ReplyQuestion(channel.name, primary, written.message.content))
             advice = replace(advice, reply=reply)

@@ -10,9 +10,9 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.filters import read_fields
+from claudomator_py.api.page.formatting import cost_text, model_text, tokens_text
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.wanted import read_fields
-from claudomator_py.api.page.words import cost_text, model_text, tokens_text
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.rationale import RationaleCode

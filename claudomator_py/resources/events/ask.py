@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from claudomator_py.domain.budget import SpentBudget
-from claudomator_py.domain.inputs import asked_in
+from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.concealment import concealed, unnamed
@@ -46,7 +46,7 @@ def _words(event: Event) -> dict[str, str]:
     """Return what is asked and answered, and why a task was not handed on, in the places where earlier versions have
     stored the words."""
     told: dict[str, str] = {}
-    if (asked := asked_in(event.data)) is not None:
+    if (asked := request_in_event(event.data)) is not None:
         told["asks"] = asked.words
     if (meant := event.data.get("meant")) is not None:
         told["answer"] = meant

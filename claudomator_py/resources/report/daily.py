@@ -26,7 +26,7 @@ MADE = "report_made"
 MAX_LATE_MS = 3 * HOUR_MS
 """A report that could not be made in time, as no daemon ran, is made this much later at most."""
 _SPAN_MS = DAY_MS
-_LONGEST_DAY_MS = DAY_MS + 2 * HOUR_MS
+_MAX_DAY_MS = DAY_MS + 2 * HOUR_MS
 """With the hours by which clocks are set back."""
 
 
@@ -87,7 +87,7 @@ class DailyReporter(Worker):
 
 def _latest(times: Recurrence, now_ms: int) -> int | None:
     """Return the last of the times that has come; None: none has for a day."""
-    due_ms, next_ms = None, times.next_after(now_ms - _LONGEST_DAY_MS)
+    due_ms, next_ms = None, times.next_after(now_ms - _MAX_DAY_MS)
     while next_ms is not None and next_ms <= now_ms:
         due_ms, next_ms = next_ms, times.next_after(next_ms)
     return due_ms

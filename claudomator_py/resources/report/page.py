@@ -7,9 +7,9 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.formatting import cost_text
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
-from claudomator_py.api.page.words import cost_text
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.shape import ReportSpan, RepositoryReport

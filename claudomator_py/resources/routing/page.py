@@ -9,8 +9,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.filters import DAYS, Days, read_fields
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.wanted import DAYS, Days, read_fields
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import Principal

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claudomator_py.api.page.wanted import filter_url
-from claudomator_py.api.page.words import short_line
+from claudomator_py.api.page.filters import filter_url
+from claudomator_py.api.page.formatting import short_line
 from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.resources.specialists.shape import FoundSpecialistView, SpecialistView

@@ -39,7 +39,7 @@ from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, SPECIALIST_GRANT, TASK, TASK_REVISION, Task
 from claudomator_py.tasks import specialists
 from claudomator_py.tasks.inputs import with_granted_tools
-from claudomator_py.tasks.messages import Advice, PostedMessage, post
+from claudomator_py.tasks.messages import PostedMessage, TriageInputs, post
 from tests.fakes.world import START_MS, World
 from tests.integration.store.earlier_schemas import ROWS, content, earlier, kept
 from tests.warm import bare
@@ -215,7 +215,7 @@ def test_conversations_of_channels_go_on(oldest: Database) -> None:
     assert (asked.verdict, answered.reply_to) == ("right", asked.id)
 
     reply = PostedMessage(OPERATOR.id, NewMessage(content="And the other tap?", reply_to=answered.id))
-    posted = database.write(lambda connection: post(connection, channel, reply, Advice(), START_MS + 10_000))
+    posted = database.write(lambda connection: post(connection, channel, reply, TriageInputs(), START_MS + 10_000))
 
     (answer,) = database.read(lambda connection: channel_rows.answers(connection, [posted.id or 0]))
     assert (answer.specialist, answer.state) == ("plumber", "asked")

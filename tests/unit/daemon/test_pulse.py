@@ -10,7 +10,7 @@ import pytest
 from claudomator_py.daemon.health import LATE_S, Pulse
 from claudomator_py.daemon.loop import Daemon
 from claudomator_py.daemon.systemd import Notifier, Supervision
-from claudomator_py.dispatch.reconciler import LiveStep, TickReport, Unserved
+from claudomator_py.dispatch.reconciler import LiveStep, OverdueRequest, TickReport
 from claudomator_py.faults import Doing, Item
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.migrate import migrate
@@ -54,7 +54,7 @@ def test_a_tick_that_hangs_is_late_after_a_minute_and_says_what_it_works_on() ->
 def test_a_request_that_ticks_do_not_get_to_is_late_after_a_minute() -> None:
     clock = Clock()
     pulse = pulse_of(clock)
-    asked = Unserved("endless", clock.epoch_ms())
+    asked = OverdueRequest("endless", clock.epoch_ms())
     for passed_s, steady in ((LATE_S, True), (1, False)):
         clock.s += passed_s
         pulse.came_round(asked)
@@ -71,7 +71,7 @@ def test_the_service_manager_hears_no_sign_of_life_while_a_request_is_late(tmp_p
         migrate(database)
         notifier = Notifier(manager.address, watchdog_s=1.0)
         supervision = Supervision(notifier, database, clock.epoch_ms, pulse)
-        asked = Unserved("endless", clock.epoch_ms())
+        asked = OverdueRequest("endless", clock.epoch_ms())
         for signs in (1, 0):
             pulse.came_round(asked)
             asyncio.run(supervision.ticked())

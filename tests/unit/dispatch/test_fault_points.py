@@ -31,7 +31,7 @@ MODULES = (
     "../hosts/reporting",
 )
 PORTS = (
-    *("applier", "budgets", "collector", "database", "host", "isolating", "monitor", "registry"),
+    *("applier", "budgets", "collector", "database", "host", "worktrees", "monitor", "registry"),
     *("resuming", "starter"),
 )
 OF_A_KIND = ("launch", "reader", "transcript")
@@ -134,7 +134,7 @@ WAYS = {
     "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),
     "start._usd_left database.read": Way(BUDGET),
     "start._usd_left budgets.usd_left": Way(BUDGET),
-    "start._tree isolating.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
+    "start._tree worktrees.tree": Way({"isolation": "worktree", "working_dir": "/srv/repository"}),
     "run_context._going_on resuming.obstacle": Way({"continues": "bystander-0"}),
     "run_context.scratch host.scratch": Way({"continues": "bystander-0"}),
     "run_context._transcript kind.transcript": Way({"agent": {"type": "gemini"}}, LIMITED),

@@ -57,9 +57,9 @@ def repository(tmp_path: Path) -> str:
 def wooded(database: Database, trees: FakeTrees) -> Iterator[World]:
     """A world whose trees are made while it is asked for them, and are there at the next look."""
     world = World(database, trees=trees)
-    world.isolating._pool = world.isolating._lookers = AtOnce()
+    world.worktrees._pool = world.worktrees._lookers = AtOnce()
     yield world
-    world.isolating.close()
+    world.worktrees.close()
 
 
 def last(world: World, name: str = "t") -> RunView:

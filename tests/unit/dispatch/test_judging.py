@@ -61,7 +61,7 @@ def set_on_run(world: World, column: str, value: str) -> None:
 def test_a_run_ends_once_its_tree_was_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = begun(world)
     with monkeypatch.context() as patch:
-        patch.setattr(world.isolating, "looked_after_run", lambda path: False)
+        patch.setattr(world.worktrees, "looked_after_run", lambda path: False)
         assert reported(world, run_id) is Applied.WAITING
     assert world.state("t") == "RUNNING"
     assert reported(world, run_id) is Applied.ENDED
@@ -82,7 +82,7 @@ def test_a_report_that_another_one_overtakes_is_stale(world: World, monkeypatch:
         assert reported(world, run_id) is Applied.ENDED
         return True
 
-    monkeypatch.setattr(world.isolating, "looked_after_run", looked)
+    monkeypatch.setattr(world.worktrees, "looked_after_run", looked)
     assert reported(world, run_id) is Applied.STALE
 
 
@@ -234,7 +234,7 @@ def test_a_budget_that_is_met_while_an_end_is_judged_begins_no_check(
         set_on_run(world, "over_budget", "all is spent")
         return True
 
-    monkeypatch.setattr(world.isolating, "looked_after_run", looked)
+    monkeypatch.setattr(world.worktrees, "looked_after_run", looked)
     undisturbed = Outcome(status=OutcomeStatus.SUCCEEDED, text="done")
     assert reported(world, run_id, outcome=CANCELLED, undisturbed=undisturbed) is Applied.ENDED
     assert ended(world).status is OutcomeStatus.CANCELLED, "as it was told by the host"

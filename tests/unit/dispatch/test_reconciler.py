@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from claudomator_py.dispatch import reconciler
-from claudomator_py.dispatch.reconciler import ARRIVING_MS, COUNT_MS, SOON_MS, Unserved
+from claudomator_py.dispatch.reconciler import ARRIVING_MS, COUNT_MS, SOON_MS, OverdueRequest
 from claudomator_py.domain.run import RunLimits, RunSpec, Swept
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.scheduler.plan import StartRun, plan
@@ -148,7 +148,7 @@ def test_a_task_that_an_older_version_left_waiting_for_nothing_starts(world: Wor
 def test_all_that_an_older_version_left_waiting_for_nothing_starts_however_much_it_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reconciler, "DUE_AT_ONCE", 1)
+    monkeypatch.setattr(reconciler, "DUE_BATCH_SIZE", 1)
     world.submit("first")
     for name in ("second", "third"):
         world.submit(name, depends_on=["first"])
@@ -179,7 +179,7 @@ def test_a_request_that_a_tick_does_not_get_to_is_told_until_one_does(world: Wor
     assert world.faults.all() == [], "it is cancelled once its run has ended"
     lost = RUN.update().where(RUN.c.id == world.live("t").id)
     world.database.write(lambda connection: connection.execute(lost.values(live=False)))
-    assert world.tick(1).unserved == Unserved("t", START_MS)
+    assert world.tick(1).unserved == OverdueRequest("t", START_MS)
     world.database.write(lambda connection: connection.execute(lost.values(live=True)))
     assert world.tick(1).unserved is None
 
@@ -194,7 +194,7 @@ def test_of_several_such_requests_the_oldest_is_told(world: World) -> None:
         world.database.write(partial(Connection.execute, statement=change))
     world.database.write(lambda connection: connection.execute(RUN.update().values(live=False)))
     assert world.tick(2).unserved is None, "it was asked for while the tick ran"
-    assert world.tick(2).unserved == Unserved("older", START_MS + 2)
+    assert world.tick(2).unserved == OverdueRequest("older", START_MS + 2)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from claudomator_py.domain.limits import NEWS_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store import hold_rows, queue
 from claudomator_py.store.database import Database
-from claudomator_py.store.hold_rows import MetLimit
+from claudomator_py.store.hold_rows import LimitHit
 from tests.databases import open_migrated
 
 NOW = 1_790_000_000_000
@@ -38,7 +38,7 @@ class Table:
         self.ask(lambda connection: hold_rows.add(connection, hold, None))
         return hold
 
-    def meet(self, until_ms: int | None, met_ms: int, run_id: str = "run", **changes: Any) -> MetLimit:
+    def meet(self, until_ms: int | None, met_ms: int, run_id: str = "run", **changes: Any) -> LimitHit:
         hold = held(until_ms, **changes)
         return self.ask(lambda connection: hold_rows.meet(connection, hold, run_id, met_ms))
 

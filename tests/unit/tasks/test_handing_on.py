@@ -24,16 +24,16 @@ from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.tables import RUN, Run
 from claudomator_py.tasks.handing_on import (
     HANDED_ON,
-    asked_after,
+    apply_handoff_verdict,
     decided,
-    fallen_back,
-    given_on,
+    fallback_handoff,
     hops,
     keep,
+    reassign_columns,
+    request_after_fallback,
     routed_again,
     settled,
     weigh,
-    with_verdict,
 )
 from tests.databases import open_migrated
 from tests.fakes.cards import card
@@ -86,7 +86,7 @@ def read(world: World, what: Callable[..., T], *given: Any, **named: Any) -> T:
 
 
 def fallen(world: World, run: Run, outcome: Outcome = FAILED, on_input: str = "wait") -> HandoffRecord | None:
-    return read(world, fallen_back, run, outcome, spec("t", on_input=on_input), 2)
+    return read(world, fallback_handoff, run, outcome, spec("t", on_input=on_input), 2)
 
 
 def kept(world: World, run_id: str, to: str | None, hop: int) -> HandoffRecord:
@@ -129,7 +129,9 @@ def test_what_was_decided_on_a_run_stays_decided(world: World) -> None:
 def test_that_it_is_handed_on_is_an_event_and_the_task_is_routed_again(world: World) -> None:
     run = begin(world)
     record, task = kept(world, run.id, "ben", 1), world.row("t")
-    changes = world.database.write(partial(given_on, task=task, spec=spec("t"), record=record, now_ms=world.now_ms))
+    changes = world.database.write(
+        partial(reassign_columns, task=task, spec=spec("t"), record=record, now_ms=world.now_ms)
+    )
     world.database.write(lambda connection: task_rows.change(connection, task, world.now_ms, **changes))
     last = world.database.read(partial(events.of_task, task_id=task.id))[-1]
     assert (last.kind, last.run_id, last.data) == (HANDED_ON, run.id, {"from": "eve", "to": "ben", "hop": 1})
@@ -214,7 +216,7 @@ def test_where_it_is_not_handed_on_a_person_is_asked_or_it_fails(
 ) -> None:
     run = begin(world)
     record = kept(world, run.id, to, 1)
-    outcome = with_verdict(FAILED, record, spec("t", on_input=on_input))
+    outcome = apply_handoff_verdict(FAILED, record, spec("t", on_input=on_input))
     assert (outcome.status, outcome.reason, outcome.handoff) == (status, reason, record.asked)
     refused = outcome.refused_handoff
     assert (None if refused is None else (refused.to, refused.why)) == (
@@ -327,7 +329,7 @@ def test_a_person_is_told_why_they_decide(world: World, label: Route, hops: int,
     run = begin(world)
     before = [kept(world, f"run-{number}", "ben", number) for number in range(hops)]
     record = fall_back(label, run.id, "eve", before, risk=risk, max_handoffs=2)
-    asked = asked_after(record, FAILED, run, world.now_ms)
+    asked = request_after_fallback(record, FAILED, run, world.now_ms)
     assert asked.text == f"failed twice. The joint broke. {why}. If you approve, claude continues with it"
     assert (asked.kind, asked.run_id, asked.agent) == (InputKind.APPROVAL, run.id, "claude")
     assert (asked.handoff, asked.refused_handoff) == ("human_review", None)
@@ -336,7 +338,7 @@ def test_a_person_is_told_why_they_decide(world: World, label: Route, hops: int,
 def test_a_person_is_asked_who_does_it_instead(world: World) -> None:
     run = begin(world)
     record = fall_back(Route.CLARIFY, run.id, "eve", (), risk=None, max_handoffs=2)
-    asked = asked_after(record, FAILED.model_copy(update={"detail": None}), run, world.now_ms)
+    asked = request_after_fallback(record, FAILED.model_copy(update={"detail": None}), run, world.now_ms)
     assert asked.kind is InputKind.CLARIFICATION
     assert asked.text == (
         "It failed twice. Its agent did not say why. Which specialist should do it, or what should be done differently?"
@@ -346,7 +348,7 @@ def test_a_person_is_asked_who_does_it_instead(world: World) -> None:
 def test_a_person_is_told_which_fallback_may_not_have_it(world: World) -> None:
     run = begin(world)
     record = kept(world, run.id, None, 1)
-    asked = asked_after(record, FAILED, run, world.now_ms)
+    asked = request_after_fallback(record, FAILED, run, world.now_ms)
     assert (asked.kind, asked.text) == (InputKind.APPROVAL, "failed twice. The joint broke.")
     assert asked.refused_handoff is not None
     assert (asked.refused_handoff.to, asked.refused_handoff.why) == ("nobody", record.reason)

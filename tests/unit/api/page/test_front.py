@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from claudomator_py.api.page.words import cost_text, took
+from claudomator_py.api.page.formatting import cost_text, took
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.lifecycle import (
     Cancelled,

@@ -11,7 +11,7 @@ _MAX_TEXT_LENGTH: Final = 20_000
 """Characters of a text that is kept: 64 of a million would be as much memory as the daemon has otherwise."""
 
 
-def remembered(find: Callable[[str], T]) -> Callable[[str], T]:
+def memoized(find: Callable[[str], T]) -> Callable[[str], T]:
     """Remember what is found in texts, but for very long ones."""
     known = lru_cache(maxsize=_MAX_ENTRIES)(find)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.scheduler.admission import shut_hints
+from claudomator_py.scheduler.admission import exhausted_hints
 from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.snapshot import AgentState
 from tests.fakes.configuration import rules
@@ -12,7 +12,7 @@ from tests.unit.scheduler.situations import HOLD, LOGIN, agent
 def shut(*agents: AgentState, **changes: object) -> set[tuple[str, bool]]:
     """The hints that nobody can take, each with whether it is strict."""
     names = {name for known in agents for name in (known.name, known.kind)}
-    found = shut_hints(agents, rules(**changes))
+    found = exhausted_hints(agents, rules(**changes))
     known = {hint_of(name, strict=strict): (name, strict) for name in names for strict in (True, False)}
     return {known[text] for text in found}
 
