@@ -198,3 +198,22 @@ def _block_text(block: Any) -> str:
         return shown(block)
     texts = (block[key] for key in _SOME_TEXT if isinstance(block.get(key), str))
     return next(texts, f"[{shown(block.get('type')) or 'block'}]")
+
+
+@dataclass(kw_only=True)
+class ClientEvents(RunEvents):
+    """Those of a program of ours, which ends with an event that says how."""
+
+    program: ClassVar[str] = "its client"
+    """As people know it."""
+
+    end: Event | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.end is not None
+
+    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+        """Return the verdict on a program that ended without a word: a fault of ours, or of the machine."""
+        silent = f"{self.program} exited with {ending.exit_code} without a terminal event"
+        return failed(Reason.AGENT_ERROR, ending.stderr or silent)

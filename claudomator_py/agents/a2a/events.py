@@ -7,7 +7,7 @@ from types import MappingProxyType
 from claudomator_py.agents.api_errors import limited
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, shown, tokens_text
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 
@@ -35,14 +35,8 @@ OUTCOMES: Mapping[str, Reason | None] = MappingProxyType(
 
 
 @dataclass(kw_only=True)
-class A2aEvents(RunEvents):
+class A2aEvents(ClientEvents):
     """One run."""
-
-    end: Event | None = None
-
-    @property
-    def terminal(self) -> bool:
-        return self.end is not None
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
@@ -100,11 +94,6 @@ class A2aEvents(RunEvents):
             case "unknown":
                 return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=self.resumed)
         return failed(OUTCOMES.get(outcome) or Reason.AGENT_ERROR, error)
-
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Its client ended without a word: a fault of ours, or of the machine."""
-        silent = f"its client exited with {ending.exit_code} without a terminal event"
-        return failed(Reason.AGENT_ERROR, ending.stderr or silent)
 
     def result(self) -> Result:
         end = self.end or {}

@@ -6,18 +6,18 @@ from typing import ClassVar
 from claudomator_py.agents.acp.profiles import named
 from claudomator_py.agents.acp.verdict import LOST_SESSION, TurnEnd
 from claudomator_py.agents.denied import distinct, questions
-from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.ending import Result, RunVerdict
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.plaintext import readable, shortened
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, shown, tokens_text
-from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Tokens
 from claudomator_py.domain.run import Part
 
 _MAX_SUBJECT = 300
 
 
 @dataclass(kw_only=True)
-class AcpEvents(RunEvents):
+class AcpEvents(ClientEvents):
     """One run. profile: of its agent, as its command says; the client's first event says it, too."""
 
     lost: ClassVar = LOST_SESSION
@@ -25,14 +25,9 @@ class AcpEvents(RunEvents):
     profile: str = ""
     prior: Tokens = field(default_factory=Tokens)
     prior_cost_usd: float | None = None
-    end: Event | None = None
     rejected: list[str] = field(default_factory=list)
     denied: list[Denied] = field(default_factory=list)
     question: str | None = None
-
-    @property
-    def terminal(self) -> bool:
-        return self.end is not None
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
@@ -107,11 +102,6 @@ class AcpEvents(RunEvents):
             asked=self.question is not None,
             stderr=ending.stderr,
         )
-
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Its client ended without a word: a fault of ours, or of the machine."""
-        silent = f"its client exited with {ending.exit_code} without a terminal event"
-        return failed(Reason.AGENT_ERROR, ending.stderr or silent)
 
     def result(self) -> Result:
         end = self.end or {}

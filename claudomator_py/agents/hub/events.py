@@ -1,11 +1,12 @@
 """What the process of a hub agent's run prints: what each event says, and what the run came to."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from claudomator_py.agents.api_errors import limited
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, amount_of, text_of
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, shown
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.run import Part
 
@@ -19,14 +20,10 @@ _OF_THE_HUB = {
 
 
 @dataclass(kw_only=True)
-class HubEvents(RunEvents):
+class HubEvents(ClientEvents):
     """One run."""
 
-    end: Event | None = None
-
-    @property
-    def terminal(self) -> bool:
-        return self.end is not None
+    program: ClassVar = "its process"
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
@@ -64,11 +61,6 @@ class HubEvents(RunEvents):
         given = text_of(self.end, "reason") or ""
         reason = _OF_THE_HUB.get(outcome) or (Reason(given) if given in OF_AN_AGENT else Reason.AGENT_ERROR)
         return limited(error, None) if reason is Reason.RATE_LIMITED else failed(reason, error)
-
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Its process ended without a word: a fault of ours, or of the machine."""
-        silent = f"its process exited with {ending.exit_code} without a terminal event"
-        return failed(Reason.AGENT_ERROR, ending.stderr or silent)
 
     def result(self) -> Result:
         return Result(text=text_of(self.end or {}, "text"))

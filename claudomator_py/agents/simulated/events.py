@@ -1,12 +1,13 @@
 """What the simulated agent writes: what each event says, and what the run came to."""
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from claudomator_py.agents.api_errors import limited
 from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
-from claudomator_py.agents.run_events import OutputEnd, RunEvents, shown, tokens_text
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 
@@ -28,17 +29,14 @@ _FAILURES = {
 
 
 @dataclass(kw_only=True)
-class SimulatedEvents(RunEvents):
+class SimulatedEvents(ClientEvents):
     """One run."""
 
-    end: Event | None = None
+    program: ClassVar = "it"
+
     progress: Event = field(default_factory=dict)
     """What last told about tokens and dollars."""
     denied: list[Denied] = field(default_factory=list)
-
-    @property
-    def terminal(self) -> bool:
-        return self.end is not None
 
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people. What it does not know, it shows as it is."""
@@ -85,10 +83,6 @@ class SimulatedEvents(RunEvents):
             case str() as named:
                 return failed(_FAILURES.get(named, Reason.AGENT_ERROR), error)
         return failed(Reason.AGENT_ERROR, error)
-
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        silent = f"it exited with {ending.exit_code} without a terminal event"
-        return failed(Reason.AGENT_ERROR, ending.stderr or silent)
 
     def result(self) -> Result:
         end = self.end or {}

@@ -3,6 +3,7 @@
 Looking at /login with a code does not use the code up: previews of links and browsers look ahead. Only the form does.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
@@ -14,17 +15,17 @@ from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.guard.sessions import MAX_MS, Sessions
-from claudomator_py.api.guard.user_agent import browser_name
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.settings import WebSettings
+from claudomator_py.domain.text import one_line
 from claudomator_py.resources.access.http import Browsers, browsers
 
-_MAX_LENGTH = 200
-Code = Annotated[str, Query(max_length=_MAX_LENGTH)]
+_MAX_CODE_LENGTH = 200
+Code = Annotated[str, Query(max_length=_MAX_CODE_LENGTH)]
 SessionId = Annotated[str, Path(max_length=128)]
 Seen = Annotated[Browsers, Depends(browsers)]
-SentCode = Annotated[str, Form(max_length=_MAX_LENGTH)]
+SentCode = Annotated[str, Form(max_length=_MAX_CODE_LENGTH)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +105,33 @@ def _logged_out(entrance: Entrance) -> Response:
     response = RedirectResponse("/login", 303)
     response.delete_cookie(entrance.settings.cookie, path="/", httponly=True, samesite="strict")
     return response
+
+
+_MAX_LENGTH = 60
+# The first that fits: most of them claim to be the ones after, too.
+_BROWSERS = (
+    ("Edge", re.compile(r"\bEdgA?/(\d+)")),
+    ("Opera", re.compile(r"\bOPR/(\d+)")),
+    ("Firefox", re.compile(r"\b(?:Firefox|FxiOS)/(\d+)")),
+    ("Chrome", re.compile(r"\b(?:HeadlessChrome|Chrome|CriOS)/(\d+)")),
+    ("Safari", re.compile(r"\bVersion/(\d+)\S* (?:\S+ )?Safari/")),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iOS", "iPhone"),
+    ("iPadOS", "iPad"),
+    ("Windows", "Windows"),
+    ("macOS", "Mac OS X"),
+    ("ChromeOS", "CrOS"),
+    ("Linux", "Linux"),
+)
+
+
+def browser_name(user_agent: str) -> str:
+    """Such as ``Firefox 131 on Linux``; of what is not known, the beginning of what it said. Never empty."""
+    name = next((f"{name} {found[1]}" for name, known in _BROWSERS if (found := known.search(user_agent))), None)
+    if name is None:
+        said = one_line(user_agent)
+        return f"{said[:_MAX_LENGTH]}…" if len(said) > _MAX_LENGTH else said or "unknown"
+    system = next((name for name, part in _SYSTEMS if part in user_agent), None)
+    return name if system is None else f"{name} on {system}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.api.guard.user_agent import browser_name
+from claudomator_py.resources.access.page import browser_name
 
 _LINUX = "Mozilla/5.0 (X11; Linux x86_64"
 _APPLE = ") AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.6 "
