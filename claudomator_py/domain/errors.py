@@ -19,6 +19,8 @@ LIST_OF_SPECIALISTS = "claudomator specialists list"
 NUMBER_OR_TEXT = "write another number, or put it in quotes if it is a text"
 """The remedy for a number that cannot be kept, where a number and a text may both be meant."""
 _NEAR = 0.6
+_ALMOST = 0.75
+"""How alike a word with a slip of the pen is to what was meant; one below that may well mean something else."""
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -87,12 +89,15 @@ def suggestion(word: str, valid: Iterable[str]) -> str:
     """Return a remedy that names the valid word nearest to this one, or else all of them, if they are not too many to
     read."""
     words = sorted(valid)
-    if nearest := near(word, words):
+    if nearest := near(word, words, alike=_ALMOST):
         return nearest
     if len(words) == 1:
         return f"write `{words[0]}`"
     more = f", or one of {len(words) - _NAMED:,} more" if len(words) > _NAMED else ""
-    return f"write one of {', '.join(words[:_NAMED])}{more}" if words else "remove it"
+    named = f"one of {', '.join(words[:_NAMED])}{more}"
+    if nearest := near(word, words):
+        return f"{nearest} Else write {named}"
+    return f"write {named}" if words else "remove it"
 
 
 def near(word: str, valid: Iterable[str], *, alike: float = _NEAR) -> str | None:

@@ -36,3 +36,11 @@ def test_a_problem_that_is_found_in_a_value_has_the_line_of_its_field(path: tupl
     }
     found = located(Problem(field=field_name(path), message="is wrong"), lines, 2)
     assert (found.line, found.document) == (line, 2)
+
+
+def test_a_word_that_may_mean_something_else_is_told_all_that_it_could_be() -> None:
+    keys = ["approve", "deny", "isolation", "name", "tier", "when"]
+    assert suggestion("aprove", keys) == "did you mean `approve`?"
+    assert suggestion("action", keys) == f"did you mean `isolation`? Else write one of {', '.join(keys)}"
+    assert suggestion("nme", keys) == "did you mean `name`?"
+    assert suggestion("xyz", keys) == f"write one of {', '.join(keys)}"
