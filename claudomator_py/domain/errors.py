@@ -89,13 +89,14 @@ def suggestion(word: str, valid: Iterable[str]) -> str:
     """Return a remedy that names the valid word nearest to this one, or else all of them, if they are not too many to
     read."""
     words = sorted(valid)
-    if nearest := near(word, words, alike=_ALMOST):
+    nearest = near(word, words)
+    if nearest and (len(words) == 1 or near(word, words, alike=_ALMOST)):
         return nearest
     if len(words) == 1:
         return f"write `{words[0]}`"
     more = f", or one of {len(words) - _NAMED:,} more" if len(words) > _NAMED else ""
     named = f"one of {', '.join(words[:_NAMED])}{more}"
-    if nearest := near(word, words):
+    if nearest:
         return f"{nearest} Else write {named}"
     return f"write {named}" if words else "remove it"
 
