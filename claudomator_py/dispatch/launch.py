@@ -112,9 +112,8 @@ def agent_run(
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
     own = _own(run, rules, own_span(run.task_id, run.id))
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
-    return _prepared(
-        run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs, handoff, note, agent.hosts
-    )
+    hosts = agent.hosts if spec.host is None else (spec.host,)
+    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs, handoff, note, hosts)
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:

@@ -13,6 +13,10 @@ LOCAL = "local"
 """The name of this machine among hosts."""
 
 
+SLURM_COMMANDS = ("sbatch", "squeue", "scancel")
+"""What the daemon asks Slurm by."""
+
+
 class HostType(StrEnum):
     """What carries the runs of a host."""
 

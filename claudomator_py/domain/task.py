@@ -230,6 +230,11 @@ class TaskSpec(Strict):
     working_dir: Directory | None = Field(
         None, description="Where the task runs; starts with / or ~/. Default: a scratch folder for the run."
     )
+    host: Name | None = Field(
+        None,
+        description="Where the task runs: `local` for this machine, or one of the configured `hosts`. Only agents that "
+        "may run there take it. Default: one of the agent's hosts.",
+    )
     agent: AgentHint = Field(AgentHint(), description="Preferred agent and model strength.")
     specialist: Name | None = Field(
         None, description="The specialist who does it, by the id of its card. Default: the task is routed by its text."

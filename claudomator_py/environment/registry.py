@@ -132,8 +132,9 @@ class AgentRegistry:
 
     def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what the task asks for and that agent cannot enforce, in sentences."""
+        elsewhere = _is_elsewhere(spec, agent)
         fence = [] if spec.reach in (None, Reach.ANY) else _lacks_fence(agent, spec.reach, self.unfenced(agent))
-        return [*self._kinds[agent.kind].unsupported(spec, agent), *fence, *unmeasured(spec, agent)]
+        return [*self._kinds[agent.kind].unsupported(spec, agent), *fence, *unmeasured(spec, agent), *elsewhere]
 
     def unfenced(self, agent: AgentSpec) -> str | None:
         """Return why its runs cannot be kept within a reach, in a clause; None: they can."""
@@ -147,3 +148,9 @@ class AgentRegistry:
         """Return what was last found. Before the first look nothing is held against an agent."""
         with self._lock:
             return self._health.get(name, AgentHealth(installed=True))
+
+
+def _is_elsewhere(spec: TaskSpec, agent: AgentSpec) -> list[str]:
+    if spec.host is None or spec.host in agent.hosts:
+        return []
+    return [f"{agent.name} does not run on {spec.host}; add that to agents.{agent.name}.hosts"]

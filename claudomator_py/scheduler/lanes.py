@@ -24,6 +24,7 @@ def demands(spec: TaskSpec) -> dict[str, object]:
         "disallowed_tools": _shape(permissions.disallowed_tools),
         "reach": None if spec.reach is None else spec.reach.value,
         "max_turns": spec.max_turns is not None,
+        "host": spec.host,
         "add_dirs": _shape(spec.add_dirs),
         "folder_patterns": any("*" in folder or "?" in folder for folder in spec.add_dirs),
         "budget": [unit.value for unit in spec.budget.units if unit is not Unit.RUNS],

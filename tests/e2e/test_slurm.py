@@ -1,5 +1,6 @@
 """Tasks on a cluster, from a dropped file to the record of the run, with Slurm's daemons and their deaths."""
 
+import json
 import os
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ import pytest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, started
 from tests.e2e.site import Site
+from tests.patience import wait_until
 from tests.slurm import NODES, Cluster, ask
 
 pytestmark = pytest.mark.slurm
@@ -16,17 +18,22 @@ pytestmark = pytest.mark.slurm
 SECRET = "a-key-that-nobody-may-see"
 
 
-def on_cluster(site: Site) -> None:
-    """Have the agent ``sh`` work on the cluster alone."""
+def on_cluster(site: Site, *places: str) -> None:
+    """Have the agent ``sh`` work on the cluster alone, or at these places."""
     (site.root / "shared").mkdir()
-    agent = {"kind": "command", "command": site.ledger.agent, "max_concurrent": 8, "hosts": ["cluster"]}
+    agent = {"kind": "command", "command": site.ledger.agent, "max_concurrent": 8, "hosts": places or ["cluster"]}
     hosts = {"cluster": {"kind": "slurm", "root": str(site.root / "shared"), "partition": "agents"}}
     site.configure(hosts=hosts, agents={"sh": agent})
 
 
 def start(site: Site) -> Daemon:
     """Start a daemon that reaches the cluster."""
-    return site.start(**{name: os.environ[name] for name in ("LD_LIBRARY_PATH", "SLURM_CONF")}).ready()
+    return site.start(**reaching()).ready()
+
+
+def reaching() -> dict[str, str]:
+    """Return the variables by which programs reach the cluster."""
+    return {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SLURM_CONF")}
 
 
 def starts(site: Site) -> Counter[str]:
@@ -52,6 +59,26 @@ def test_a_task_runs_on_a_node_and_ends_with_its_own_exit_code(site: Site) -> No
     assert f"JobName=cl-{run.id}-0" in shown
     assert SECRET not in shown
     assert set(starts(site).values()) == {1}
+    found = {one["name"]: one for one in json.loads(site.command("doctor", "-o", "json", **reaching()).stdout)}
+    assert found["host cluster: cluster"]["verdict"] == "ok"
+    assert "linuxproc" in found["host cluster: ends of jobs"]["detail"]
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_a_task_goes_to_the_host_that_it_names_and_others_to_the_idle_one(site: Site) -> None:
+    on_cluster(site, "cluster", "local")
+    daemon = start(site)
+    site.drop("there.yaml", document(None, "do: sleep 3", host="cluster"))
+    started(site)
+    site.drop("anywhere.yaml", document(None, "do: true"))
+    site.drop("here.yaml", document(None, "do: true", host="local"))
+    for name, place in (("there", "shared"), ("anywhere", "state/runs"), ("here", "state/runs")):
+        assert ended(daemon, name).state == "COMPLETED"
+        assert (site.root / place / last_run(daemon, name).id).is_dir()
+    site.drop("nowhere.yaml", document(None, "do: true", host="moon"))
+    answer = site.inbox / "nowhere.yaml.error.txt"
+    wait_until(answer.exists)
+    assert "sh does not run on moon" in answer.read_text()
 
 
 @pytest.mark.usefixtures("slurm_cluster")

@@ -87,6 +87,11 @@ def _all(
     daemon, asked = daemon_findings(config, state_dir)
     yield from daemon
     yield from agent_findings(settings, asked, os.environ)
+    if settings.hosts:
+        from claudomator_py.cli.doctor.hosts import host_findings  # few have one
+
+        for name, host in settings.hosts.items():
+            yield from host_findings(name, host)
     yield from _around(settings)
 
 

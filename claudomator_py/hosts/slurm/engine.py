@@ -24,7 +24,6 @@ from claudomator_py.hosts.shim.main import VARIABLES
 
 log = logging.getLogger(__name__)
 
-COMMANDS: Final = ("sbatch", "squeue", "scancel")
 PREFIX: Final = "cl-"
 """Of the names of our jobs."""
 WAITING: Final = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")

@@ -105,6 +105,22 @@ def test_agents_are_found_on_the_path(offline: Command, tmp_path: Path) -> None:
     assert (lint["verdict"], lint["detail"]) == ("problem", "no-such-program is not on PATH")
 
 
+def test_a_cluster_without_folder_and_commands_and_one_that_does_not_answer(offline: Command, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    hosts = f"hosts: {{lab: {{kind: slurm, root: {shared}}}}}\n"
+    (offline.home / "claudomator.yaml").write_text(hosts)
+    checks = _checks(offline, PATH="/usr/bin:/bin")
+    assert "sbatch, squeue, scancel" in str(checks["host lab: commands"]["detail"])
+    assert str(checks["host lab: folder"]["detail"]) == f"{shared} is not there"
+    shared.mkdir()
+    for name in ("sbatch", "squeue", "scancel"):
+        path = _program(tmp_path / "bin", name)
+    checks = _checks(offline, PATH=path)
+    assert checks["host lab: folder"]["verdict"] == "ok"
+    assert checks["host lab: cluster"]["verdict"] == "problem"
+    assert list(shared.iterdir()) == []
+
+
 def test_a_broken_configuration_is_told_and_the_rest_is_looked_at(offline: Command) -> None:
     (offline.home / "claudomator.yaml").write_text("inbox: {pathes: [x]}\n")
     checks = _checks(offline)

@@ -32,6 +32,8 @@ def test_a_conversation_is_with_whoever_has_it_whatever_the_hint_is() -> None:
     [
         ({"agent": {"type": "claude"}}, {"agent": {"type": "codex"}}),
         ({}, {"max_turns": 1}),
+        ({}, {"host": "cluster"}),
+        ({"host": "cluster"}, {"host": "local"}),
         ({}, {"budget": {"usd": 1.0}}),
         ({"budget": {"usd": 1.0}}, {"budget": {"tokens": 10}}),
         ({"add_dirs": ["/srv/lib"]}, {"add_dirs": ["/srv/l*"]}),

@@ -1,0 +1,87 @@
+"""Hosts: whether what carries runs there can be asked, and whether their folder keeps what a run rests on."""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.domain.host import SLURM_COMMANDS, HostSpec
+
+_PATIENCE_S = 15.0
+
+
+def host_findings(name: str, host: HostSpec) -> Iterator[Finding]:
+    """Yield what was found of this host."""
+    yield _folder(f"host {name}: folder", Path(host.root))
+    missing = [command for command in SLURM_COMMANDS if shutil.which(command) is None]
+    if missing:
+        detail = f"{', '.join(missing)} is not on PATH" if len(missing) == 1 else f"not on PATH: {', '.join(missing)}"
+        yield problem(f"host {name}: commands", detail, "Install Slurm's client (slurm-client), and its slurm.conf.")
+        return
+    yield _cluster(f"host {name}: cluster", host)
+    yield from _tracking(f"host {name}: ends of jobs")
+
+
+def _folder(name: str, root: Path) -> Finding:
+    if not root.is_dir():
+        remedy = "Mount it, or make it below where it is mounted: the daemon never makes it."
+        return problem(name, f"{root} is not there", remedy)
+    if not os.access(root, os.W_OK | os.X_OK):
+        return problem(name, f"{root} is not writable", "Give this user the folder.")
+    if (fault := _lock_fault(root)) is not None:
+        return problem(name, f"{root}: {fault}", "Use a file system with locks: they keep a run from beginning twice.")
+    return ok(name, f"{root} keeps locks, as far as one machine can tell")
+
+
+def _lock_fault(root: Path) -> str | None:
+    """Return what a lock there does wrong, asked from this machine; None: nothing."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=root, prefix=".probe-") as first, Path(first.name).open("rb") as second:
+            fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+    except OSError as fault:
+        return f"no file there can be locked: {fault.strerror}"
+    return "two have a lock at once"
+
+
+def _cluster(name: str, host: HostSpec) -> Finding:
+    chosen = [] if host.partition is None else [f"--partition={host.partition}"]
+    said = _ask("sinfo", "--noheader", "--format=%D %T", *chosen)
+    if said is None:
+        return problem(name, "the controller does not answer", "See `sinfo`, and the log of slurmctld.")
+    if not said.strip():
+        place = "the cluster" if host.partition is None else f"partition {host.partition}"
+        return problem(name, f"{place} has no nodes", "Name a partition of those that `sinfo` shows.")
+    states = ", ".join(line.strip() for line in said.splitlines())
+    if not re.search(r"\b(idle|mixed|allocated|completing|planned)\b", said):
+        return warn(name, f"no node takes runs: {states}", "See `sinfo -R` for the reasons.")
+    return ok(name, f"nodes: {states}")
+
+
+def _tracking(name: str) -> Iterator[Finding]:
+    said = _ask("scontrol", "show", "config")
+    kind = None if said is None else re.search(r"ProctrackType\s*=\s*(\S+)", said)
+    if kind is None:
+        return
+    if kind[1] == "proctrack/cgroup":
+        yield ok(name, kind[1])
+    else:
+        detail = f"{kind[1]} lets processes in sessions of their own survive their job"
+        yield warn(name, detail, "Set ProctrackType=proctrack/cgroup in slurm.conf.")
+
+
+def _ask(*command: str) -> str | None:
+    """Return what the command says; None: it failed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
