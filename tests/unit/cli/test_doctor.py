@@ -114,8 +114,8 @@ def test_a_cluster_without_folder_and_commands_and_one_that_does_not_answer(offl
     assert str(checks["host lab: folder"]["detail"]) == f"{shared} is not there"
     shared.mkdir()
     for name in ("sbatch", "squeue", "scancel"):
-        path = _program(tmp_path / "bin", name)
-    checks = _checks(offline, PATH=path)
+        _program(tmp_path / "bin", name)
+    checks = _checks(offline, PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
     assert checks["host lab: folder"]["verdict"] == "ok"
     assert checks["host lab: cluster"]["verdict"] == "problem"
     assert list(shared.iterdir()) == []
