@@ -1,0 +1,62 @@
+"""Hosts in the configuration: what is refused, with line and remedy, and where a run goes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from claudomator_py.domain.host import choose_host
+from claudomator_py.schema.settings import Settings, parse_settings
+
+CLUSTER = {"kind": "slurm", "root": "/srv/runs"}
+
+
+def test_an_agent_is_at_home_unless_it_says_otherwise() -> None:
+    agents = {"claude": {}, "codex": {"hosts": ["local", "lab"]}, "gemini": {"hosts": "lab"}}
+    settings = parse_settings({"hosts": {"lab": CLUSTER}, "agents": agents})
+    assert isinstance(settings, Settings)
+    assert [agent.hosts for agent in settings.agents.values()] == [("local",), ("local", "lab"), ("lab",)]
+    assert settings.hosts["lab"].time_margin == 600_000
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"),
+    [
+        ({"lab": {"kind": "slurm"}}, "root"),
+        ({"lab": {**CLUSTER, "kind": "slurmd"}}, "slurm"),
+        ({"lab": {**CLUSTER, "root": "runs"}}, "not an absolute path"),
+        ({"lab": {**CLUSTER, "partitions": "night"}}, "partition"),
+        ({"local": CLUSTER}, "this machine"),
+        ({"lab": CLUSTER, "other": {**CLUSTER, "root": "/srv/runs/"}}, "folder of `lab`"),
+        ({"lba": CLUSTER}, "there is no host `lab`"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(hosts: dict[str, object], said: str) -> None:
+    problems = parse_settings(
+        {"hosts": hosts, "agents": {"claude": {"hosts": ["lab"] if "lba" in hosts else ["local"]}}}
+    )
+    assert isinstance(problems, list)
+    (problem,) = problems
+    assert said in problem.render()
+
+
+@pytest.mark.parametrize(
+    ("active", "waiting", "chosen"),
+    [
+        ({}, {}, "a"),
+        ({"a": 1}, {}, "b"),
+        ({"a": 1, "b": 2}, {}, "a"),
+        ({"a": 1, "b": 2}, {"a": 1}, "b"),
+        ({"a": 2, "b": 2}, {"a": 1, "b": 5}, "a"),
+    ],
+)
+def test_a_run_goes_where_nothing_waits_then_to_the_least_active_then_by_name(
+    active: dict[str, int], waiting: dict[str, int], chosen: str
+) -> None:
+    assert choose_host(("b", "a"), active, waiting) == chosen
+
+
+def test_one_machine_takes_nothing_of_a_cluster_along() -> None:
+    code = "import sys, claudomator_py.app.serving; print([name for name in sys.modules if 'slurm' in name])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
