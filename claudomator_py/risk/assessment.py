@@ -19,7 +19,8 @@ MAX_ORDERS: Final = 4_000
 """Clauses that order something which are read in one text."""
 MAX_TOLD: Final = 200
 _MAX_KNOWN: Final = 1_000
-_MAX_SIGNS: Final = 10
+MAX_SIGNS: Final = 10
+"""What is told of one text; the rest of it is not read, as it could change nothing."""
 _UNREAD: Final = 0.26
 """The share of a text's words that have to be known for it to be read."""
 _FEW: Final = 3
@@ -118,21 +119,23 @@ def assess_anew(text: str) -> Assessment:
     # With words that take a tenth of a second to load: for a daemon that judges a text.
     from claudomator_py.risk.scoring import is_risky, sentences
 
-    signs: list[tuple[Sign, str]] = []
+    signs: dict[tuple[Sign, str], None] = {}
     orders = known = words = first = 0
     for piece, sentence, ordered in sentences(text):
         orders += len(ordered)
-        signs += [(Sign(one.kind), _told(one.text)) for one in ordered if is_risky(one)]
+        signs |= {(Sign(one.kind), _told(one.text)): None for one in ordered if is_risky(one)}
         if sentence.harm is not None:
             sign = Sign.HARMFUL if sentence.harm.refuse and not piece.pasted else Sign.DOUBTFUL
-            signs.append((sign, _told(piece.text)))
+            signs[sign, _told(piece.text)] = None
+        if len(signs) >= MAX_SIGNS:
+            break
         if not piece.pasted and first < _FIRST:
             first, known, words = first + 1, known + sentence.known, words + sentence.words
         if orders >= MAX_ORDERS:
-            signs.append((Sign.DOUBTFUL, f"more than {MAX_ORDERS} orders, of which the rest is not read"))
+            signs[Sign.DOUBTFUL, f"more than {MAX_ORDERS} orders, of which the rest is not read"] = None
             break
     if signs:
-        return Assessment(Risk.HIGH, tuple(dict.fromkeys(signs))[:_MAX_SIGNS])
+        return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
     vague = says_nothing(text)
     if vague is not None:
         return Assessment(Risk.LOW, ((Sign.VAGUE, vague),))

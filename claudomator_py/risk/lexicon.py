@@ -92,9 +92,10 @@ class Words(dict[str, int]):
     def read(self, words: list[str], tells: list[int]) -> tuple[list[str], list[int]]:
         """Return the words and what each tells; those of a phrase are one. tells: of each by itself."""
         said, told, done, last = list[str](), list[int](), 0, len(words) - 1
-        for place, one in enumerate(tells):
-            if not one & PHRASE or place < done or place == last:
+        for place in [place for place, one in enumerate(tells) if one & PHRASE]:
+            if place < done or place == last:
                 continue
+            one = tells[place]
             if words[place + 1][:_KEY] in self.pairs[words[place].replace("\u2019", "'")] or one & GAP:
                 length, one = self._phrase(words, tells, place)
                 if length or one != tells[place]:

@@ -28,6 +28,7 @@ from claudomator_py.risk.lexicon import (
     KNOWN,
     LEAD,
     NUMBER,
+    PHRASE,
     PROGRAM,
     READ,
     ROLE,
@@ -53,6 +54,9 @@ _PROD, _MANY, _OWN, _NOT, _FAILS, _WHEN, _STRONG, _PASSIVE, _STATES, _DET, _BACK
     for name in ("prod", "many", "own", "not", "fails", "when", "strong", "passive", "states", "det", "back", "stops")
 )
 _AROUND: Final = TEST | _PROD | _MANY | _OWN | _NOT | _FAILS
+_MAY_ORDER: Final = VERB | DONE | DOING | PROGRAM
+"""Words without any of which nothing is ordered that acts on others."""
+_BEGINS: Final = VERB | READ | BUILD | LEAD | NUMBER
 _FOREIGN: Final = READ | BUILD | CODE | _OWN | _NOT | _WHEN | _FAILS
 _SHARED: Final = VERB | THING | CODE | TEST | _PROD
 """What English words are in other languages."""
@@ -119,15 +123,17 @@ def read(sentence: str) -> Sentence:
         may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
         harm = lexicon().harms.of(folded, may, foreign=foreign)
     language: Words | None = english
-    known, count = sum(1 for one in tells if one & KNOWN), len(tells) - tells.count(BREAKS)
+    known, count = len([1 for one in tells if one & KNOWN]), len(tells) - tells.count(BREAKS)
     if foreign or (told & FOREIGN and not _surely(tells)) or known * 2 < count:
         language = told_by(folded, words, tells)
         if language is not english:
             return _foreign(sentence, folded, words, harm, language)
     orders: tuple[Order, ...] = ()
-    said, tells = english.read(words, tells)
-    told |= reduce(or_, tells, 0)
-    if told & (VERB | DONE | DOING | PROGRAM):
+    said = words
+    if told & PHRASE:
+        said, tells = english.read(words, tells)
+        told |= reduce(or_, tells, 0)
+    if told & _MAY_ORDER:
         orders = tuple(_english(sentence, folded, said, tells, told))
     return Sentence(orders, harm, told & THING, bool(told & _PROD), known, count)
 
@@ -138,7 +144,7 @@ def tokens(folded: str) -> list[str]:
 
 
 def _surely(tells: Sequence[int]) -> bool:
-    common = sum(1 for one in tells if one & COMMON)
+    common = len([1 for one in tells if one & COMMON])
     return common >= 3 and common * 3 >= len(tells)
 
 
@@ -186,18 +192,18 @@ def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iter
     told = reduce(or_, tells, 0)
     # Else it is an order only where its first words are.
     within = (told & DONE and told & _PASSIVE) or told & DOING or told & ASKED
+    programs = told & PROGRAM
     ends = [place for place, one in enumerate(tells) if one & BREAKS]
     begin = before = mood = 0
     for end in (*ends, len(words)):
-        found = place = mood = 0
-        clause = tells[begin:end]
-        if clause and (within or clause[0] & (VERB | READ | BUILD | LEAD | NUMBER)):
-            told = reduce(or_, clause)
-            if told & (VERB | DONE | DOING):
+        found = place = mood = command = 0
+        # Most clauses are left at a look at their first word, or at what all of their words tell together.
+        told = reduce(or_, tells[begin:end], 0) if within or programs or (begin < end and tells[begin] & _BEGINS) else 0
+        if told & _MAY_ORDER:
+            if told & (VERB | DONE | DOING) and (within or tells[begin] & _BEGINS):
                 found, place, mood = _order(words, tells, begin, end, told)
-        command = 0
-        if any(one & PROGRAM for one in clause):
-            command = _command(_written(part, *_span(words, begin, end)))
+            if told & PROGRAM:
+                command = _command(_written(part, *_span(words, begin, end)))
         mark = words[end] if end < len(words) else ""
         if found:
             here = found | command | beside | (_AFTER.get(before, 0))
@@ -218,7 +224,7 @@ def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iter
             yield Order(part, here, _span(words, begin, end), words[place], frozenset(nouns))
         if command and not found:
             command |= BIT["only.read"] if mood == READ else BIT["only.build"] if mood else 0
-            about = reduce(or_, clause) & (TEST | _PROD | THING)
+            about = told & (TEST | _PROD | THING)
             yield Order(part, command | about | beside, _span(words, begin, end))
         before = mood if mark in ("and", "or", "then", "&") else 0
         begin = end + 1
@@ -226,10 +232,11 @@ def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iter
 
 def _span(words: Sequence[str], begin: int, end: int) -> tuple[int, int]:
     """Which words these are, if those of phrases are counted singly."""
-    first, count = (sum(word.count(" ") + 1 for word in part) for part in (words[:begin], words[begin:end]))
-    return first, first + count
+    first = " ".join(words[:begin]).count(" ") + 1 if begin else 0
+    return first, first + (" ".join(words[begin:end]).count(" ") + 1 if begin < end else 0)
 
 
+@lru_cache(maxsize=50)
 def _written(part: str, begin: int, end: int) -> str:
     folded = fold(part)
     places = [found.span() for found in (_PLAIN_TOKEN if folded.isascii() else _TOKEN).finditer(folded)]

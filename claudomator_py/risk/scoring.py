@@ -52,7 +52,7 @@ def sentences(text: str) -> Iterator[Read]:
                 tells |= BIT["sole"] if follows else 0
             if tells & BIT["nothing"] and tells & BIT["back"]:
                 tells |= next(filter(None, reversed(before)), 0) >> 12
-            orders.append(order._replace(tells=tells))
+            orders.append(order if tells == order.tells else order._replace(tells=tells))
         yield Read(piece, sentence, orders)
         if not piece.pasted:
             before = [*before[1 - _MAX_BEFORE :], sentence.speaks]
@@ -64,21 +64,28 @@ def is_risky(order: Order) -> bool:
     neither does a verb that acts on others whatever the thing, where no more is said."""
     if order.tells & _COMMAND and not order.tells & _ONLY_SHOWN:
         return True
-    known = weights()
-    words = known.get(f"verb {order.verb}", 0.0) + sum(known.get(f"noun {noun}", 0.0) for noun in order.nouns)
+    words = sum(weights().get(name, 0.0) for name in _words(order))
     may = _sum(order.tells) + words + _most_seen(order.tells)
-    return may >= 0 and sum(known.get(name, 0.0) for name in features(order)) + known["bias"] >= 0
+    return may >= 0 and _sum(_with_seen(order)) + words >= 0
 
 
 def features(order: Order) -> frozenset[str]:
     """Return the names of all that it tells, by which weights are known."""
-    tells = order.tells
-    text = order.text
+    return _names(_with_seen(order)) | _words(order)
+
+
+def _words(order: Order) -> frozenset[str]:
+    verb = [f"verb {order.verb}"] if order.verb else []
+    return frozenset([*verb, *(f"noun {noun}" for noun in order.nouns)])
+
+
+def _with_seen(order: Order) -> int:
+    """What it tells, with what is seen in its letters."""
+    tells, text = order.tells, order.text
     for name, pattern in lexicon().seen.items():
         if pattern.search(text):
             tells |= _seen(name)
-    words = {f"noun {noun}" for noun in order.nouns} | ({f"verb {order.verb}"} if order.verb else set())
-    return _names(tells) | words
+    return tells
 
 
 @lru_cache(maxsize=20_000)
