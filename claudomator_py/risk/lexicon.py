@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, reduce
+from itertools import pairwise
 from operator import or_
 from typing import Any, Final, NamedTuple
 
@@ -31,7 +32,9 @@ _ROLES: Final = (
 )
 ROLE: Final = {name: 1 << 24 + number for number, name in enumerate(_ROLES)}
 """The bit of each list of the lexicon."""
-PHRASE, GAP, ASKED, COMMON, KNOWN, NUMBER, BREAKS, PROGRAM, HARM, FOREIGN = (1 << 44 + number for number in range(10))
+_MARKS: Final = range(44, 55)
+PHRASE, GAP, ASKED, COMMON, KNOWN, NUMBER, BREAKS, PROGRAM, HARM, FOREIGN, SECOND = (1 << place for place in _MARKS)
+"""``SECOND``: it begins as the second word of some phrase does."""
 READ, BUILD, CODE, TEST, LEAD = (ROLE[name] for name in ("reads", "builds", "code", "test", "lead"))
 ACTS: Final = VERB | DONE | DOING | READ | BUILD
 
@@ -52,6 +55,7 @@ class Words(dict[str, int]):
         self.stems: dict[str, int] = {}
         self.pairs: dict[str, dict[str, list[_Phrase]]] = {}
         """Phrases, by their first word and how the second begins; ``_``: those with a gap."""
+        self.seconds: set[str] = set()
         self.starts: dict[str, int] = {}
         """Of what single letters there are words, and how long the longest is."""
         self.lengths: tuple[int, ...] = ()
@@ -65,6 +69,7 @@ class Words(dict[str, int]):
             if length > len(plain):
                 break
             tells |= self.stems.get(plain[:length], 0)
+        tells |= SECOND if word[:_KEY] in self.seconds else 0
         tells |= KNOWN | NUMBER if plain[-1].isdigit() else 0
         self[word] = tells
         return tells
@@ -83,6 +88,7 @@ class Words(dict[str, int]):
             tells |= ASKED if tells & LEAD else 0
             key = "_" if "_" in rest else rest[0][:_KEY]
             self.pairs.setdefault(first, {}).setdefault(key, []).append(_Phrase(tuple(rest), tells, hides))
+            self.seconds.add(key)
             self.exact[first] = self.exact.get(first, 0) | (PHRASE | GAP if "_" in rest else PHRASE)
             return
         table = self.exact if english or whole or entry.endswith("$") or len(first) <= _SHORT else self.stems
@@ -91,9 +97,10 @@ class Words(dict[str, int]):
 
     def read(self, words: list[str], tells: list[int]) -> tuple[list[str], list[int]]:
         """Return the words and what each tells; those of a phrase are one. tells: of each by itself."""
-        said, told, done, last = list[str](), list[int](), 0, len(words) - 1
-        for place in [place for place, one in enumerate(tells) if one & PHRASE]:
-            if place < done or place == last:
+        said, told, done = list[str](), list[int](), 0
+        pairs = enumerate(pairwise(tells))
+        for place in [at for at, (one, then) in pairs if one & PHRASE and (then & SECOND or one & GAP)]:
+            if place < done:
                 continue
             one = tells[place]
             if words[place + 1][:_KEY] in self.pairs[words[place].replace("\u2019", "'")] or one & GAP:

@@ -48,6 +48,8 @@ def pieces(text: str) -> Iterator[TextPart]:
 
 def _sentences(line: str) -> list[str]:
     ends = list(_END.finditer(line))
+    if not ends:
+        return [line]
     begins = [0, *(end.end() for end in ends)]
     return [line[begin:end] for begin, end in zip(begins, [*(end.start() + 1 for end in ends), len(line)], strict=True)]
 
@@ -68,6 +70,10 @@ def _lines(text: str) -> Iterator[TextPart]:
 
 
 def _parts(sentence: str) -> Iterator[str]:
+    if len(sentence) <= MAX_PIECE:
+        if sentence and not sentence.isspace():
+            yield sentence
+        return
     begin = 0
     while len(sentence) - begin > MAX_PIECE:
         end = sentence.rfind(" ", begin + MAX_PIECE - _OVERLAP // 2, begin + MAX_PIECE)

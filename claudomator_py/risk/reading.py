@@ -5,7 +5,7 @@ on others, and are left at that, so that length and company hide nothing.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache, reduce
 from operator import or_
 from typing import Final, NamedTuple
@@ -32,6 +32,7 @@ from claudomator_py.risk.lexicon import (
     PROGRAM,
     READ,
     ROLE,
+    SECOND,
     SPACELESS,
     TEST,
     THING,
@@ -48,6 +49,8 @@ _PLAIN_TOKEN: Final = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*|[,:](?!\S)|[()\[\]{}
 _ASIDE: Final = re.compile(r"\s*\(([^()]{1,120})\)(?=[\s.,;:!?]|$)")
 _PROGRAM: Final = re.compile(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
 _SAID: Final = re.compile(r"[\w:]+")
+_SHARE_BITS: Final = 16
+_SHARE: Final = (1 << _SHARE_BITS) - 1
 _QUOTES: Final = frozenset('"\u201c\u201e\u00ab')
 _PROD, _MANY, _OWN, _NOT, _FAILS, _WHEN, _STRONG, _PASSIVE, _STATES, _DET, _BACK, _STOP = (
     ROLE[name]
@@ -120,8 +123,7 @@ def read(sentence: str) -> Sentence:
     foreign = not folded.isascii()
     harm = None
     if foreign or told & HARM:
-        may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
-        harm = lexicon().harms.of(folded, may, foreign=foreign)
+        harm = lexicon().harms.of(folded, [words[at] for at, one in enumerate(tells) if one & HARM], foreign=foreign)
     language: Words | None = english
     known, count = len([1 for one in tells if one & KNOWN]), len(tells) - tells.count(BREAKS)
     if foreign or (told & FOREIGN and not _surely(tells)) or known * 2 < count:
@@ -160,15 +162,26 @@ def told_by(folded: str, words: Sequence[str], tells: Sequence[int]) -> Words | 
     if _surely(tells):
         return known[ENGLISH]
     said = set(words)
-    shared = [(len(said & one.common), one) for one in _latin()]
-    most = max(count for count, _ in shared)
-    best = [one for count, one in shared if count == most]
+    packed = sum(filter(None, map(_shares().get, said)))
+    shared = [packed >> place & _SHARE for place in range(0, _SHARE_BITS * len(_latin()), _SHARE_BITS)]
+    most = max(shared)
+    best = [one for count, one in zip(shared, _latin(), strict=True) if count == most]
     return best[0] if len(best) == 1 else max(best, key=lambda one: sum(bool(one[word] & KNOWN) for word in said))
 
 
 @cache
 def _latin() -> tuple[Words, ...]:
     return tuple(one for name, one in lexicon().languages.items() if name not in lexicon().scripts)
+
+
+@cache
+def _shares() -> Mapping[str, int]:
+    """Of which languages a word is a common one: a one in the bits of each, so that the sum over words counts."""
+    found: dict[str, int] = {}
+    for number, language in enumerate(_latin()):
+        for word in language.common:
+            found[word] = found.get(word, 0) + (1 << number * _SHARE_BITS)
+    return found
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------
@@ -343,7 +356,7 @@ def _foreign(sentence: str, folded: str, words: list[str], harm: Harm | None, la
         said, tells = language.read(words, list(map(language.__getitem__, words)))
         told = reduce(or_, tells, 0)
         known = sum(bool((language[word] | english[word]) & KNOWN) for word in words)
-        others = [word for word, one in zip(said, tells, strict=True) if not one and len(word) > 2]
+        others = [word for word, one in zip(said, tells, strict=True) if not one & ~SECOND and len(word) > 2]
         count = len(words)
     told |= reduce(or_, (english[word] & _SHARED for word in others), 0)
     command = _command(sentence) if any(english[word] & PROGRAM for word in words) else 0

@@ -2,6 +2,7 @@
 
 import json
 import pkgutil
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import product
@@ -23,6 +24,9 @@ _COMMAND: Final = BIT["cmd.order"] | BIT["sole"]
 _ONLY_SHOWN: Final = BIT["pasted"] | BIT["quoted"] | BIT["heading"] | ROLE["test"] | ROLE["not"]
 """Of a command: it is not meant to be run, or where it harms nobody."""
 _PROD: Final = ROLE["prod"] | BIT["prod.beside"] | BIT["prod.before"]
+_MAY_BE_SEEN: Final = re.compile(r"[^\w\s,]|[\d_]|[a-z][A-Z]")
+"""Letters and marks without any of which nothing of ``[seen]`` is in a clause."""
+_ROUNDED: Final = 1e-6
 _NAMED: Final = {**BIT, **{name: ROLE[name] for name in ("test", "prod", "many")}}
 
 
@@ -65,8 +69,11 @@ def is_risky(order: Order) -> bool:
     if order.tells & _COMMAND and not order.tells & _ONLY_SHOWN:
         return True
     words = sum(weights().get(name, 0.0) for name in _words(order))
-    may = _sum(order.tells) + words + _most_seen(order.tells)
-    return may >= 0 and _sum(_with_seen(order)) + words >= 0
+    known = _sum(order.tells) + words
+    least, most = bounds(order.tells)
+    if known + least > _ROUNDED or known + most < -_ROUNDED:
+        return known > 0
+    return _sum(_with_seen(order)) + words >= 0
 
 
 def features(order: Order) -> frozenset[str]:
@@ -82,6 +89,8 @@ def _words(order: Order) -> frozenset[str]:
 def _with_seen(order: Order) -> int:
     """What it tells, with what is seen in its letters."""
     tells, text = order.tells, order.text
+    if not _MAY_BE_SEEN.search(text):
+        return tells
     for name, pattern in lexicon().seen.items():
         if pattern.search(text):
             tells |= _seen(name)
@@ -95,10 +104,10 @@ def _sum(tells: int) -> float:
 
 
 @lru_cache(maxsize=20_000)
-def _most_seen(tells: int) -> float:
-    """What the letters of a clause can add to that sum at most."""
-    seen = (_seen(name) for name in lexicon().seen)
-    return sum(max(0.0, _sum(tells | bits) - _sum(tells)) for bits in seen)
+def bounds(tells: int) -> tuple[float, float]:
+    """Return what the letters of a clause can add to the sum of what it tells, at least and at most."""
+    adds = [_sum(tells | _seen(name)) - _sum(tells) for name in lexicon().seen]
+    return sum(one for one in adds if one < 0), sum(one for one in adds if one > 0)
 
 
 @cache
