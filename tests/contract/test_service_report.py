@@ -204,6 +204,19 @@ def test_a_guest_reads_of_its_own_tasks_alone(world: World) -> None:
     assert report(world).trouble == ("the disk is full",)
 
 
+def test_what_keeps_nothing_from_running_is_no_trouble(world: World) -> None:
+    world.checks = lambda: [
+        CheckView(name="agent", ok=False, detail="no agent is on PATH", remedy="", blocking=False),
+        CheckView(name="store", ok=True, detail=""),
+    ]
+    found = report(world)
+    assert (found.trouble, found.warnings) == ((), ("no agent is on PATH",))
+    assert "trouble" not in found.headline
+    assert "## What else to look at\n\n- no agent is on PATH" in markdown(found, lambda _: "")
+    world.checks = lambda: [CheckView(name="disk", ok=False, detail="the disk is full", remedy="")]
+    assert report(world).headline == "nothing happened; the daemon is in trouble"
+
+
 def test_as_markdown_it_has_a_section_for_each_thing_there_is_something_to_say_of(world: World) -> None:
     run(world, "one", cost_usd=0.4, changes=changed(commits=COMMITS[:1], files=("a",)))
     run(world, "bad", exit_code=1, status="failed", reason="refused", text="No.")

@@ -78,8 +78,13 @@ class Reports(Service):
             message = f"is not before {format_instant(until_ms)}, where the report ends"
             raise Invalid.of([Problem(field="since", message=message, remedy="choose an earlier one")])
         found = self._read(lambda connection: self._made(connection, since_ms, until_ms, now_ms))
-        trouble = tuple(check.detail for check in self._health() if not check.ok) if self._by.sees_all else ()
-        found = found.model_copy(update={"trouble": trouble})
+        failing = [check for check in self._health() if not check.ok] if self._by.sees_all else []
+        found = found.model_copy(
+            update={
+                "trouble": tuple(check.detail for check in failing if check.blocking),
+                "warnings": tuple(check.detail for check in failing if not check.blocking),
+            }
+        )
         return found.model_copy(update={"headline": headline_of(found)})
 
     def _made(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> ReportView:
@@ -115,6 +120,7 @@ class Reports(Service):
             waiting=lists["queued"].total,
             waits=_groups(views.of(connection, lists["queued"].tasks)),
             trouble=(),
+            warnings=(),
         )
 
     def _missed(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> Iterator[MissedTime]:

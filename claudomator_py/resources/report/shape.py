@@ -111,7 +111,9 @@ class ReportView(View):
     waits: tuple[TaskGroup, ...]
     """Why the next 50 of them wait, the largest group first."""
     trouble: tuple[str, ...]
-    """What is not in order with the daemon at present."""
+    """What keeps the daemon from working at present."""
+    warnings: tuple[str, ...]
+    """What else is not in order at present, and keeps nothing from running."""
 
 
 class ReportCalls(Calls):

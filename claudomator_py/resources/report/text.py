@@ -50,6 +50,7 @@ def markdown(report: ReportView, at: Instants) -> str:
     parts = [f"# {report.headline}", f"From {at(report.since)} to {at(report.until)}: {_runs(report)}."]
     sections = (
         ("What is wrong with the daemon", [f"- {one}" for one in report.trouble]),
+        ("What else to look at", [f"- {one}" for one in report.warnings]),
         ("What needs you", list(_needs_you(report))),
         ("What failed", [_group(one, at) for one in report.failures]),
         ("What changed", [line for one in report.repositories for line in _repository(one)]),
