@@ -18,6 +18,7 @@ from claudomator_py.domain.wording import worded
 from claudomator_py.ports import Clock
 from claudomator_py.resources.report.shape import (
     MAX_NAMES,
+    SCRATCH,
     BranchChange,
     MissedTime,
     ReportCalls,
@@ -48,8 +49,6 @@ _BRANCH = "refs/heads/"
 _TIME = re.compile(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
 """As the daemon words times in sentences that it has not in parts."""
 _LEADING_TO_A_TIME = re.compile(r"(?: (?:at|until|again at))+\s*$")
-SCRATCH = "scratch folders"
-"""What stands for the folders that runs had for themselves alone."""
 
 
 class Reports(Service):

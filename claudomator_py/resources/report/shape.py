@@ -14,6 +14,9 @@ from claudomator_py.surface.operation import READ, Calls, QueryFields, operation
 MAX_NAMES = 20
 """Tasks that a group names, and branches that a repository does."""
 
+SCRATCH = "scratch folders"
+"""What stands for the folders that runs had for themselves alone."""
+
 
 class ReportSpan(Strict):
     """The time that a report is about."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.report.shape import ReportView, RepositoryReport, TaskGroup
+from claudomator_py.resources.report.shape import SCRATCH, ReportView, RepositoryReport, TaskGroup
 
 Instants = Callable[[str | None], str]
 """How an instant is worded; empty for None."""
@@ -93,8 +93,11 @@ def _group(group: TaskGroup, at: Instants) -> str:
 
 
 def _repository(one: RepositoryReport) -> Iterator[str]:
-    files = f"{counted(one.files, 'file')} (+{one.added} -{one.removed})"
-    left = f", {one.uncommitted} not committed" if one.uncommitted else ""
-    yield f"- {one.path}: {counted(one.commits, 'commit')}, {files}{left}, by {counted(one.tasks, 'task')}"
+    changed = [counted(one.commits, "commit")] if one.commits or one.path != SCRATCH else []
+    # Of files outside of repositories no lines are counted.
+    lines = f" (+{one.added} -{one.removed})" if one.added or one.removed else ""
+    changed.append(f"{counted(one.files, 'file')}{lines}")
+    changed += [f"{one.uncommitted} not committed"] if one.uncommitted else []
+    yield f"- {one.path}: {', '.join(changed)}, by {counted(one.tasks, 'task')}"
     for branch in one.branches:
         yield f"  - {branch.name} ({branch.change})"

@@ -296,7 +296,7 @@ def _hand_in(submitter: Submitter, given: Sequence[tuple[ReadFile, TaskSpec]], o
             # One by one: what came before a refusal is needed.
             accepted.append(_located(file, spec, submitter.submit))
             for warning in accepted[-1].warnings:
-                note(f"{file.shown}: warning: {spec.name}: {warning}")
+                note(f"{f'{file.shown}: ' if file.parsed else ''}warning: {spec.name}: {warning}")
     except BaseException:
         if accepted:
             _write(accepted, output)
@@ -313,8 +313,9 @@ def _located(file: ReadFile, spec: TaskSpec, hand_in: Callable[[TaskSpec], V]) -
         if refusal.details.problems:
             problems = [file.located(spec, problem) for problem in refusal.details.problems]
             for problem in problems:
-                note(problem.render(file.shown))
+                note(problem.render(file.shown) if file.parsed else problem.render())
             refusal.details = refusal.details.model_copy(update={"problems": ()})
+            refusal.detail = f"{spec.name} was refused."  # what is wrong with it was just said
         raise
 
 
