@@ -50,6 +50,15 @@ class RefChange(ChangeRecord):
     after: str | None = None
     """The hash that it names; None: it is not there any more."""
 
+    @property
+    def moved(self) -> str:
+        """From where to where, such as ``made at 1a2b3c4d``."""
+        if self.before is None:
+            return f"made at {str(self.after)[:8]}"
+        if self.after is None:
+            return f"deleted, was at {self.before[:8]}"
+        return f"{self.before[:8]} -> {self.after[:8]}"
+
 
 class RunChanges(ChangeRecord):
     """What is other in a run's working directory, or in the repository around it, than it was before the run."""

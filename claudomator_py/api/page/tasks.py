@@ -23,6 +23,8 @@ from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleV
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.resources.agents.service import Agents
+from claudomator_py.resources.changes.page_model import changes_of
+from claudomator_py.resources.changes.service import Changes
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
@@ -44,9 +46,10 @@ def router(access: Access) -> APIRouter:
     def show(by: Asking, ref: Ref, run: RunId = None, *, check: bool = False) -> Response:
         granted = access.as_(by)
         why = granted[Tasks].why(ref)
-        return render(
-            "task.html", {"page": task_page_of(why, granted[Tasks].runs(why.task.id), run, check=check)}, by=by
-        )
+        page = task_page_of(why, granted[Tasks].runs(why.task.id), run, check=check)
+        changes = granted[Changes]
+        shown = changes_of(changes.of_task(why.task.id).runs, changes.patch)
+        return render("task.html", {"page": page, "changes": shown}, by=by)
 
     @routes.get("/{ref}/cancel")
     def ask_to_cancel(by: Asking, ref: Ref) -> Response:

@@ -9,7 +9,7 @@ from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, fail, heading, note, out, out_json, out_part, table_text
 from claudomator_py.cli.times import ago, now_ms
-from claudomator_py.domain.changes import FileChange, RefChange, RunChanges
+from claudomator_py.domain.changes import FileChange, RunChanges
 from claudomator_py.domain.text import plain
 from claudomator_py.resources.changes.shape import ChangesView
 from claudomator_py.surface.table import Column, Table
@@ -89,7 +89,7 @@ def _details(changes: RunChanges) -> list[str]:
     lines = [f"  in {plain(changes.place)}{_branch(changes)}"]
     lines += [f"  {commit.id[:8]} {plain(commit.subject)} ({plain(commit.author)})" for commit in changes.commits]
     lines += _more(len(changes.commits), changes.commit_count)
-    lines += [f"  {plain(ref.name)}: {_moved(ref)}" for ref in changes.refs]
+    lines += [f"  {plain(ref.name)}: {ref.moved}" for ref in changes.refs]
     lines += _more(len(changes.refs), changes.ref_count)
     if changes.files:
         lines.append(table_text(FILES, changes.files, indent=2))
@@ -111,14 +111,6 @@ def _branch(changes: RunChanges) -> str:
     if changes.branch_before not in (None, changes.branch):
         return f", on branch {plain(changes.branch)} (before: {plain(str(changes.branch_before))})"
     return f", on branch {plain(changes.branch)}"
-
-
-def _moved(ref: RefChange) -> str:
-    if ref.before is None:
-        return f"made at {str(ref.after)[:8]}"
-    if ref.after is None:
-        return f"deleted, was at {ref.before[:8]}"
-    return f"{ref.before[:8]} -> {ref.after[:8]}"
 
 
 def _more(shown: int, count: int) -> list[str]:

@@ -1,0 +1,168 @@
+"""What the runs of a task changed, as its page shows it: bounded, however much it was."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from claudomator_py.domain.changes import Commit, FileChange, RefChange, RunChanges
+from claudomator_py.domain.text import escaped
+from claudomator_py.resources.changes.shape import ChangesView, PatchView
+
+MAX_RUNS = 10
+MAX_FILES = 100
+"""Of a run; ``claudomator diff`` names the others."""
+MAX_NAMES = 20
+"""Of files that are not committed."""
+MAX_PATCH_BYTES = 256_000
+"""Of all patches that a page reads: secrets are looked for in each, whenever the page is shown."""
+MAX_FILE_CHARS = 20_000
+MAX_OPEN_LINES = 15
+MAX_OPEN_FILES = 3
+_HEADER = "diff --git "
+_FILE = re.compile(f"^(?={_HEADER})", re.MULTILINE)
+_QUOTED = re.compile(r"\\([0-7]{3}|.)")
+_LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A changed file. is_cut: its patch has more than is shown. is_open: it is small enough to be seen at once."""
+
+    id: str
+    path: str
+    change: str
+    lines: str | None
+    patch: str | None
+    is_cut: bool
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """What a run changed. more_files: how many are not named. without: why lines are not shown, if they are not."""
+
+    number: int
+    agent: str
+    summary: str
+    place: str | None
+    branch: str | None
+    fault: str | None
+    commits: tuple[tuple[str, str, str], ...]
+    more_commits: int
+    refs: tuple[tuple[str, str], ...]
+    more_refs: int
+    files: tuple[FileEntry, ...]
+    more_files: int
+    without: str | None
+    left: tuple[tuple[str, tuple[str, ...], int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesShown:
+    """The newest runs first. earlier: how many runs are not shown."""
+
+    runs: tuple[RunEntry, ...]
+    earlier: int
+
+
+def changes_of(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) -> ChangesShown:
+    """Return what is shown. patch: reads that of a run, which is asked for only where there is room for it."""
+    return ChangesShown(tuple(_entries(views, patch)), max(0, len(views) - MAX_RUNS))
+
+
+def _entries(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) -> Iterator[RunEntry]:
+    room = MAX_PATCH_BYTES
+    for view in reversed(views[-MAX_RUNS:]):
+        changes, text, without = view.changes, "", None
+        if changes is not None and changes.file_count:
+            size = changes.patch_bytes or 0
+            if size > room:
+                without = "Its lines are too many for this page"
+            else:
+                room -= size
+                text = patch(view.run_id).text if size else ""
+                without = None if text else "There is no patch of it"
+        yield _entry(view, changes or RunChanges(place=""), text, without)
+
+
+def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | None) -> RunEntry:
+    left = (
+        ("Not committed", changes.uncommitted, changes.uncommitted_count),
+        ("Not known to git", changes.untracked, changes.untracked_count),
+    )
+    return RunEntry(
+        number=view.number,
+        agent=view.agent,
+        summary=view.summary,
+        place=escaped(changes.place) or None,
+        branch=_branch(changes),
+        fault=None if changes.is_empty else changes.fault,
+        commits=tuple(map(_commit, changes.commits)),
+        more_commits=changes.commit_count - len(changes.commits),
+        refs=tuple(map(_ref, changes.refs)),
+        more_refs=changes.ref_count - len(changes.refs),
+        files=tuple(_files(view.number, changes.files, text)),
+        more_files=changes.file_count - min(MAX_FILES, len(changes.files)),
+        without=without,
+        left=tuple(
+            (word, tuple(map(escaped, names[:MAX_NAMES])), count - len(names[:MAX_NAMES]))
+            for word, names, count in left
+            if count
+        ),
+    )
+
+
+def _branch(changes: RunChanges) -> str | None:
+    if changes.branch is None or changes.branch_before in (None, changes.branch):
+        return changes.branch
+    return f"{changes.branch} (before: {changes.branch_before})"
+
+
+def _commit(commit: Commit) -> tuple[str, str, str]:
+    return commit.id[:8], escaped(commit.subject), escaped(commit.author)
+
+
+def _ref(ref: RefChange) -> tuple[str, str]:
+    return escaped(ref.name), ref.moved
+
+
+def _files(number: int, files: Sequence[FileChange], text: str) -> Iterator[FileEntry]:
+    patches = patches_of(text)
+    for index, file in enumerate(files[:MAX_FILES], start=1):
+        patch = patches.get(file.path)
+        shown = None if patch is None else patch[:MAX_FILE_CHARS]
+        yield FileEntry(
+            id=f"change-{number}-{index}",
+            path=escaped(file.path),
+            change=file.change,
+            lines=None if file.added is None or file.removed is None else f"+{file.added} -{file.removed}",
+            patch=shown,
+            is_cut=patch is not None and len(patch) > MAX_FILE_CHARS,
+            is_open=shown is not None and len(files) <= MAX_OPEN_FILES and shown.count("\n") <= MAX_OPEN_LINES,
+        )
+
+
+def patches_of(text: str) -> dict[str, str]:
+    """Return the hunks of each file of a patch by its path. A line of a file begins with a sign, so that none of them
+    is taken for the header of another file.
+    """
+    found: dict[str, str] = {}
+    for part in _FILE.split(text):
+        header, _, rest = part.partition("\n")
+        if header.startswith(_HEADER):
+            path = _path(header.removeprefix(_HEADER))
+            found[path] = found.get(path, "") + rest
+    return found
+
+
+def _path(names: str) -> str:
+    """The path in ``a/PATH b/PATH``, which is the same twice: nothing else says where the first one ends."""
+    first = names[: len(names) // 2]
+    if first.startswith('"'):
+        return _QUOTED.sub(_unquoted, first[1:-1]).removeprefix("a/")
+    return first.removeprefix("a/")
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code, 8)) if len(code) == len("177") else _LETTERS.get(code, code)

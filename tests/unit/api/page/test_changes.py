@@ -1,0 +1,146 @@
+"""What the page of a task shows of what its runs changed."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.resources.changes.page_model import MAX_FILE_CHARS, MAX_PATCH_BYTES, MAX_RUNS, patches_of
+from tests.fakes.prepared import PreparedService
+from tests.unit.api.page.conftest import Visitor, text_of
+
+KEY = "sk-ant-api03-" + "Zq7" * 20
+HOSTILE = "<img src=x onerror=alert(1)>\u202egpj.py"
+
+
+def patch_of(path: str, *lines: str) -> str:
+    return f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1,9 @@\n" + "".join(
+        f"+{line}\n" for line in lines
+    )
+
+
+def changed(prepared: PreparedService, task: str, patch: str = "", **fields: Any) -> None:
+    run = prepared.add_run(task)
+    prepared.world.host.patches[run] = patch
+    given = {"place": "/srv/shop", "patch_bytes": len(patch.encode()) or None, **fields}
+    prepared.end_run(run, Outcome(status=OutcomeStatus.SUCCEEDED, changes=RunChanges.model_validate(given)))
+
+
+def files(*paths: str) -> dict[str, Any]:
+    named = [{"path": path, "change": "modified", "added": 2, "removed": 1} for path in paths]
+    return {"files": named, "file_count": len(named), "added": 2 * len(named), "removed": len(named)}
+
+
+def test_all_that_a_run_changed(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("t")
+    changed(
+        prepared,
+        task,
+        patch_of("tap.py", "drip = 0") + patch_of("sink.py", "deep = 1"),
+        **files("tap.py", "sink.py"),
+        commits=[{"id": "b" * 40, "subject": "mend the tap", "author": "Ann"}],
+        commit_count=3,
+        refs=[{"name": "refs/heads/old", "before": "a" * 40}, {"name": "refs/heads/new", "after": "b" * 40}],
+        ref_count=2,
+        uncommitted=["sink.py"],
+        uncommitted_count=1,
+        untracked=["notes"],
+        untracked_count=30,
+    )
+    page = operator.get(f"/tasks/{task}")
+    said = text_of(page)
+    for words in (
+        "3 commits, 2 files (+4 -2), 1 branch made, 1 branch deleted, 31 not committed",
+        "bbbbbbbb mend the tap (Ann)",
+        "and 2 more commits",
+        "refs/heads/old: deleted, was at aaaaaaaa",
+        "refs/heads/new: made at bbbbbbbb",
+        "Not committed: sink.py",
+        "Not known to git: notes and 29 more",
+        "tap.py modified +2 -1",
+        "+drip = 0",
+    ):
+        assert words in said
+    assert page.body.decode().count('<details id="change-1-') == 2
+
+
+def test_a_run_that_changed_nothing_and_one_of_which_nothing_is_known(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    task = prepared.add("t")
+    assert "changes-title" not in operator.get(f"/tasks/{task}").body.decode()
+    changed(prepared, task)
+    prepared.add_run(task)
+    said = text_of(operator.get(f"/tasks/{task}"))
+    assert "no changes" in said
+    assert "not known" in said
+
+
+def test_names_subjects_and_patches_of_strangers_are_only_text(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("t")
+    evil = "</pre><script>alert(1)</script>"
+    patch = patch_of(HOSTILE, evil, f"\x1b[31mkey = {KEY}", "\rdiff --git a/other b/other")
+    commits = [{"id": "b" * 40, "subject": evil, "author": evil}]
+    names: dict[str, Any] = {"untracked": [HOSTILE], "untracked_count": 1, "branch": evil}
+    changed(prepared, task, patch, **files(HOSTILE), commits=commits, commit_count=1, **names)
+    page = operator.get(f"/tasks/{task}")
+    body = page.body.decode()
+    for raw in ("<img", "<script>", "\x1b", "\u202e", KEY):
+        assert raw not in body
+    said = text_of(page)
+    assert f"+{evil} +key = [redacted]" in said
+    assert "<img src=x onerror=alert(1)>\\u202egpj.py modified" in said
+
+
+@pytest.mark.parametrize(("lines", "count", "is_open"), [(3, 1, True), (40, 1, False), (3, 9, False)])
+def test_only_what_is_small_is_open(
+    operator: Visitor, prepared: PreparedService, lines: int, count: int, *, is_open: bool
+) -> None:
+    task = prepared.add("t")
+    paths = [f"f{number}" for number in range(count)]
+    changed(prepared, task, "".join(patch_of(path, *["x"] * lines) for path in paths), **files(*paths))
+    assert ('id="change-1-1" open' in operator.get(f"/tasks/{task}").body.decode()) is is_open
+
+
+def test_a_page_is_bounded(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("t")
+    long = patch_of("long", *["y" * 99] * (MAX_FILE_CHARS // 50))
+    huge = patch_of("huge", *["z" * 99] * (MAX_PATCH_BYTES // 99))
+    for _ in range(MAX_RUNS):
+        changed(prepared, task, huge, **files("huge"))
+    many = {**files(*map(str, range(300))), "file_count": 700}
+    changed(prepared, task, **many)
+    changed(prepared, task, long, **files("long"))
+    page = operator.get(f"/tasks/{task}")
+    said = text_of(page)
+    assert len(page.body) < 100_000
+    assert "zzz" not in said
+    for words in (
+        "Only its beginning is shown",
+        "Its lines are too many for this page",
+        "There is no patch of it",
+        "and 600 more files",
+        "Of 2 earlier runs",
+    ):
+        assert words in said
+
+
+def test_the_names_in_a_patch_of_git_itself(tmp_path: Path) -> None:
+    names = ["plain", "a b", "x b/x b", 'quo"te', "tab\tbed", "back\\slash", "line\nend", "naïve", "\x01é", '"']
+
+    def git(*words: str) -> str:
+        call = ["git", "-c", "core.quotePath=false", "-C", str(tmp_path), *words]
+        return subprocess.run(call, check=True, capture_output=True).stdout.decode()
+
+    git("init", "-q")
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"diff --git a/{name.encode()!r} b/no\nof {name.encode()!r}\n")
+    git("add", "-A")
+    found = patches_of(git("diff", "--cached"))
+    assert set(found) == set(names)
+    assert all(f"+of {name.encode()!r}" in found[name] for name in names)
