@@ -16,10 +16,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from bench import acp, adoption, changes, disk, hotpath, load, metrics, queue, routing, shims, size
+from bench import acp, adoption, beside, changes, disk, hotpath, load, metrics, queue, routing, shims, size
 
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
+    "beside": (beside.measure, 600),
     "size": (size.measure, 1200),
     "adoption": (adoption.measure, 300),
     "queue": (queue.measure, 300),

@@ -34,7 +34,7 @@ class Home:
 
     def command(self, *arguments: str) -> float:
         """Seconds of CPU of a command."""
-        return _cpu_of_child([str(CLAUDOMATOR), *arguments], self.environ, self.folder)
+        return cpu_of_child([str(CLAUDOMATOR), *arguments], self.environ, self.folder)
 
     def started_s(self) -> float:
         """Seconds of CPU of a daemon until it was ready."""
@@ -60,9 +60,9 @@ class Home:
                 daemon.wait(timeout=READY_S)
 
 
-def idle(daemons: Mapping[str, int]) -> dict[str, tuple[float, float]]:
+def idle(daemons: Mapping[str, int], settled_s: float = SETTLED_S) -> dict[str, tuple[float, float]]:
     """By name, the share of a CPU that the process of a daemon with nothing to do uses, and MiB of memory."""
-    time.sleep(SETTLED_S)
+    time.sleep(settled_s)
     before = {name: (_cpu_s(daemon), time.monotonic()) for name, daemon in daemons.items()}
     time.sleep(IDLE_S)
     return {
@@ -79,11 +79,11 @@ def spooler_commands(folder: Path) -> dict[str, float]:
     environ = {"PATH": os.defpath, "HOME": str(folder), "TMPDIR": str(folder), "TS_SOCKET": str(folder / "tsp")}
     try:
         return {
-            name: _cpu_of_child([tsp, *arguments], environ, folder)
+            name: cpu_of_child([tsp, *arguments], environ, folder)
             for name, arguments in {"version": ["-V"], "start": [], "status": ["-l"]}.items()
         }
     finally:
-        _cpu_of_child([tsp, "-K"], environ, folder)
+        cpu_of_child([tsp, "-K"], environ, folder)
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def _socket_of_manager(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]
         yield str(address), ready
 
 
-def _cpu_of_child(command: list[str], environ: dict[str, str], folder: Path) -> float:
+def cpu_of_child(command: list[str], environ: dict[str, str], folder: Path) -> float:
     """Seconds of CPU of a command and what it waited for."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env=environ, cwd=folder, capture_output=True, check=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.e2e.daemon import Daemon
-from tests.e2e.site import Site, open_site
+from tests.e2e.site import COMMAND, Site, open_site
 from tests.patience import wait_until
 
 SLOTS = 2
@@ -106,8 +106,11 @@ def open_spooler() -> Iterator[Spooler | None]:
 class Claudomator:
     """A daemon and its inbox. Use ``open_claudomator``."""
 
-    def __init__(self, site: Site, config: Mapping[str, Any], slots: int) -> None:
+    def __init__(self, site: Site, config: Mapping[str, Any], slots: int, command: Sequence[str] | None = None) -> None:
         self.site = site
+        self.command = tuple(command or COMMAND)
+        # The build that a command names is found without being told where; else it is that of this checkout.
+        self._environ = {} if command is None else {"PYTHONPATH": ""}
         self._config = config
         self._slots = slots
         self._agents: dict[str, Any] = {}
@@ -132,7 +135,7 @@ class Claudomator:
     def start(self) -> float:
         """Start the daemon; milliseconds until it answered."""
         began = time.perf_counter()
-        self.daemon = self.site.start().ready()
+        self.daemon = self.site.start(**self._environ).ready()
         return (time.perf_counter() - began) * 1000
 
     def stop(self) -> None:
@@ -181,11 +184,16 @@ class Claudomator:
 
 
 @contextmanager
-def open_claudomator(config: Mapping[str, Any], *, slots: int = SLOTS) -> Iterator[Claudomator]:
+def open_claudomator(
+    config: Mapping[str, Any], *, slots: int = SLOTS, command: Sequence[str] | None = None
+) -> Iterator[Claudomator]:
     """A place for a daemon with that configuration, which is not started yet, and the agents ``cmd`` (``true``) and
-    ``fifo``."""
-    with tempfile.TemporaryDirectory() as folder, open_site(Path(folder) / "site") as site:
-        yield Claudomator(site, config, slots)
+    ``fifo``. command: runs another build than this one."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_site(Path(folder) / "site", command=command or COMMAND) as site,
+    ):
+        yield Claudomator(site, config, slots, command)
 
 
 class Fifo:
