@@ -1,6 +1,14 @@
 """How far a run may act."""
 
+import re
 from enum import StrEnum
+from typing import Final
+
+DIGEST_LENGTH: Final = 16
+"""Characters of a digest."""
+DIGEST: Final = rf"[0-9a-f]{{{DIGEST_LENGTH}}}\.[0-9a-f]{{{DIGEST_LENGTH}}}"
+"""What stands for a call and for what it does beyond its reach, as an expression."""
+_RULE = re.compile(rf"beyond-reach:({DIGEST})(?: |\Z)")
 
 
 class Reach(StrEnum):
@@ -34,3 +42,15 @@ class Reach(StrEnum):
 
 
 _ORDER = [reach.value for reach in Reach]
+
+
+def digest_in(rule: str) -> str | None:
+    """Return the digest of the call that the rule allows; None: it is no such rule."""
+    found = _RULE.match(rule)
+    return None if found is None else found[1]
+
+
+def without_words(rule: str) -> str | None:
+    """Return the same rule with nothing of the call in it; None: it is no rule for a call beyond a reach."""
+    found = _RULE.match(rule)
+    return None if found is None else found[0].strip()

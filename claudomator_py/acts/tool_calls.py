@@ -11,19 +11,14 @@ from typing import Any, Final
 from claudomator_py.acts.catalogue import Catalogue, catalogue
 from claudomator_py.acts.pattern import Call
 from claudomator_py.acts.place import Place
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts.reach import DIGEST_LENGTH, Reach
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
 
 _COMMANDS = ("command", "cmd", "script")
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "filename")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
-_DIGEST: Final = 16
-"""Characters of a digest."""
 _MAX_WORDS: Final = 200
-DIGEST: Final = rf"[0-9a-f]{{{_DIGEST}}}\.[0-9a-f]{{{_DIGEST}}}"
-"""What stands for a call and for what it does beyond its reach, as an expression."""
-_RULE = re.compile(rf"beyond-reach:({DIGEST})(?: |\Z)")
 _MAX_TOLD: Final = 5
 
 
@@ -79,18 +74,6 @@ def rule_for(tool: str, given: Mapping[str, Any], digest: str) -> str:
     line = " ".join(subject_of(given).split())
     words = line if len(line) <= _MAX_WORDS else f"{line[: _MAX_WORDS - 3]}..."
     return f"beyond-reach:{digest} {tool}({words if words.isprintable() else '...'})"
-
-
-def without_words(rule: str) -> str | None:
-    """Return the same rule with nothing of the call in it; None: it is no rule for a call beyond a reach."""
-    found = _RULE.match(rule)
-    return None if found is None else found[0].strip()
-
-
-def digest_in(rule: str) -> str | None:
-    """Return the digest of the call that the rule allows; None: it is no such rule."""
-    found = _RULE.match(rule)
-    return None if found is None else found[1]
 
 
 def beyond(
@@ -160,7 +143,7 @@ def tool_acts(
 
 
 def _hashed(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def _line(words: list[str]) -> str:

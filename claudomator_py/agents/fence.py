@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from claudomator_py.acts.reach import Reach
-from claudomator_py.acts.tool_calls import DIGEST, digest_of, rule_for, subject_of
+from claudomator_py.acts.reach import DIGEST, Reach
+from claudomator_py.acts.tool_calls import digest_of, rule_for, subject_of
 from claudomator_py.agents.own_programs import own_program
 from claudomator_py.agents.plaintext import readable
 from claudomator_py.domain.outcome import Denied

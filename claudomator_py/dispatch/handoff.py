@@ -9,9 +9,11 @@ from pydantic import ValidationError
 from claudomator_py.dispatch.run_context import RunContext
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import Spending, Unit, left
-from claudomator_py.domain.extraction import MAX_FIELD_LENGTH, MAX_FIELDS, extracted, intent_of
+from claudomator_py.domain.extraction import extracted, intent_of
 from claudomator_py.domain.handoff import (
     MAX_EARLIER,
+    MAX_FIELD_LENGTH,
+    MAX_FIELDS,
     MAX_OUTPUT_LENGTH,
     VERSION,
     BudgetLeft,

@@ -7,15 +7,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from claudomator_py.domain.handoff import MAX_FIELD_LENGTH, MAX_FIELDS, MAX_INTENT_LENGTH, Extracted
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.redaction import MARK, MAX_HELD, Redactor
 from claudomator_py.domain.transcript import named_in, spoken_in
 
-MAX_INTENT_LENGTH: Final = 200
-MAX_FIELD_LENGTH: Final = 300
-MAX_FIELDS: Final = 20
 _MAX_READ: Final = 100_000
 
 _URL = re.compile(r"https?://[^\s<>\"'`\\)\]]{1,2000}")
@@ -36,21 +32,6 @@ _BOLD = re.compile(
 )
 # Of a sentence: not of a name such as ``valid?`` or ``..``, after which the sentence continues in small letters.
 _END = re.compile(rf"{_CODE_SPAN}|(?P<end>(?<=[\w)\]}}\"'`*_][.!?])(?=\s+(?![a-z])))")
-
-
-class Extracted(BaseModel):
-    """What a text names, in its order and each once, without secrets and data of persons. At most 20 of a kind."""
-
-    # Descriptions are not read from docstrings: pydantic would look for the source of the class at each start.
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    files: tuple[str, ...] = Field(default=(), description="Names of files, with or without folders.")
-    paths: tuple[str, ...] = Field(default=(), description="Folders.")
-    commands: tuple[str, ...] = Field(
-        default=(), description="What stands in back quotes or after a ``$`` and has arguments."
-    )
-    tickets: tuple[str, ...] = Field(default=(), description="Such as ``ABC-12`` and ``#12``.")
-    urls: tuple[str, ...] = Field(default=(), description="Without credentials, query and fragment.")
 
 
 def intent_of(text: str, redactor: Redactor | None = None) -> str:

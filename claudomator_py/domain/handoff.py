@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from claudomator_py.domain.extraction import MAX_FIELD_LENGTH, MAX_FIELDS, MAX_INTENT_LENGTH, Extracted
 from claudomator_py.domain.fields import Strict, refusal
 from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.routing import Risk
@@ -21,10 +20,28 @@ VERSION: Final[Literal[1]] = 1
 MAX_EARLIER: Final = 20
 """Earlier runs that it tells of: the last."""
 MAX_OUTPUT_LENGTH: Final = 20_000
+MAX_INTENT_LENGTH: Final = 200
+MAX_FIELD_LENGTH: Final = 300
+MAX_FIELDS: Final = 20
 
 Reference = Annotated[str, Field(min_length=1, max_length=MAX_FIELD_LENGTH)]
 References = Annotated[tuple[Reference, ...], Field(max_length=MAX_FIELDS)]
 Told = Annotated[str, Field(max_length=4_000)]
+
+
+class Extracted(BaseModel):
+    """What a text names, in its order and each once, without secrets and data of persons. At most 20 of a kind."""
+
+    # Descriptions are not read from docstrings: pydantic would look for the source of the class at each start.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    files: tuple[str, ...] = Field(default=(), description="Names of files, with or without folders.")
+    paths: tuple[str, ...] = Field(default=(), description="Folders.")
+    commands: tuple[str, ...] = Field(
+        default=(), description="What stands in back quotes or after a ``$`` and has arguments."
+    )
+    tickets: tuple[str, ...] = Field(default=(), description="Such as ``ABC-12`` and ``#12``.")
+    urls: tuple[str, ...] = Field(default=(), description="Without credentials, query and fragment.")
 
 
 class DecisionReference(Strict):

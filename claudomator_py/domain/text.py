@@ -4,8 +4,11 @@ import codecs
 import json
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from claudomator_py.domain.redaction import Redactor
+if TYPE_CHECKING:
+    # With every word of a tool call that may stand in a text; what only escapes a text needs none of it.
+    from claudomator_py.domain.redaction import Redactor
 
 _MAX_UNFINISHED = 4_096
 
@@ -117,7 +120,7 @@ class ReadableText:
     What may be cut short is held back: a character, a control sequence, the beginning of what may be a secret.
     """
 
-    def __init__(self, redactor: Redactor, offset: int = 0) -> None:
+    def __init__(self, redactor: "Redactor", offset: int = 0) -> None:
         self._redactor = redactor
         self._pending = b""
         self.offset = offset

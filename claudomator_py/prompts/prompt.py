@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from claudomator_py.acts.tool_calls import digest_in
+from claudomator_py.acts.reach import digest_in
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.conversation import Exchange
 from claudomator_py.domain.inputs import MARKER, grant_text

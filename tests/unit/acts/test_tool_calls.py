@@ -5,15 +5,13 @@ from typing import Any
 import pytest
 
 from claudomator_py.acts.place import Place
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts.reach import Reach, digest_in, without_words
 from claudomator_py.acts.tool_calls import (
     beyond,
-    digest_in,
     digest_of,
     digest_of_acts,
     rule_for,
     subject_of,
-    without_words,
 )
 
 PLACE = Place("/code/shop", ("/code/shop",), "/home/ada")

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.extraction import MAX_INTENT_LENGTH, extracted, intent_of
+from claudomator_py.domain.extraction import extracted, intent_of
+from claudomator_py.domain.handoff import MAX_INTENT_LENGTH
 from claudomator_py.domain.redaction import Redactor
 
 TEXT = """# Fix the **login** in `src/app/login.py`. It redirects twice!
