@@ -95,6 +95,8 @@ def _replaced(text: str, find: Callable[[str], Iterator[Span]], word: str) -> st
 def _folded(text: str) -> str:
     """The text, as long as it was, with ASCII digits and letters for those of other scripts and widths, and a blank or
     a hyphen for whatever stands between groups like one."""
+    if text.isascii():  # nearly every text: of ASCII, all letters but the tab stand for themselves
+        return text.replace("\t", " ")
     return text.translate({ord(letter): _fold(letter) for letter in set(text)})
 
 

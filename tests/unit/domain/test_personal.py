@@ -119,3 +119,10 @@ def test_other_numbers_stay(text: str) -> None:
 @pytest.mark.parametrize("unit", ["4 ", "4-", "4111 ", "0", "1.", "DE89 ", "de", "\N{ARABIC-INDIC DIGIT FOUR} "])
 def test_long_rows_of_numbers_are_read_in_time(unit: str) -> None:
     without_personal(unit * 20_000)
+
+
+@given(st.text(st.sampled_from("4 1\t-.:,/@DEaw" + "".join(map(chr, range(128)))), max_size=60))
+@pytest.mark.parametrize("held", ["", "\t4111\t1111\t1111\t1111\t", "\tDE89\t3704 0044-0532.0130 00\t"])
+def test_text_of_ascii_alone_is_read_like_any_other(held: str, text: str) -> None:
+    other = " \N{SNOWMAN}"
+    assert without_personal(f"{text}{held}") == without_personal(f"{text}{held}{other}").removesuffix(other)
