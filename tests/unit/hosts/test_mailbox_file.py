@@ -49,7 +49,7 @@ def test_the_process_of_a_run_prints_a_mailbox_of_any_size_in_pieces(
         program = own_program("claudomator_py.agents.hub_runner.main")
         assert subprocess.run(program, stdin=prompt, stdout=out, check=False).returncode == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / MAILBOX).read_bytes()
-    monkeypatch.setattr(hub_runner, "_AT_ONCE", 3 * len(PROGRESS))
+    monkeypatch.setattr(hub_runner, "_CHUNK_BYTES", 3 * len(PROGRESS))
     lines, read = hub_runner._lines(tmp_path / MAILBOX, 0)
     assert (len(lines), read) == (2, 2 * (len(PROGRESS) + 1))
 
@@ -60,7 +60,7 @@ def test_a_line_without_end_is_passed_over(tmp_path: Path, monkeypatch: pytest.M
     told = list(directory.told())
     assert [line == END for line in told] == [False, False, True]
     assert max(map(len, told)) <= 1_000
-    monkeypatch.setattr(hub_runner, "_AT_ONCE", 1_000)
+    monkeypatch.setattr(hub_runner, "_CHUNK_BYTES", 1_000)
     read, found = 0, list[bytes]()
     while read < (tmp_path / MAILBOX).stat().st_size:
         lines, read = hub_runner._lines(tmp_path / MAILBOX, read)
