@@ -99,20 +99,45 @@ def test_runs_outlive_the_daemon_and_can_be_cancelled_by_the_next(site: Site) ->
 
 
 def test_no_run_begins_twice_whenever_the_controller_dies(site: Site, slurm_cluster: Cluster) -> None:
-    """Each time a little later after the submission; what it has forgotten is begun again as another run."""
+    """Each time a little later after the submission. Slurm may kill runs that have begun, whose tasks say that these
+    are to be tried again; what it has forgotten before was no attempt."""
     on_cluster(site)
     daemon = start(site)
     for number, pause_s in enumerate((0.0, 0.3, 0.8, 1.5)):
-        site.drop(f"t{number}.yaml", document(None, "do: sleep 2"))
+        site.drop(f"t{number}.yaml", document(None, "do: sleep 2", on_lost="retry", retry={"backoff": "1s"}))
         in_state(daemon, f"t{number}", "RUNNING")
         time.sleep(pause_s)
         slurm_cluster.kill_controller()
         slurm_cluster.start_controller()
     for number in range(4):
-        assert ended(daemon, f"t{number}").state in ("COMPLETED", "FAILED")
+        task = ended(daemon, f"t{number}")
+        began = starts(site)
+        *before, last = daemon.client.runs(f"t{number}")
+        assert task.state == "COMPLETED", [last, *before]
+        assert (last.exit_code, began[last.id]) == (0, 1)
+        for run in before:
+            if run.state == "revoked":
+                assert began[run.id] == 0
+            else:
+                assert run.outcome is not None
+                assert run.outcome.reason in ("lost", "interrupted")
     assert set(starts(site).values()) == {1}
-    for number in range(4):
-        for run in daemon.client.runs(f"t{number}"):
-            if run.exit_code is not None:
-                assert run.exit_code == 0
-                assert starts(site)[run.id] == 1
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_a_submission_that_is_lost_before_it_begins_is_no_attempt(site: Site) -> None:
+    on_cluster(site)
+    daemon = start(site)
+    ask("scontrol", "update", "PartitionName=agents", "State=DOWN")
+    try:
+        site.drop("only.yaml", document(None, "do: true", retry={"max_attempts": 1}))
+        in_state(daemon, "only", "RUNNING")
+        key = f"cl-{last_run(daemon, 'only').id}-0"
+        wait_until(lambda: key in ask("squeue", "--noheader", "--format=%j"), "the job")
+        ask("scancel", f"--name={key}")
+    finally:
+        ask("scontrol", "update", "PartitionName=agents", "State=UP")
+    assert ended(daemon, "only").state == "COMPLETED"
+    lost, run = daemon.client.runs("only")
+    assert (lost.state, lost.exit_code) == ("revoked", None)
+    assert starts(site) == {run.id: 1}
