@@ -16,6 +16,7 @@ from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.store import queue
 from claudomator_py.store.database import Database
 from tests.contract.talk import made, said, told
 from tests.contract.taught import Taught
@@ -195,6 +196,17 @@ def test_tasks_in_the_queue(world: World, database: Database, table: str, column
         for task in world.service.page(TaskFilter(state="RUNNING"), None, 50).items:
             world.end(task.name)
         world.tick()
+
+
+def test_a_running_task_whose_caps_cannot_be_read_counts_for_none(world: World, database: Database) -> None:
+    """They are counted at each start where there are rules."""
+    world.submit("one", specialist="plumber")
+    world.router.route()
+    world.tick(1_000)
+    assert world.state("one") == "RUNNING"
+    for way in ('{"caps": 5}', '{"caps": [{"rule": []}]}', '["caps"]'):
+        assert Row(database, "task", "constraints", f"id = '{world.task('one').id}'").damage(way)
+        assert not database.read(queue.caps_in_use)
 
 
 def test_cards(world: World, database: Database) -> None:
