@@ -20,7 +20,7 @@ MAX_ORDERS: Final = 4_000
 MAX_TOLD: Final = 200
 _MAX_KNOWN: Final = 1_000
 MAX_SIGNS: Final = 10
-"""What is told of one text; the rest of it is not read, as it could change nothing."""
+"""What is told of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
 _UNREAD: Final = 0.26
 """The share of a text's words that have to be known for it to be read."""
 _FEW: Final = 3
@@ -121,19 +121,21 @@ def assess_anew(text: str) -> Assessment:
 
     signs: dict[tuple[Sign, str], None] = {}
     orders = known = words = first = 0
-    for piece, sentence, ordered in sentences(text):
+
+    def is_enough() -> bool:
+        return len(signs) >= MAX_SIGNS or orders >= MAX_ORDERS
+
+    for piece, sentence, ordered in sentences(text, is_enough):
         orders += len(ordered)
         signs |= {(Sign(one.kind), _told(one.text)): None for one in ordered if is_risky(one)}
         if sentence.harm is not None:
-            sign = Sign.HARMFUL if sentence.harm.refuse and not piece.pasted else Sign.DOUBTFUL
-            signs[sign, _told(piece.text)] = None
-        if len(signs) >= MAX_SIGNS:
-            break
+            if sentence.harm.refuse and not piece.pasted:
+                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(piece.text)), *signs)[:MAX_SIGNS])
+            signs[Sign.DOUBTFUL, _told(piece.text)] = None
         if not piece.pasted and first < _FIRST:
             first, known, words = first + 1, known + sentence.known, words + sentence.words
-        if orders >= MAX_ORDERS:
-            signs[Sign.DOUBTFUL, f"more than {MAX_ORDERS} orders, of which the rest is not read"] = None
-            break
+    if orders >= MAX_ORDERS:
+        signs[Sign.DOUBTFUL, f"more than {MAX_ORDERS} orders, of which the rest is not read"] = None
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
     vague = says_nothing(text)

@@ -121,9 +121,7 @@ def read(sentence: str) -> Sentence:
     tells = list(map(english.__getitem__, words))
     told = reduce(or_, tells, 0)
     foreign = not folded.isascii()
-    harm = None
-    if foreign or told & HARM:
-        harm = lexicon().harms.of(folded, [words[at] for at, one in enumerate(tells) if one & HARM], foreign=foreign)
+    harm = _harm(folded, words, tells) if foreign or told & HARM else None
     language: Words | None = english
     known, count = len([1 for one in tells if one & KNOWN]), len(tells) - tells.count(BREAKS)
     if foreign or (told & FOREIGN and not _surely(tells)) or known * 2 < count:
@@ -138,6 +136,18 @@ def read(sentence: str) -> Sentence:
     if told & _MAY_ORDER:
         orders = tuple(_english(sentence, folded, said, tells, told))
     return Sentence(orders, harm, told & THING, bool(told & _PROD), known, count)
+
+
+def harm_in(sentence: str) -> Harm | None:
+    """Return what a sentence asks for of harm, whatever else it says."""
+    folded = fold(sentence)
+    words = tokens(folded)
+    return _harm(folded, words, list(map(lexicon().languages[ENGLISH].__getitem__, words)))
+
+
+def _harm(folded: str, words: Sequence[str], tells: Sequence[int]) -> Harm | None:
+    may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
+    return lexicon().harms.of(folded, may, foreign=not folded.isascii())
 
 
 def tokens(folded: str) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import product
 from typing import Final, NamedTuple
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from claudomator_py.risk.folding import joined
 from claudomator_py.risk.lexicon import KINDS, ROLE, lexicon
 from claudomator_py.risk.pieces import TextPart, pieces
-from claudomator_py.risk.reading import BIT, Order, Sentence, read
+from claudomator_py.risk.reading import BIT, Order, Sentence, harm_in, read
 
 WEIGHTS: Final = "weights.json"
 _ZEROES: Final = str.maketrans("123456789", "000000000")
@@ -38,8 +38,9 @@ class Read(NamedTuple):
     orders: list[Order]
 
 
-def sentences(text: str) -> Iterator[Read]:
-    """Return them in order. "It" stands for what the sentence before spoke of."""
+def sentences(text: str, enough: Callable[[], bool] = lambda: False) -> Iterator[Read]:
+    """Return them in order. "It" stands for what the sentence before spoke of. enough: from when on a sentence is read
+    for harm only."""
     found = list(pieces(joined(text)))
     known: dict[str, Sentence] = {}
     before, in_use = list[int](), 0
@@ -47,7 +48,7 @@ def sentences(text: str) -> Iterator[Read]:
         said = piece.text.translate(_ZEROES) if piece.logged else piece.text
         sentence = known.get(said)
         if sentence is None:
-            sentence = known[said] = read(said)
+            sentence = known[said] = Sentence(harm=harm_in(said)) if enough() else read(said)
         orders = []
         for order in sentence.orders:
             tells = order.tells | in_use | (BIT["pasted"] if piece.pasted else 0)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.risk.assessment import MAX_ORDERS, Assessment, Sign, assess, assess_anew
+from claudomator_py.risk.assessment import MAX_ORDERS, MAX_SIGNS, Assessment, Sign, assess, assess_anew
 from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.scoring import features, sentences
 from tests.growth import grows_linearly
@@ -180,6 +180,34 @@ def test_a_text_of_which_hardly_a_word_is_known_is_not_read(text: str) -> None:
 )
 def test_a_short_text_is_read(text: str) -> None:
     assert assess(text).risk is Risk.LOW
+
+
+# --- harm among much else ---------------------------------------------------------------------------------------------
+
+CROWD = [f"Restart the mail server of customer {number}." for number in range(2 * MAX_SIGNS)]
+CRIMES = [str(text) for one in LEXICON["harm"] if one.get("refuse", True) for text in one["is"] if assess(text).harmful]
+
+
+@pytest.mark.parametrize("crime", CRIMES)
+def test_what_is_criminal_is_refused_wherever_it_stands_among_what_is_risky(crime: str) -> None:
+    for place in (0, 1, MAX_SIGNS - 1, MAX_SIGNS, MAX_SIGNS + 3, 2 * MAX_SIGNS):
+        found = assess("\n".join([*CROWD[:place], crime, *CROWD[place:]]))
+        assert found.harmful, place
+        assert str(found.seen(Sign.HARMFUL)) in crime
+        assert len(found.signs) <= MAX_SIGNS
+
+
+@pytest.mark.parametrize("crime", CRIMES[::6])
+@pytest.mark.parametrize("pasted", ["```\n{}\n```", "2026-03-01 04:00:01 INFO {}", "    {}"])
+def test_what_is_criminal_and_pasted_behind_what_is_risky_is_for_a_person(crime: str, pasted: str) -> None:
+    found = assess("\n".join([*CROWD, "", pasted.format(crime), "", "Explain it."]))
+    assert (found.risk, found.harmful) == (Risk.HIGH, False)
+
+
+def test_what_is_criminal_is_refused_behind_more_orders_than_are_read() -> None:
+    crowd = "\n".join(f"open tab {number}, show it" for number in range(MAX_ORDERS))
+    assert assess(f"{crowd}\n{CRIMES[0]}").harmful
+    assert not assess(f"{crowd}\nWrite a detector for ransomware.").harmful
 
 
 # --- whatever it is ---------------------------------------------------------------------------------------------------
