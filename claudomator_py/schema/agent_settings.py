@@ -33,7 +33,7 @@ from claudomator_py.domain.program_output import (
     TellableReason,
 )
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, RemoteUrl, Scheme
-from claudomator_py.schema.validation import described, problem_at, validate
+from claudomator_py.schema.validation import described, odd_values, problem_at, validate
 
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
 FOUND_KINDS = tuple(name for name in MODEL_KINDS if KINDS[name].command)
@@ -173,6 +173,10 @@ def parse_agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Pro
     agents: dict[str, AgentSpec] = {}
     problems: list[Problem] = []
     for name, entry in value.items():
+        odd = odd_values({name: None}, lines, ("agents",))
+        if odd := odd or odd_values(entry, lines, ("agents", name), model=AgentEntry, at=2):
+            problems += odd
+            continue
         agent = _agent(name, {} if entry is None else entry, lines)
         if isinstance(agent, AgentSpec):
             agents[name] = agent

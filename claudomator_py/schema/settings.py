@@ -408,7 +408,8 @@ class Settings(_Keys):
 def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
     """Return the settings that the mapping describes, or everything wrong with it. Paths stay as they are written."""
     where = lines or {}
-    if problems := odd_values(mapping, where, model=Settings):
+    # What is odd in an agent is said by `parse_agents`, which knows what its fields take.
+    if problems := odd_values({**mapping, "agents": None}, where, model=Settings):
         return problems
     known = {*_Keys.model_fields, "agents"}
     fields: dict[str, object] = {}

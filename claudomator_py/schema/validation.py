@@ -50,10 +50,12 @@ def first_problem(model: type[BaseModel], error: ValidationError) -> Problem:
     return _problem(model, error.errors(include_url=False)[0], {}, ())
 
 
-def odd_values(value: object, lines: Lines, path: Path = (), *, model: type[BaseModel] | None = None) -> list[Problem]:
+def odd_values(
+    value: object, lines: Lines, path: Path = (), *, model: type[BaseModel] | None = None, at: int = 0
+) -> list[Problem]:
     """Problems of values that JSON and a database could not carry: found before anything else looks at them.
 
-    model: of the whole document, where that is known.
+    model: of the whole document, or of what is so many keys deep in it (`at`), where that is known.
     """
     if len(path) > MAX_DEPTH:
         return [problem_at(lines, path[:3], f"is nested more than {MAX_DEPTH} deep", "flatten it")]
@@ -62,23 +64,23 @@ def odd_values(value: object, lines: Lines, path: Path = (), *, model: type[Base
         case Mapping():
             for key, item in value.items():
                 if isinstance(key, str):
-                    found += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key), model=model)
+                    found += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key), model=model, at=at)
                 else:
                     found.append(problem_at(lines, path, f"the key {shown(repr(key))} is not text", "put it in quotes"))
         case list() | tuple():
             for index, item in enumerate(value):
-                found += odd_values(item, lines, (*path, index), model=model)
+                found += odd_values(item, lines, (*path, index), model=model, at=at)
         case str():
             found += _odd_text(value, lines, path)
         case bool() | None:
             pass
         case int():
             if abs(value) > _MAX_INT:
-                remedy = _instead_of(str(value), model, path)
+                remedy = _instead_of(str(value), model, path[at:])
                 found.append(problem_at(lines, path, "is a number of more than 64 bits", remedy))
         case float():
             if not math.isfinite(value):
-                remedy = _instead_of(str(value), model, path)
+                remedy = _instead_of(str(value), model, path[at:])
                 found.append(problem_at(lines, path, f"is the number {value}, which JSON lacks", remedy))
         case _:
             found.append(problem_at(lines, path, f"is a {type(value).__name__}, which JSON lacks", "put it in quotes"))
@@ -253,7 +255,7 @@ def remedy_among(model: type[BaseModel], path: Path, forms: Sequence[tuple[objec
     fitting: list[str] = []
     remedy = None
     for value, form in forms:
-        refused = [_refused(Annotated[(kind, *marks)], value) for kind, marks in kinds]
+        refused = [_refused(Annotated[(kind, *marks)] if marks else kind, value) for kind, marks in kinds]
         if None in refused:
             fitting.append(form)
         elif refused and refused[-1] is not None:

@@ -237,6 +237,11 @@ def test_so_it_is_in_cards_and_settings(tmp_path: Path) -> None:
         ("agents: {claude: {budget: {usd: .inf}}}", "write a number, without quotes"),
         ("budget: {usd: .inf}", "write a number, without quotes"),
         ("state_dir: 010", 'write "010"'),
+        (f"agents: {{claude: {{max_concurrent: {10**20}}}}}", "write a smaller number"),
+        (f"agents: {{claude: {{budget: {{usd: {10**20}}}}}}}", "write a smaller number"),
+        (f"agents: {{claude: {{env: {{BUILD: {10**20}}}}}}}", f'write "{10**20}"'),
+        (f"agents: {{claude: {{auto_select: {10**20}}}}}", "write true or false, without quotes"),
+        (f"concurrency: {{total: {10**20}}}", "write a smaller number"),
     ):
         file.write_text(text)
         with pytest.raises(ConfigError) as caught:
