@@ -63,13 +63,13 @@ def judge(config: Path | None) -> "validate.Judge":
     """Return what the daemon of that configuration, else of the one that is found, makes of files. Raises
     ClientError."""
     from claudomator_py.cli import validate
-    from claudomator_py.client.discovery import configuration_in_use
+    from claudomator_py.client.discovery import configuration
     from claudomator_py.environment.workdirs import Workdirs
     from claudomator_py.schema.configfile import resolve_state_dir
     from claudomator_py.schema.shipped_cards import shipped_files
     from claudomator_py.tasks.feasibility import acceptance_warnings, open_to, placement_problems
 
-    loaded = configuration_in_use(config, os.environ, Path.cwd())
+    loaded = configuration(config, os.environ, Path.cwd())
     settings = loaded.settings
     roots = tuple(map(Path, settings.workdir_roots))
     own = (resolve_state_dir(None, settings, os.environ, loaded.base_dir), *map(Path, settings.inbox.paths))

@@ -81,32 +81,26 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
 
 
 def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) -> "LoadedConfig":
-    """Return the configuration that the command line works with. Raises DiscoveryFailed; for one of another user,
-    too."""
+    """Return the configuration that the command line works with; where none is named or found, that of this user's only
+    daemon that runs. Raises DiscoveryFailed; for one of another user, too."""
     # With the models of all that can be configured, of which who only asks the daemon needs none.
     from claudomator_py.schema.configfile import ConfigError, load_config
 
     path = _trusted(config, environ, cwd)
+    if path is None:
+        running = [one for one in _records(environ) if _runs(one.state_dir)]
+        path = running[0].config if len(running) == 1 else None
     try:
         return load_config(path, environ, cwd)
     except ConfigError as error:
         raise DiscoveryFailed(str(error), remedy="See `claudomator doctor`.") from error
 
 
-def configuration_in_use(config: Path | None, environ: Mapping[str, str], cwd: Path) -> "LoadedConfig":
-    """Return the configuration that the command line works with; where none is named or found, that of this user's only
-    daemon that runs. Raises as ``configuration`` does.
-
-    One that cannot be read now is passed over: the daemon continues with what it has read before.
-    """
-    if not _is_named(config, environ) and _trusted(config, environ, cwd) is None:
-        from claudomator_py.schema.configfile import ConfigError, load_config  # see ``configuration``
-
-        running = [one for one in _records(environ) if _runs(one.state_dir)]
-        if len(running) == 1 and running[0].config is not None:
-            with contextlib.suppress(ConfigError):
-                return load_config(running[0].config, environ, cwd)
-    return configuration(config, environ, cwd)
+def state_in_use(config: Path | None, state_dir: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """Return the state folder of the daemon that is meant, as ``discover`` finds it; None: it does not run."""
+    with contextlib.suppress(ClientError):
+        return _meant(config, state_dir, environ, cwd).own
+    return None
 
 
 def configuration_problem(state_dir: Path, environ: Mapping[str, str]) -> str | None:

@@ -80,7 +80,7 @@ def _store(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path |
 
 def _keep(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
     """Have the daemon of that configuration and state folder use it; the file. Raises OSError."""
-    from claudomator_py.client.discovery import configuration
+    from claudomator_py.client.discovery import configuration, state_in_use
     from claudomator_py.daemon import calibrations
     from claudomator_py.routing.calibration import SCORING, Fitted
     from claudomator_py.schema.configfile import resolve_state_dir
@@ -95,7 +95,9 @@ def _keep(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | 
         expected=fit.expected.accuracy_with_none,
         fitted_ms=now_ms(),
     )
-    return calibrations.keep(resolve_state_dir(folder, loaded.settings, os.environ, loaded.base_dir), fitted)
+    running = state_in_use(config, folder, os.environ, Path.cwd())
+    kept_in = running or resolve_state_dir(folder, loaded.settings, os.environ, loaded.base_dir)
+    return calibrations.keep(kept_in, fitted)
 
 
 def _table(found: Mapping[str, Any]) -> str:

@@ -108,22 +108,36 @@ def _shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None
 
 @contextmanager
 def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", Path]]:
-    """The database of the configuration that is found, its settings and the state folder. Raises ClientError."""
-    from claudomator_py.client.discovery import configuration
+    """The database of the configuration that is found, its settings and the state folder. Raises ClientError.
+
+    What is wrong with the configuration of a daemon that runs is a warning, as for the commands that ask the daemon,
+    where its database is in its state folder.
+    """
+    from claudomator_py.client.discovery import configuration, state_in_use
     from claudomator_py.client.errors import DiscoveryFailed
     from claudomator_py.schema.configfile import resolve_state_dir
-    from claudomator_py.store.database import Database, StoreUnavailable
+    from claudomator_py.schema.settings import Settings
+    from claudomator_py.store.database import FILE_NAME, Database, StoreUnavailable
     from claudomator_py.store.schema import is_current
 
-    loaded = configuration(None, os.environ, Path.cwd())
-    state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
+    running = state_in_use(None, state_dir, os.environ, Path.cwd())
+    try:
+        loaded = configuration(None, os.environ, Path.cwd())
+    except DiscoveryFailed as error:
+        if running is None or not (running / FILE_NAME).is_file():
+            raise
+        note(f"Warning: {error.detail}")
+        settings, state = Settings(), running
+    else:
+        settings = loaded.settings
+        state = running or resolve_state_dir(state_dir, settings, os.environ, loaded.base_dir)
     try:
         if not state.is_dir():
             raise StoreUnavailable(f"There is no state folder {state}.", "Start the daemon once, or name another one.")
-        with Database.open(loaded.settings.database, state_dir=state) as database:
+        with Database.open(settings.database, state_dir=state) as database:
             if not is_current(database):
                 raise StoreUnavailable("The database is of another version.", "Start the daemon of this one once.")
-            yield database, loaded.settings, state
+            yield database, settings, state
     except StoreUnavailable as error:
         raise DiscoveryFailed(error.reason, remedy=error.remedy) from error
 

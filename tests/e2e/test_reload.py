@@ -182,7 +182,7 @@ def test_a_broken_configuration_keeps_no_command_from_the_daemon(site: Site) -> 
     site.drop("one.yaml", document("one", "simulate: outcome=hang", agent="simulated"))
     in_state(daemon, "one", "RUNNING")
     home = str(site.root / "home")
-    commands = (("status",), ("drain",), ("undrain",), ("show", "one"), ("cancel", "one", "--yes"))
+    commands = (("status",), ("drain",), ("undrain",), ("show", "one"), ("replay",), ("cancel", "one", "--yes"))
     assert [site.command(*words, HOME=home).stderr for words in commands[:3]] == ["", "", ""]
     site.config_file.write_text("concurency: {total: 2}\n")
     for words in commands:
@@ -191,9 +191,29 @@ def test_a_broken_configuration_keeps_no_command_from_the_daemon(site: Site) -> 
         assert f"{site.config_file}:1: concurency" in done.stderr
     done = site.command("validate", "tasks/one.yaml", HOME=home)
     assert (done.returncode, done.stdout) == (1, "")
+    found = site.command("doctor", "-o", "json", HOME=home).stdout
+    assert '"daemon: store"' in found, "the daemon that runs is looked at"
+    assert "no agent found on PATH" not in found, "nobody knows what is configured"
     elsewhere = replace(site.command, home=site.work)
     assert elsewhere("status", HOME=home).returncode == 0
     site.config_file.unlink()
     assert site.command("status", HOME=home).returncode == 0
     daemon.stop()
     assert elsewhere("status", HOME=home).returncode == 3
+
+
+def test_commands_that_read_the_configuration_take_that_of_the_only_daemon_from_anywhere(site: Site) -> None:
+    rule = {"name": "no-haiku", "when": 'task.text.contains("haiku")', "deny": "No haikus here."}
+    site.configure(policy=[rule])
+    daemon = site.start().ready()
+    elsewhere, home = replace(site.command, home=site.work), str(site.root / "home")
+    site.drop("one.yaml", document("one", "simulate: outcome=success", agent="simulated"))
+    in_state(daemon, "one", "COMPLETED")
+    file = site.work / "two.yaml"
+    file.write_text("instructions: Write a haiku.\n")
+    assert "No haikus here." in elsewhere("policy", "test", str(file), HOME=home).stdout
+    assert elsewhere("replay", HOME=home).stdout.startswith("1 of 1 placement")
+    assert str(site.config_file) in elsewhere("doctor", "-o", "json", HOME=home).stdout
+    site.config_file.write_text("policy: {}\n")
+    assert elsewhere("policy", "test", str(file), HOME=home).returncode == 1, "nothing is judged by other rules"
+    daemon.stop()

@@ -66,7 +66,8 @@ def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[
     except DiscoveryFailed as error:
         remedy = "Fix the problem, or use another file with --config."
         settings = Settings()
-        return settings, [problem("configuration", error.detail, remedy), *_elsewhere(settings)]
+        found = [problem("configuration", error.detail, remedy), *_without_configuration(settings, config, state_dir)]
+        return settings, found
     return loaded.settings, list(_all(loaded.settings, loaded.path, loaded.base_dir, config, state_dir))
 
 
@@ -76,10 +77,12 @@ def _all(
     from claudomator_py.cli.doctor.agents import agent_findings
     from claudomator_py.cli.doctor.daemon import daemon_findings
     from claudomator_py.cli.doctor.folders import configuration, inbox_findings, state_findings
+    from claudomator_py.client.discovery import state_in_use
     from claudomator_py.schema.configfile import resolve_state_dir
     from claudomator_py.schema.configpath import CONFIG_VARIABLE
 
-    state = resolve_state_dir(state_dir, settings, os.environ, base_dir)
+    running = state_in_use(config, state_dir, os.environ, Path.cwd())
+    state = running or resolve_state_dir(state_dir, settings, os.environ, base_dir)
     named = config is not None or bool(os.environ.get(CONFIG_VARIABLE))
     yield configuration(path, state, named=named)
     yield from state_findings(state, settings)
@@ -95,11 +98,16 @@ def _all(
     yield from _around(settings)
 
 
-def _elsewhere(settings: "Settings") -> "Iterator[Finding]":
-    """What can be looked at without a configuration."""
+def _without_configuration(settings: "Settings", config: Path | None, state_dir: Path | None) -> "Iterator[Finding]":
+    """What can be looked at without a configuration: a daemon that runs, which continues with what it read before."""
     from claudomator_py.cli.doctor.agents import agent_findings
+    from claudomator_py.cli.doctor.daemon import daemon_findings
+    from claudomator_py.client.discovery import state_in_use
 
-    yield from agent_findings(settings, None, os.environ)
+    if state_in_use(config, state_dir, os.environ, Path.cwd()) is not None:
+        daemon, asked = daemon_findings(config, state_dir)
+        yield from daemon
+        yield from agent_findings(settings, asked or [], os.environ)
     yield from _around(settings)
 
 

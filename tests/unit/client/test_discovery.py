@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.endpoint import ANNOUNCED, bind_own
-from claudomator_py.client.discovery import Endpoint, configuration_in_use, configuration_problem, discover
+from claudomator_py.client.discovery import Endpoint, configuration, configuration_problem, discover
 from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.daemon.locks import hold_state
 from claudomator_py.daemon.record import PublishedRecord
@@ -344,7 +344,7 @@ def test_the_only_daemon_of_this_user_is_found_from_anywhere(home: Home) -> None
 
 def test_the_configuration_in_use_is_that_of_the_only_daemon_from_anywhere(home: Home) -> None:
     def limit(config: Path | None = None) -> int | None:
-        return configuration_in_use(config, home.environ, home.cwd).settings.concurrency.total
+        return configuration(config, home.environ, home.cwd).settings.concurrency.total
 
     usual = limit()
     elsewhere = home.configure(home.root / "elsewhere/claudomator.yaml", "concurrency: {total: 7}\nstate_dir: state\n")
@@ -355,7 +355,8 @@ def test_the_configuration_in_use_is_that_of_the_only_daemon_from_anywhere(home:
     assert limit(named) == 5
 
     elsewhere.write_text("concurency: {total: 7}\n")
-    assert limit() == usual, "what cannot be read is passed over"
+    with pytest.raises(DiscoveryFailed, match=r"elsewhere/claudomator\.yaml:1: concurency"):
+        limit()  # what the defaults say is not what that daemon does
     elsewhere.write_text("concurrency: {total: 7}\nstate_dir: state\n")
     here = home.configure(home.cwd / "claudomator.yaml", "concurrency: {total: 3}\n")
     assert limit() == 3
