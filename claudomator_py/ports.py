@@ -6,6 +6,7 @@ from typing import Protocol
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.conversation import Conversations
+from claudomator_py.domain.host import HostView
 from claudomator_py.domain.merging import Discarded, Merged, MergeOrder
 from claudomator_py.domain.notice import Notice
 from claudomator_py.domain.outcome import Outcome
@@ -151,6 +152,17 @@ class RunHost(Protocol):
         """End what a lost supervisor left behind: blocks for about the time of grace if there is any. True: no process
         of the run is left.
         """
+
+    # --- where they are ---
+
+    def hosts(self) -> list[HostView]:
+        """Return the places where runs happen, as they are now. May block for a minute: their engines are asked."""
+
+    def host_of(self, run_id: str) -> str:
+        """Return the name of the host whose folder has the run; this machine's if none has."""
+
+    def obstacle(self, run_id: str) -> str | None:
+        """Return why the run has not begun although it was spawned, in plain words; None: nothing is known of that."""
 
     # --- what runs say ---
 

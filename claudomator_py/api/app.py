@@ -46,6 +46,8 @@ from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.decisions.shape import DecisionCalls
 from claudomator_py.resources.events.http import events
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.hosts.service import Hosts
+from claudomator_py.resources.hosts.shape import HostCalls
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.service import Overview
@@ -83,6 +85,7 @@ RESOURCES = (
     serve("decisions", Decisions, DecisionCalls),
     serve("policy", PolicyService, PolicyCalls),
     serve("agents", Agents, AgentCalls),
+    serve("hosts", Hosts, HostCalls),
     serve("status", Overview, OverviewCalls),
     serve("report", Reports, ReportCalls),
     serve("drain", DaemonService, DrainCalls),

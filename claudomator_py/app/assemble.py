@@ -38,6 +38,7 @@ from claudomator_py.resources.channels.webhook import IncomingWebhooks
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.hosts.service import Hosts
 from claudomator_py.resources.night.service import Nights
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.overview.service import Overview
@@ -201,7 +202,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
     runner = ScheduleRunner(database, registry, workdirs, clock, schedule_faults)
     cron = CronWorker(runner, around.files_known)
     refusals = Refusals(secrets.clean)
-    task_views = TaskViews(registry, engine.observer, around.faults, clock)
+    task_views = TaskViews(registry, engine.observer, around.faults, clock, around.host.obstacle)
     overview = Overview(database, registry, engine.observer, clock, refusals, around.health, task_views)
     repeats = IdempotentRequests(database, clock)
     cleaner = Cleaner(database, around.host, engine.worktrees, clock)
@@ -215,6 +216,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
             Nights(database, registry, clock, engine.budgets.zone),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),
+            Hosts(database, around.host),
             channels,
             IncomingWebhooks(channels, around.environ, clock),
             *_about_tasks(around, engine, task_views, repeats, workdirs),

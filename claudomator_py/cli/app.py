@@ -82,6 +82,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         _command("tasks", "reject", "cli_change"),
     ),
     "agents": LazyCommand("List the agents.", _command("agents", "agents")),
+    "hosts": LazyCommand("Show where runs take place.", _command("hosts", "hosts")),
     "hold": LazyCommand("Start no tasks on an agent. Running ones continue.", _command("agents", "hold")),
     "release": LazyCommand(
         "End the holds of agents, and of their accounts. Tasks start on them again.", _command("agents", "release")
@@ -115,7 +116,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Look": ("status", "list", "show", "why", "result", "logs", "log", "report"),
     "Judge": ("diff", "branches", "merge", "discard"),
     "Decide": ("answer", "approve", "reject", "cancel", "restart"),
-    "Agents and limits": ("agents", "hold", "release", "drain", "undrain"),
+    "Agents and limits": ("agents", "hosts", "hold", "release", "drain", "undrain"),
     "Who does what": ("route", "search", "specialists", "routing", "channel", "policy", "decisions"),
     "Set up and look after": (
         *("init", "serve", "doctor", "open", "token", "sessions", "notifications", "backup", "cleanup", "mcp"),

@@ -20,6 +20,7 @@ from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.daemon.shape import DaemonCalls
 from claudomator_py.resources.decisions.shape import DecisionCalls
 from claudomator_py.resources.events.shape import EventCalls, EventView
+from claudomator_py.resources.hosts.shape import HostCalls
 from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.shape import OverviewCalls
 from claudomator_py.resources.policy.shape import PolicyCalls
@@ -40,6 +41,7 @@ class Client(
     RoutingCalls,
     SpecialistCalls,
     AgentCalls,
+    HostCalls,
     ChangeCalls,
     BranchCalls,
     ChannelCalls,

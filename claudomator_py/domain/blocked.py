@@ -46,6 +46,8 @@ class Why(StrEnum):
     TIME = "time"
     BACKOFF = "backoff"
     FAULT = "fault"
+    HOST = "host"
+    """Of a RUNNING task: its run was given to the engine of a host, which has not placed it yet."""
 
 
 class BlockCode(StrEnum):

@@ -7,13 +7,14 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from claudomator_py.domain.fields import Duration, Line, Strict, refusal
+from claudomator_py.domain.shape import View
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 
 LOCAL = "local"
 """The name of this machine among hosts."""
 
 
-SLURM_COMMANDS = ("sbatch", "squeue", "scancel")
+SLURM_COMMANDS = ("sbatch", "squeue", "scancel", "sinfo")
 """What the daemon asks Slurm by."""
 
 
@@ -49,9 +50,40 @@ class HostSpec(Strict):
     )
 
 
-def choose_host(allowed: Sequence[str], active: Mapping[str, int], waiting: Mapping[str, int]) -> str:
-    """Return the host for a run: one where no job of ours waits for a place, the least active of these, by name.
+class NodeView(View):
+    """A node of a cluster that takes no runs at present."""
 
-    active, waiting: how many runs each host has, and how many of these its engine has not placed yet.
+    name: str
+    state: str
+    """In the engine's own word."""
+    reason: str | None = None
+    """Why, as far as the engine says."""
+
+
+class HostView(View):
+    """A place where runs happen, as it is at present."""
+
+    name: str
+    kind: str
+    """``local``, or the engine that carries its runs."""
+    live: int
+    """How many runs it has."""
+    waits: Mapping[str, int] = {}
+    """How many of these its engine has not placed, by why."""
+    nodes: Mapping[str, int] = {}
+    """How many nodes it has, by state, in the engine's own words."""
+    unusable: tuple[NodeView, ...] = ()
+    """Nodes that take no runs."""
+    version: str | None = None
+    """Of its engine."""
+    problem: str | None = None
+    """Why its engine cannot be asked, or what it refused last."""
+
+
+def choose_host(allowed: Sequence[str], active: Mapping[str, int], waiting: Mapping[str, int]) -> str:
+    """Return the host for a run: one that places what it is given, the least active of these, by name.
+
+    active, waiting: how many runs each host has, and how many of these its engine has not placed yet. A host that
+    refuses runs counts as one where some wait.
     """
     return min(allowed, key=lambda name: (waiting.get(name, 0) > 0, active.get(name, 0), name))

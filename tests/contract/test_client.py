@@ -35,6 +35,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "listRuns": lambda client: client.runs("done"),
     "listChanges": lambda client: client.changes("done"),
     "listBranches": lambda client: client.branches(),
+    "listHosts": lambda client: client.hosts(),
     "mergeTask": lambda client: client.merge("done"),
     "discardTask": lambda client: client.discard("done"),
     "getPatch": lambda client: client.patch("any"),

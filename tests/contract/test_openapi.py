@@ -56,6 +56,7 @@ OPERATIONS = {
     ("delete", "/v1/specialists/{specialist_id}/grants/{grantee}"): "revokeSpecialist",
     ("get", "/v1/tasks/{ref}/changes"): "listChanges",
     ("get", "/v1/branches"): "listBranches",
+    ("get", "/v1/hosts"): "listHosts",
     ("post", "/v1/tasks/{ref}/merge"): "mergeTask",
     ("post", "/v1/tasks/{ref}/discard"): "discardTask",
     ("get", "/v1/runs/{run_id}/patch"): "getPatch",

@@ -413,3 +413,12 @@ def test_it_reads_its_handoff(world: World) -> None:
     del world.host.directories[run.id, 0]
     with pytest.raises(NotFound, match="no handoff document"):
         world.run_requests.handoff(run.id)
+
+
+@pytest.mark.both_databases
+def test_a_run_that_its_host_has_not_placed_says_why(world: World) -> None:
+    run = begin(world)
+    assert world.task(run.task_id).reason is None
+    world.host.obstacles[run.id] = "waits for lab: no node has room (Resources)"
+    task = world.task(run.task_id)
+    assert (task.reason, task.reason_text) == ("host", "waits for lab: no node has room (Resources)")

@@ -141,3 +141,25 @@ def test_a_submission_that_is_lost_before_it_begins_is_no_attempt(site: Site) ->
     lost, run = daemon.client.runs("only")
     assert (lost.state, lost.exit_code) == ("revoked", None)
     assert starts(site) == {run.id: 1}
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_a_run_that_waits_for_a_node_says_why_and_runs_then(site: Site) -> None:
+    on_cluster(site)
+    daemon = start(site)
+    for node in NODES:
+        ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=a new disk")
+    try:
+        site.drop("patient.yaml", document(None, "do: true"))
+        wait_until(lambda: "waits for cluster: " in (daemon.client.task("patient").reason_text or ""))
+        here, there = daemon.client.hosts()
+        assert (here.live, there.live, sum(there.waits.values())) == (0, 1, 1)
+        assert [(node.name, node.reason) for node in there.unusable] == [(node, "a new disk") for node in NODES]
+        shown = site.command("hosts", **reaching()).stdout
+        assert "a new disk" in shown
+    finally:
+        for node in NODES:
+            ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+    assert ended(daemon, "patient").state == "COMPLETED"
+    assert last_run(daemon, "patient").host == "cluster"
+    assert daemon.client.hosts()[1].unusable == ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.host import LOCAL, HostView
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunSpec, RunStatus, Stream, Swept, WindDown
@@ -53,6 +54,7 @@ class MemoryRunHost(ReportingHost):
         self.changed: dict[str, RunChanges] = {}
         self.patches: dict[str, str] = {}
         self.calls: list[tuple[str, str, int]] = []
+        self.obstacles: dict[str, str] = {}
         self.slow = False
         self.stubborn = False
         self.no_room: OSError | None = None
@@ -110,6 +112,16 @@ class MemoryRunHost(ReportingHost):
 
     def place(self, run_id: str) -> str:
         return f"/runs/{run_id}"
+
+    def hosts(self) -> list[HostView]:
+        return [HostView(name=LOCAL, kind=LOCAL, live=0)]
+
+    def host_of(self, run_id: str) -> str:
+        del run_id
+        return LOCAL
+
+    def obstacle(self, run_id: str) -> str | None:
+        return self.obstacles.get(run_id)
 
     def run_ids(self) -> list[str]:
         return sorted({run_id for run_id, _ in self.directories})

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.host import LOCAL, HostView
 from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import RunReport
@@ -96,6 +97,20 @@ class LocalRunHost(ReportingHost):
         with self._lock:
             for shim in self._launched.values():
                 shim.close()
+
+    def hosts(self) -> list[HostView]:
+        """See ``RunHost``."""
+        return [HostView(name=LOCAL, kind=LOCAL, live=len(self._watched))]
+
+    def host_of(self, run_id: str) -> str:
+        """See ``RunHost``."""
+        del run_id
+        return LOCAL
+
+    def obstacle(self, run_id: str) -> str | None:
+        """See ``RunHost``. Here nothing is in the way of one that was spawned."""
+        del run_id
+        return None
 
     def path(self, run_id: str, step: int = 0) -> Path:
         """The directory of that run or check."""

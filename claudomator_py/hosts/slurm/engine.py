@@ -10,13 +10,15 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from claudomator_py.domain.host import HostSpec
+from claudomator_py.domain.host import HostSpec, NodeView
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.hosts.local.launcher import in_memory, interpreter
 from claudomator_py.hosts.shim import spec
@@ -32,6 +34,7 @@ _LOG: Final = "slurm.log"
 _ANSWER_S: Final = 30.0
 _LOOK_EVERY_S: Final = 1.0
 _THREADS: Final = 4
+_REFUSAL_S: Final = 300.0
 # SBATCH_*, SQUEUE_* and the like would change what is asked for, and secrets have no business in any of them.
 _PASSED: Final = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SLURM_CONF", "TZ", "USER")
 
@@ -54,6 +57,20 @@ class Job:
         """Whether no node has it."""
         return self.state in WAITING
 
+    @property
+    def why(self) -> str:
+        """Why no node has it, in plain words, with Slurm's own: ``no node has room (Resources)``."""
+        code = max((code for code in _reasons() if self.reason.startswith(code)), key=len, default=None)
+        return self.reason if code is None else f"{_reasons()[code]} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeList:
+    """The nodes that jobs of ours may get, and Slurm's version."""
+
+    version: str
+    nodes: Sequence[NodeView]
+
 
 @dataclass(frozen=True, slots=True)
 class JobList:
@@ -74,7 +91,8 @@ class Slurm:
         self._looking: Future[None] | None = None
         self._next_look = 0.0
         self._listed: JobList | None = None
-        self._is_silent = False
+        self._silence: str | None = None
+        self._refusal: tuple[float, str] | None = None
 
     def close(self) -> None:
         """Ask nothing more; what is being asked is waited for."""
@@ -105,11 +123,32 @@ class Slurm:
         for line in text.splitlines():
             name, _, rest = line.partition("|")
             state, _, rest = rest.partition("|")
-            reason, _, nodes = rest.partition("|")
+            reason, _, nodes = rest.rpartition("|")
             if name.startswith(PREFIX) and not _is_over(state):
                 jobs[name] = Job(name, state, reason, nodes)
         self._listed = JobList(asked_at, jobs)
         return self._listed
+
+    def nodes(self) -> NodeList:
+        """Ask for the nodes that jobs of ours may get. Raises EngineSilent."""
+        chosen = [] if self._host.partition is None else [f"--partition={self._host.partition}"]
+        listed = {}
+        for line in self._ask("sinfo", "--Node", "--noheader", "--format=%N|%T|%E", *chosen).splitlines():
+            name, _, rest = line.partition("|")
+            state, _, reason = rest.partition("|")
+            # A node stands there once for each partition that has it. Slurm marks one that does not answer by a star.
+            listed[name] = NodeView(name=name, state=state, reason=None if reason in ("", "none") else reason)
+        version = self._ask("sinfo", "--version").strip()
+        return NodeList(version, [*listed.values()])
+
+    @property
+    def problem(self) -> str | None:
+        """Why Slurm cannot be asked, or else what it refused within the last minutes; None: nothing."""
+        if self._silence is not None:
+            return self._silence
+        if self._refusal is not None and time.monotonic() - self._refusal[0] < _REFUSAL_S:
+            return self._refusal[1]
+        return None
 
     def interrupt(self, key: str) -> "Future[None]":
         """Have the supervisor of that job end its run, and a job that waits end without having begun, on a thread."""
@@ -140,7 +179,9 @@ class Slurm:
                 options.append(f"--time={minutes}")
             with in_memory(variables.encode(errors="surrogateescape")) as fd:
                 self._ask("sbatch", *options, f"--export-file={fd}", text=script, fd=fd)
+            self._refusal = None
         except (OSError, ValueError) as problem:
+            self._refusal = time.monotonic(), str(problem)
             # Never "not submitted": it is looked for by its name, and given up under its lock once it is not there.
             log.warning("whether Slurm took the job %s is unknown: %s", key, problem)
 
@@ -160,11 +201,11 @@ class Slurm:
         try:
             self.list()
         except EngineSilent as problem:
-            if not self._is_silent:
+            if self._silence is None:
                 log.warning("Slurm does not list its jobs, so nothing is decided about them: %s", problem)
-            self._is_silent = True
+            self._silence = str(problem)
         else:
-            self._is_silent = False
+            self._silence = None
 
     def _try(self, *command: str) -> None:
         try:
@@ -191,7 +232,8 @@ class Slurm:
         except OSError as problem:
             raise EngineSilent(f"{command[0]} cannot be started: {problem.strerror}") from problem
         if done.returncode != 0:
-            raise EngineSilent(f"{command[0]}: {done.stderr.strip() or f'exit {done.returncode}'}")
+            said = " ".join(done.stderr.split()).removeprefix(f"{command[0]}: ")
+            raise EngineSilent(f"{command[0]}: {said or f'exit {done.returncode}'}")
         return done.stdout
 
 
@@ -208,6 +250,12 @@ _OVER: Final = (
     "REVOKED",
     "TIMEOUT",
 )
+
+
+@cache
+def _reasons() -> Mapping[str, str]:
+    reasons: dict[str, str] = tomllib.loads((Path(__file__).parent / "reasons.toml").read_text())
+    return reasons
 
 
 def _is_over(state: str) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from claudomator_py.domain.host import LOCAL, HostSpec, choose_host
+from claudomator_py.domain.host import LOCAL, HostSpec, HostType, HostView, choose_host
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, RunStatus, Swept
 from claudomator_py.domain.units import SECOND_MS
@@ -45,6 +45,8 @@ ABSENT_S: Final = 30.0
 
 _POLL_S: Final = 1.0
 _FORCE_S: Final = 30.0
+_MAX_NODES: Final = 100
+_USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
 _OVER: Final = (record.EXIT, record.REVOKED)
 
 
@@ -95,7 +97,7 @@ class ClusterRunHost(LocalRunHost):
             engine.close()
 
     def host_of(self, run_id: str) -> str:
-        """Return the name of the host whose folder has the run; this machine's if none has."""
+        """See ``RunHost``."""
         known = self._hosts.get(run_id)
         if known is None:
             found = (name for name, root in self._roots.items() if os.path.isdir(f"{root}/{run_id}"))
@@ -221,6 +223,40 @@ class ClusterRunHost(LocalRunHost):
             swept += sweep(Path(self._roots[name]), known, grace_ms=self.grace_ms)
         return swept
 
+    def hosts(self) -> list[HostView]:
+        """See ``RunHost``. Slurm is asked."""
+        here = [view.model_copy(update={"live": self._active[LOCAL]}) for view in super().hosts()]
+        return here + [self._view(name, engine) for name, engine in self._engines.items()]
+
+    def obstacle(self, run_id: str) -> str | None:
+        """See ``RunHost``. By what Slurm said last; it is not waited for."""
+        name = self.host_of(run_id)
+        if (engine := self._engines.get(name)) is None:
+            return None
+        listed = engine.listed()
+        for job in () if listed is None else listed.jobs.values():
+            if run_of(job.name) == run_id and job.waits:
+                return f"waits for {name}: {job.why}"
+        if any(run_of(key) == run_id for key in [*self._absent]) and (problem := engine.problem) is not None:
+            return f"waits for {name}, which has not taken it: {problem}"
+        return None
+
+    def _view(self, name: str, engine: Slurm) -> HostView:
+        about = HostView(name=name, kind=HostType.SLURM, live=self._active[name])
+        try:
+            waits = Counter(job.why for job in engine.list().jobs.values() if job.waits)
+            listed = engine.nodes()
+        except EngineSilent as problem:
+            return about.model_copy(update={"problem": str(problem)})
+        return HostView.of(
+            about,
+            waits=waits,
+            nodes=Counter(node.state for node in listed.nodes),
+            unusable=tuple(node for node in listed.nodes if node.state not in _USABLE)[:_MAX_NODES],
+            version=listed.version,
+            problem=engine.problem,
+        )
+
     def _choose(self, order: RunSpec) -> str:
         """Where it works in the folder of another run, it goes where that is."""
         if order.scratch_of is not None:
@@ -232,6 +268,8 @@ class ClusterRunHost(LocalRunHost):
         for name in allowed:
             listed = self._engines[name].listed() if name in self._engines else None
             waiting[name] = 0 if listed is None else sum(job.waits for job in listed.jobs.values())
+            if name in self._engines and self._engines[name].problem is not None:
+                waiting[name] += 1
         chosen = choose_host(allowed, self._active, waiting)
         # Until the next look at all that live, this one counts as well.
         self._active[chosen] += 1

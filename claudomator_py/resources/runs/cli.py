@@ -24,6 +24,7 @@ from claudomator_py.cli.output import (
     wants_colour,
 )
 from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import short_id
@@ -273,6 +274,7 @@ _RUNS = Table[_Numbered](
     Column("RESTARTS", lambda one: one[1].generation - 1, wide=True, right=True),
     Column("AGENT", lambda one: one[1].agent),
     Column("MODEL", lambda one: one[1].model),
+    Column("HOST", lambda one: None if one[1].host == LOCAL else one[1].host),
     Column("TIER", lambda one: one[1].tier, wide=True),
     Column("STATE", lambda one: one[1].state if one[1].outcome is None else one[1].outcome.status),
     Column("REASON", lambda one: None if one[1].outcome is None else one[1].outcome.reason, flexible=True),

@@ -354,5 +354,6 @@ def run_view(run: Run, host: RunHost) -> RunView:
         progress=None if progress is None else RunProgressView.of(progress),
         asked=tuple(run.asked or ()),
         scratch_dir=host.scratch(scratch_of(run)),
+        host=host.host_of(run.id),
         output_kept=run.live or host.has_directory(run.id),
     )

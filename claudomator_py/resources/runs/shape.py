@@ -10,6 +10,7 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.coded import known_or_none
 from claudomator_py.domain.handoff import Handoff
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Fee, HandoffRequest, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
@@ -265,6 +266,8 @@ class RunView(View):
     """What it asked while it ran."""
     scratch_dir: str | None = None
     """The folder of its own that it worked in, while that is there; null: it worked elsewhere."""
+    host: str = LOCAL
+    """The place that has its files: this machine, or a host of the configuration."""
     output_kept: bool = True
     """False once what it wrote was removed: a cleanup and ``retention`` remove what ended tasks no longer need."""
 

@@ -343,6 +343,8 @@ def _undecided(task: TaskView) -> bool:
 def _why(task: TaskView, now: int, *, whole: bool) -> str:
     """Why it is in its state: in a clause, or all that is said of it."""
     if task.state == "RUNNING":
+        if task.reason_text is not None:
+            return task.reason_text
         return task.phase or "" if task.progress is None else task.progress.line
     if task.state == "NEEDS_INPUT":
         # What is asked says its kind by itself, and comes first.

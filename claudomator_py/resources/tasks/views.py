@@ -72,12 +72,20 @@ class _Planned:
 class TaskViews(Service):
     """The shapes of tasks, as one principal sees them."""
 
-    def __init__(self, registry: AgentRegistry, observer: Observer, faults: Faults, clock: Clock) -> None:
-        """faults: what fails for single tasks."""
+    def __init__(
+        self,
+        registry: AgentRegistry,
+        observer: Observer,
+        faults: Faults,
+        clock: Clock,
+        obstacle: Callable[[str], str | None] = lambda _: None,
+    ) -> None:
+        """faults: what fails for single tasks. obstacle: why a live run has not begun; see ``RunHost``."""
         self._registry = registry
         self._observer = observer
         self._faults = faults
         self._clock = clock
+        self._obstacle = obstacle
 
     def changed(self, connection: Connection, task_id: str) -> TaskView:
         """Return a task with its content as its row says, which is what a change answers: why it is still queued is for
@@ -157,6 +165,9 @@ class TaskViews(Service):
             return _blocked(fault.blocked, now_ms)
         if task.state == "QUEUED":
             return Wait() if planned is None else self._queued(connection, task, planned)
+        if task.state == "RUNNING":
+            said = self._obstacle(runs[-1].id) if runs and runs[-1].live else None
+            return Wait() if said is None else Wait(Why.HOST, said, said)
         if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
             return _blocked(used_up(connection, task, spec), now_ms)
         if task.state == "WAITING":

@@ -12,6 +12,7 @@ from claudomator_py.cli.doctor.daemon import same_time
 from claudomator_py.cli.doctor.finding import Finding, Severity
 from claudomator_py.cli.units import Manager, unit
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.host import SLURM_COMMANDS
 from claudomator_py.schema.agent_settings import default_agent
 from tests.fakes.command import Command
 from tests.fakes.daemon import Daemon
@@ -110,10 +111,10 @@ def test_a_cluster_without_folder_and_commands_and_one_that_does_not_answer(offl
     hosts = f"hosts: {{lab: {{kind: slurm, root: {shared}}}}}\n"
     (offline.home / "claudomator.yaml").write_text(hosts)
     checks = _checks(offline, PATH="/usr/bin:/bin")
-    assert "sbatch, squeue, scancel" in str(checks["host lab: commands"]["detail"])
+    assert ", ".join(SLURM_COMMANDS) in str(checks["host lab: commands"]["detail"])
     assert str(checks["host lab: folder"]["detail"]) == f"{shared} is not there"
     shared.mkdir()
-    for name in ("sbatch", "squeue", "scancel"):
+    for name in SLURM_COMMANDS:
         _program(tmp_path / "bin", name)
     checks = _checks(offline, PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
     assert checks["host lab: folder"]["verdict"] == "ok"

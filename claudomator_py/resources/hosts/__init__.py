@@ -1,0 +1,1 @@
+"""Hosts: where runs take place, and how these places are."""

@@ -1,0 +1,126 @@
+"""What a cluster says of runs that it has not placed, and of its nodes, in the words of programs that stand in for
+Slurm's: its own are too slow to be asked for each of these."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.host import LOCAL, HostSpec, HostType
+from claudomator_py.domain.run import RunFate, RunSpec
+from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.slurm.host import ClusterRunHost
+from tests.integration.hosts.rig import LIMITS
+from tests.patience import wait_until
+
+RUN_ID = "standing-run"
+KEY = f"cl-{RUN_ID}-0"
+
+
+class Commands:
+    """Slurm's commands, each of which says what its file has, and fails where that is not there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for name in ("sbatch", "squeue", "scancel", "sinfo"):
+            program = folder / name
+            said = 'case $* in *--version*) echo "slurm 22.05.8"; exit;; esac\n' if name == "sinfo" else ""
+            told, failed = f"cat '{folder}/{name}.said' 2> /dev/null", f"cat '{folder}/{name}.failed' >&2; exit 1"
+            program.write_text(f"#!/bin/sh\n{said}{told} || {{ {failed}; }}\n")
+            program.chmod(0o755)
+            self.fail(name, f"{name}: error: no answer")
+
+    def say(self, name: str, text: str) -> None:
+        (self._folder / f"{name}.said").write_text(text)
+
+    def fail(self, name: str, words: str) -> None:
+        (self._folder / f"{name}.said").unlink(missing_ok=True)
+        (self._folder / f"{name}.failed").write_text(words)
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return Commands(tmp_path / "bin")
+
+
+@pytest.fixture
+def host(tmp_path: Path, commands: Commands) -> Iterator[ClusterRunHost]:
+    del commands
+    (tmp_path / "shared").mkdir()
+    spec = HostSpec(kind=HostType.SLURM, root=str(tmp_path / "shared"), partition="night")
+    launcher = Launcher()
+    host = ClusterRunHost(tmp_path / "runs", launcher, hosts={"lab": spec}, grace_ms=100)
+    yield host
+    host.close()
+    launcher.close()
+
+
+def submitted(host: ClusterRunHost) -> None:
+    """A run that was given to the cluster, and looked at."""
+    host.prepare(RunSpec(RUN_ID, (("true",),), None, (), ("PATH",), "", LIMITS, hosts=("lab",)))
+    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
+    assert host.reconcile(RUN_ID).fate is RunFate.STARTING
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("Resources", "no node has room (Resources)"),
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-2]", "the nodes that it needs are not available (ReqNodeNotAvail,"),
+        ("QOSMaxJobsPerUserLimit", "the quality of service allows no more at present (QOSMaxJobsPerUserLimit)"),
+        ("QOSNotAllowed", "the quality of service is not allowed there (QOSNotAllowed)"),
+        ("Something|new", "Something|new"),
+    ],
+)
+def test_a_run_that_waits_for_a_node_says_why(
+    host: ClusterRunHost, commands: Commands, reason: str, words: str
+) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("squeue", f"{KEY}|PENDING|{reason}|\nelse|PENDING|Priority|\n")
+    submitted(host)
+    wait_until(lambda: (said := host.obstacle(RUN_ID)) is not None and said.startswith(f"waits for lab: {words}"))
+    commands.say("squeue", f"{KEY}|RUNNING|None|n1\n")
+    wait_until(lambda: host.obstacle(RUN_ID) is None)
+
+
+def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHost, commands: Commands) -> None:
+    commands.fail("sbatch", "sbatch: error: invalid partition specified: night")
+    commands.say("squeue", "")
+    submitted(host)
+
+    def obstacle() -> str | None:
+        host.reconcile(RUN_ID)
+        return host.obstacle(RUN_ID)
+
+    said = wait_until(obstacle)
+    assert said == "waits for lab, which has not taken it: sbatch: error: invalid partition specified: night"
+    commands.say("sinfo", "n1|idle|none\n")
+    assert "invalid partition" in (host.hosts()[1].problem or "")
+    there = RunSpec("next", (("true",),), None, (), ("PATH",), "", LIMITS, hosts=("lab", LOCAL))
+    host.prepare(there)
+    assert host.host_of("next") == LOCAL
+
+
+def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands: Commands) -> None:
+    commands.say("squeue", "cl-a-0|PENDING|Resources|\ncl-b-0|PENDING|Resources|\ncl-c-1|RUNNING|None|n1\n")
+    nodes = "n1|mixed|none\nn2|down*|Not responding\nn3|drained|disk | is full\nn4|idle|none\nn4|idle|none\n"
+    commands.say("sinfo", nodes)
+    here, lab = host.hosts()
+    assert (here.name, here.kind, here.problem) == (LOCAL, LOCAL, None)
+    assert lab.waits == {"no node has room (Resources)": 2}
+    assert lab.nodes == {"mixed": 1, "down*": 1, "drained": 1, "idle": 1}
+    assert [(node.name, node.state, node.reason) for node in lab.unusable] == [
+        ("n2", "down*", "Not responding"),
+        ("n3", "drained", "disk | is full"),
+    ]
+    assert lab.version == "slurm 22.05.8"
+
+
+def test_a_cluster_that_does_not_answer_says_so(host: ClusterRunHost, commands: Commands) -> None:
+    lab = host.hosts()[1]
+    assert (lab.problem, lab.nodes) == ("squeue: error: no answer", {})
+    commands.say("squeue", "")
+    assert host.hosts()[1].problem == "sinfo: error: no answer"
