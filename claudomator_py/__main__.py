@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli.app import LazyCommand, build, run
-from claudomator_py.cli.connect import ConfigOption
+from claudomator_py.cli.connect import ConfigOption, StateDirOption
 
 if TYPE_CHECKING:
     from claudomator_py.cli import diagnose, validate
@@ -137,27 +137,44 @@ def eval_command() -> Callable[..., None]:
 
 
 def mcp_server() -> Callable[..., None]:
-    """Return the command that is the MCP server of a run. Agents start it without what the others import:
-    ``own_programs``."""
+    """Return the command that is an MCP server: of the tools of a run where one starts it, else of those for anybody.
+    Agents of runs start theirs without what the others import: ``own_programs``."""
 
-    def mcp(
-        config: ConfigOption = None,
-        state_dir: Annotated[Path | None, typer.Option("--state-dir", metavar="DIR", help="The state folder.")] = None,
-    ) -> None:
-        """Serve a run's tools to its agent (MCP)."""
-        from claudomator_py.agents.mcp_server.main import main as serve_tools
-        from claudomator_py.client.discovery import configuration
-        from claudomator_py.schema.configfile import resolve_state_dir
-        from claudomator_py.schema.configpath import state_folder
+    def mcp(config: ConfigOption = None, state_dir: StateDirOption = None) -> None:
+        """Serve tools to an agent over stdin and stdout (MCP).
 
-        if state_dir is not None:
-            state = state_folder(state_dir, None, os.environ, Path.cwd())
-        else:
-            loaded = configuration(config, os.environ, Path.cwd())
-            state = resolve_state_dir(None, loaded.settings, os.environ, loaded.base_dir)
-        raise typer.Exit(serve_tools([str(state)]))
+        With them it submits tasks, asks how they stand, and reads results and changes, as far as the role of its token
+        allows. In a run, they are the run's own.
+        """
+        from claudomator_py.agents.mcp_server import main as server
+        from claudomator_py.agents.mcp_server.tools import ToolFailed
+        from claudomator_py.cli import mcp_tools
+
+        if server.RUN_VARIABLE in os.environ:
+            raise typer.Exit(server.main([str(_state_folder(config, state_dir))]))
+        desk = mcp_tools.DeskTools(config, state_dir)
+
+        def call(name: str, arguments: Mapping[str, object]) -> str:
+            try:
+                return desk.call(name, arguments)
+            except mcp_tools.Refused as refused:
+                raise ToolFailed(str(refused)) from refused
+
+        server.serve_here(server.Server(mcp_tools.INSTRUCTIONS, mcp_tools.descriptions(), call))
 
     return mcp
+
+
+def _state_folder(config: Path | None, state_dir: Path | None) -> Path:
+    """The state folder that these options name, or the configuration that is found. Raises ClientError."""
+    from claudomator_py.client.discovery import configuration
+    from claudomator_py.schema.configfile import resolve_state_dir
+    from claudomator_py.schema.configpath import state_folder
+
+    if state_dir is not None:
+        return state_folder(state_dir, None, os.environ, Path.cwd())
+    loaded = configuration(config, os.environ, Path.cwd())
+    return resolve_state_dir(None, loaded.settings, os.environ, loaded.base_dir)
 
 
 def replay_command() -> Callable[..., None]:
@@ -198,7 +215,7 @@ OTHERS: Mapping[str, LazyCommand] = {
     "diagnose": LazyCommand("Print the outcome of an agent run that was saved to files.", diagnose_command),
     "calibrate": LazyCommand("Fit thresholds and weights to labelled tasks.", calibrate_command),
     "eval": LazyCommand("Evaluate routing, or triage, on a labelled set.", eval_command),
-    "mcp": LazyCommand("Serve a run's tools to its agent (MCP).", mcp_server),
+    "mcp": LazyCommand("Serve tools to an agent over stdin and stdout (MCP).", mcp_server),
     "policy": LazyCommand("The policy: show its rules, test them on task files.", policy_group),
     "replay": LazyCommand("Replay recorded placements from their snapshots.", replay_command),
     "serve": LazyCommand("Run the daemon in the foreground.", serve_command),

@@ -165,13 +165,13 @@ class AcpSession:
 
     def _server_over_http(self, state: str) -> list[Message]:
         """The run's own server, in this process: its agent takes none that it starts by itself."""
-        from claudomator_py.agents.mcp_server.main import answer_for
+        from claudomator_py.agents.mcp_server.main import server_for
         from claudomator_py.agents.mcp_server.over_http import HttpServer
 
-        answer = answer_for([state], os.environ)
-        if answer is None:
+        offered = server_for([state], os.environ)
+        if offered is None:
             return []
-        server = HttpServer(answer)
+        server = HttpServer(offered)
         headers = [{"name": "Authorization", "value": server.authorization}]
         return [{"type": "http", "name": "claudomator", "url": server.url, "headers": headers}]
 

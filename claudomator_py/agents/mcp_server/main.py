@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from claudomator_py import __version__
 from claudomator_py.agents.mcp_server.tools import INSTRUCTIONS, TOOLS, Tool, ToolFailed
@@ -37,7 +37,18 @@ INVALID_PARAMS: Final = -32602
 UNSUPPORTED_VERSION: Final = -32022
 
 Answer = Callable[[Tool, Mapping[str, Any]], str]
-"""What a tool says when it is called with these arguments. Raises Failed."""
+"""What a run's tool says when it is called with these arguments. Raises ToolFailed."""
+
+
+class Server(NamedTuple):
+    """What is offered. A tuple, see ``Tool``."""
+
+    instructions: str
+    """For the model."""
+    tools: Mapping[str, Mapping[str, Any]]
+    """By name, as ``tools/list`` has them."""
+    call: Callable[[str, Mapping[str, Any]], str]
+    """What the tool of that name says when it is called with these arguments. Raises ToolFailed."""
 
 
 class _InvalidMessage(Exception):
@@ -52,18 +63,23 @@ class _InvalidMessage(Exception):
 def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
     """Serve until the input ends. argv: the daemon's state folder alone; environ: that of the run."""
     words = sys.argv[1:] if argv is None else argv
-    answer = answer_for(words, os.environ if environ is None else environ)
-    if answer is None:
+    server = server_for(words, os.environ if environ is None else environ)
+    if server is None:
         sys.stderr.write(f"This is started by the agent of a run, which has {RUN_VARIABLE} and {TOKEN_VARIABLE} set.\n")
         return 2
-    try:
-        serve(sys.stdin.buffer, sys.stdout.buffer, answer)
-    except (BrokenPipeError, KeyboardInterrupt):
-        return 0
+    serve_here(server)
     return 0
 
 
-def answer_for(words: Sequence[str], variables: Mapping[str, str]) -> Answer | None:
+def serve_here(server: Server) -> None:
+    """Serve over this process's standard input and output, until either ends."""
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer, server)
+    except (BrokenPipeError, KeyboardInterrupt):
+        return
+
+
+def server_for(words: Sequence[str], variables: Mapping[str, str]) -> Server | None:
     """Return what answers calls by asking the daemon; None: that is no run. words: the daemon's state folder alone."""
     run_id, token = variables.get(RUN_VARIABLE), variables.get(TOKEN_VARIABLE)
     if len(words) != 1 or not run_id or not token:
@@ -77,21 +93,27 @@ def answer_for(words: Sequence[str], variables: Mapping[str, str]) -> Answer | N
 
         return tool.call(DaemonClient(Path(words[0]), run_id, token).ask, arguments)
 
-    return answer
+    return run_server(answer)
 
 
-def serve(source: BinaryIO, sink: BinaryIO, answer: Answer) -> None:
+def run_server(answer: Answer) -> Server:
+    """Return the tools of a run."""
+    tools = {name: tool.described() for name, tool in TOOLS.items()}
+    return Server(INSTRUCTIONS, tools, lambda name, arguments: answer(TOOLS[name], arguments))
+
+
+def serve(source: BinaryIO, sink: BinaryIO, server: Server) -> None:
     """Answer each line of source, until it ends. Raises OSError where nobody reads the answers."""
     while line := source.readline(MAX_LINE_LENGTH + 1):
         if len(line) > MAX_LINE_LENGTH:
             while line and not line.endswith(b"\n"):
                 line = source.readline(MAX_LINE_LENGTH)
             _write(sink, _error(None, INVALID_REQUEST, f"a message of more than {MAX_LINE_LENGTH} bytes"))
-        elif line.strip() and (said := reply(line, answer)) is not None:
+        elif line.strip() and (said := reply(line, server)) is not None:
             _write(sink, said)
 
 
-def reply(line: bytes, answer: Answer) -> dict[str, Any] | None:
+def reply(line: bytes, server: Server) -> dict[str, Any] | None:
     """Return the answer to one message; None: it is owed none."""
     try:
         message = json.loads(line, parse_constant=_no_json)
@@ -108,38 +130,42 @@ def reply(line: bytes, answer: Answer) -> dict[str, Any] | None:
         return _error(None, INVALID_REQUEST, "the id is neither a text nor a whole number")
     params = message.get("params")
     try:
-        result = _result(message["method"], params if isinstance(params, dict) else {}, answer)
+        result = _result(message["method"], params if isinstance(params, dict) else {}, server)
     except _InvalidMessage as refused:
         return _error(asked, refused.code, str(refused), refused.data)
     return {"jsonrpc": "2.0", "id": asked, "result": result}
 
 
-def _result(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+def _result(method: str, params: Mapping[str, Any], server: Server) -> dict[str, Any]:
     meta = params.get("_meta")
     if not isinstance(meta, dict) or VERSION_KEY not in meta:
-        return _of_session(method, params, answer)
+        return _of_session(method, params, server)
     if meta[VERSION_KEY] != STATELESS:
         # Before anything is done: a client that cannot read the answer would ask for it again.
         versions = {"supported": [STATELESS], "requested": str(meta[VERSION_KEY])[:100]}
         raise _InvalidMessage(UNSUPPORTED_VERSION, f"no such version of MCP; there is {STATELESS}", versions)
-    return {"resultType": "complete", "_meta": {SERVER_KEY: SERVER}, **_of_request(method, params, answer)}
+    return {"resultType": "complete", "_meta": {SERVER_KEY: SERVER}, **_of_request(method, params, server)}
 
 
-def _of_request(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+def _of_request(method: str, params: Mapping[str, Any], server: Server) -> dict[str, Any]:
     """What a request comes to that names its version."""
     cached = {"ttlMs": CACHED_MS, "cacheScope": "private"}
     match method:
         case "server/discover":
-            about = {"supportedVersions": [STATELESS], "capabilities": {"tools": {}}, "instructions": INSTRUCTIONS}
+            about = {
+                "supportedVersions": [STATELESS],
+                "capabilities": {"tools": {}},
+                "instructions": server.instructions,
+            }
             return {**about, **cached}
         case "tools/list":
-            return {**_tools(), **cached}
+            return {**_tools(server), **cached}
         case "tools/call":
-            return _called(params, answer)
+            return _called(params, server)
     raise _InvalidMessage(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
 
 
-def _of_session(method: str, params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+def _of_session(method: str, params: Mapping[str, Any], server: Server) -> dict[str, Any]:
     """What a request comes to whose version was agreed upon before, or never."""
     match method:
         case "initialize":
@@ -148,31 +174,30 @@ def _of_session(method: str, params: Mapping[str, Any], answer: Answer) -> dict[
                 "protocolVersion": wanted if wanted in VERSIONS else NEWEST,
                 "capabilities": {"tools": {}},
                 "serverInfo": SERVER,
-                "instructions": INSTRUCTIONS,
+                "instructions": server.instructions,
             }
         case "ping":
             return {}
         case "tools/list":
-            return _tools()
+            return _tools(server)
         case "tools/call":
-            return _called(params, answer)
+            return _called(params, server)
     raise _InvalidMessage(METHOD_NOT_FOUND, f"no method {method[:100]!r}")
 
 
-def _tools() -> dict[str, Any]:
-    return {"tools": [tool.described() for tool in TOOLS.values()]}
+def _tools(server: Server) -> dict[str, Any]:
+    return {"tools": list(server.tools.values())}
 
 
-def _called(params: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+def _called(params: Mapping[str, Any], server: Server) -> dict[str, Any]:
     """What the model reads: also what it did wrong, so that it can do better."""
     name, arguments = params.get("name"), params.get("arguments", {})
-    tool = TOOLS.get(name) if isinstance(name, str) else None
-    if tool is None:
-        raise _InvalidMessage(INVALID_PARAMS, f"no tool {str(name)[:100]!r}; there are {', '.join(TOOLS)}")
+    if not isinstance(name, str) or name not in server.tools:
+        raise _InvalidMessage(INVALID_PARAMS, f"no tool {str(name)[:100]!r}; there are {', '.join(server.tools)}")
     if not isinstance(arguments, dict):
         raise _InvalidMessage(INVALID_PARAMS, "`arguments` is not an object")
     try:
-        return {"content": [{"type": "text", "text": answer(tool, arguments)}]}
+        return {"content": [{"type": "text", "text": server.call(name, arguments)}]}
     except ToolFailed as failed:
         return {"content": [{"type": "text", "text": str(failed)}], "isError": True}
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from typing import BinaryIO, Final
 
-from claudomator_py.agents.mcp_server.main import MAX_LINE_LENGTH, Answer, reply
+from claudomator_py.agents.mcp_server.main import MAX_LINE_LENGTH, Server, reply
 
 _HOST: Final = "127.0.0.1"
 _PATH: Final = "/mcp"
@@ -36,8 +36,8 @@ _REASONS: Final = {
 class HttpServer:
     """The server, from now until the process ends."""
 
-    def __init__(self, answer: Answer) -> None:
-        self._answer = answer
+    def __init__(self, server: Server) -> None:
+        self._server = server
         self._secret = secrets.token_urlsafe(32)
         self._free = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._listening = socket.create_server((_HOST, 0))
@@ -92,7 +92,7 @@ class HttpServer:
         length = headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MAX_LINE_LENGTH:
             return _response(413)
-        said = reply(source.read(int(length)), self._answer)
+        said = reply(source.read(int(length)), self._server)
         return _response(202, last=False) if said is None else _response(200, said, last=False)
 
 

@@ -223,10 +223,10 @@ def add(
     Everything else that a task can say is for a file; see `claudomator submit`.
     """
     instructions = sys.stdin.read() if text == "-" else text
-    place = directory or _repository_here()
+    place = directory or repository_here()
     choice = {"type": agent, "tier": tier}
     document: dict[str, object] = {
-        "name": name or name_from(" ".join(instructions.split()[:_NAMING_WORDS])) or f"task-{time.strftime('%H%M%S')}",
+        "name": name or default_name(instructions),
         "instructions": instructions,
         "working_dir": None if place is None else str(place.resolve()),
         "isolation": "worktree" if worktree else None,
@@ -256,7 +256,12 @@ def _parse_or_fail(document: Mapping[str, object]) -> TaskSpec:
 _NAMING_WORDS = 6
 
 
-def _repository_here() -> Path | None:
+def default_name(instructions: str) -> str:
+    """Return the name of a task whose author gives it none: its first words."""
+    return name_from(" ".join(instructions.split()[:_NAMING_WORDS])) or f"task-{time.strftime('%H%M%S')}"
+
+
+def repository_here() -> Path | None:
     """Return the working directory if that is in a git repository."""
     here = Path.cwd()
     return here if any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)) else None

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from claudomator_py.agents.mcp_server.main import run_server
 from claudomator_py.agents.mcp_server.over_http import HttpServer
 from claudomator_py.agents.mcp_server.tools import Tool, ToolFailed
 from tests.unit.agents.acp_runs import Runs
@@ -26,7 +27,7 @@ def answers(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 @pytest.fixture
 def server() -> HttpServer:
-    return HttpServer(answers)
+    return HttpServer(run_server(answers))
 
 
 def asked(
@@ -72,7 +73,7 @@ def test_who_does_not_know_the_secret_gets_nothing(server: HttpServer, authoriza
 
 
 def test_each_server_has_a_secret_of_its_own(server: HttpServer) -> None:
-    assert HttpServer(answers).authorization != server.authorization
+    assert HttpServer(run_server(answers)).authorization != server.authorization
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from claudomator_py.agents.mcp_server.daemon import DaemonClient
-from claudomator_py.agents.mcp_server.main import MAX_LINE_LENGTH, NEWEST, serve
+from claudomator_py.agents.mcp_server.main import MAX_LINE_LENGTH, NEWEST, run_server, serve
 from claudomator_py.agents.mcp_server.tools import TOOLS, DaemonUnreachable, Tool, ToolFailed
 from claudomator_py.agents.own_programs import mcp_command
 from claudomator_py.domain.fields import NAME_PATTERN
@@ -56,7 +56,7 @@ def talk(*lines: bytes | str | Mapping[str, Any], daemon: Asked | None = None) -
         return tool.call(asked.ask, arguments)
 
     sink = io.BytesIO()
-    serve(io.BytesIO(sent), sink, answer)
+    serve(io.BytesIO(sent), sink, run_server(answer))
     return [json.loads(line) for line in sink.getvalue().splitlines()]
 
 
