@@ -26,12 +26,14 @@ def _folder_warnings(spec: TaskSpec) -> Iterator[Problem]:
     for field, folder in folders:
         if (found := _folder_problem(folder)) is not None:
             message, remedy = found
+            if field != "working_dir":
+                message = message.replace("the task would fail", "its agent could not use it")
             yield Problem(field=field, message=f"{printable(folder)} {message}", remedy=remedy)
     isolated = spec.working_dir if spec.isolation is Isolation.WORKTREE else None
     if isolated is not None and (missing := _missing_of_repository(isolated)) is not None:
-        message = f"needs a git repository with a commit, and {printable(isolated)} {missing}; the task would fail"
-        remedy = "run `git init` there and commit, or write isolation: none"
-        yield Problem(field="isolation", message=message, remedy=remedy)
+        why, first = missing
+        message = f"needs a git repository with a commit, and {printable(isolated)} {why}; the task would fail"
+        yield Problem(field="isolation", message=message, remedy=f"{first}, or write isolation: none")
 
 
 def _folder_problem(folder: str) -> tuple[str, str] | None:
@@ -51,17 +53,26 @@ def _folder_problem(folder: str) -> tuple[str, str] | None:
     return None
 
 
-def _missing_of_repository(folder: str) -> str | None:
-    """What keeps git from making a work tree there; nothing is said of a folder that is not there itself."""
+def _missing_of_repository(folder: str) -> tuple[str, str] | None:
+    """What keeps git from making a work tree there, and what to do; nothing is said of a folder that is not there
+    itself."""
     try:
-        if not resolve(folder).is_dir():
+        place = resolve(folder)
+        if not place.is_dir():
             return None
+        if any(_is_git_directory(Path(each)) for each in (place, *place.parents)):
+            return "is a bare one, or the inside of one", "name the folder of a clone"
         git = Path(directory_key(folder)) / ".git"
         if not git.exists():
-            return "is in none"
-        return "is in one that has no commit" if git.is_dir() and _is_unborn(git) else None
+            return "is in none", "run `git init` there and commit"
+        return ("is in one that has no commit", "commit there") if git.is_dir() and _is_unborn(git) else None
     except (OSError, RuntimeError, UnicodeDecodeError):
         return None
+
+
+def _is_git_directory(folder: Path) -> bool:
+    """Whether git keeps a repository right in that folder, which has none of its files."""
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def _is_unborn(git: Path) -> bool:

@@ -368,7 +368,8 @@ def _lines(number: str) -> int | None:
 
 
 def _fault(error: Exception) -> str:
-    return text_of(" ".join(str(error).split()))[:500]
+    said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    return text_of(" ".join(said.split()))[:500]
 
 
 def _is_in_repository(folder: str) -> bool:

@@ -241,6 +241,19 @@ def test_a_folder_without_a_repository(recorded: Recorded, tmp_path: Path) -> No
     assert found.summary == "3 files"
 
 
+@pytest.mark.parametrize("made", ["nothing", "file", "loop"])
+def test_a_place_that_cannot_be_read_is_told_in_words(made: str, recorded: Recorded, run_dir: Path) -> None:
+    place = run_dir.parent / "gone"
+    if made == "file":
+        place.touch()
+    elif made == "loop":
+        place.symlink_to(place)
+    fault = recorded(lambda: None, place).fault
+    assert fault is not None
+    assert str(place) in fault
+    assert "Errno" not in fault
+
+
 def test_a_place_that_is_a_loop_of_links_is_said(recorded: Recorded, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     assert recorded(lambda: None, tmp_path / "loop").fault

@@ -36,7 +36,7 @@ def test_a_folder_that_is_missing_or_a_file_is_named_with_its_field(tmp_path: Pa
     (further,) = warnings(working_dir=str(tmp_path), add_dirs=[str(tmp_path), str(tmp_path / "file")])
 
     assert missing.startswith(f"working_dir: {tmp_path}/file/below does not exist; the task would fail; create it")
-    assert further.startswith(f"add_dirs[1]: {tmp_path}/file is not a folder; the task would fail; name the folder")
+    assert further.startswith(f"add_dirs[1]: {tmp_path}/file is not a folder; its agent could not use it; name the")
 
 
 def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,10 +61,20 @@ def test_a_work_tree_needs_a_repository_with_a_commit(tmp_path: Path) -> None:
     git("commit", "--allow-empty", "-m", "x")
 
     assert outside.startswith(f"isolation: needs a git repository with a commit, and {tmp_path} is in none; the task")
-    assert "is in one that has no commit; the task would fail; run `git init` there and commit" in unborn
+    assert "is in one that has no commit; the task would fail; commit there, or write isolation" in unborn
     assert said() == []
     git("pack-refs", "--all")
     assert said() == []
+
+
+@pytest.mark.parametrize("inside", ["store.git", "store.git/refs/heads", "repository/.git", "repository/.git/objects"])
+def test_where_git_keeps_a_repository_no_work_tree_is_promised(inside: str, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--bare", str(tmp_path / "store.git")], check=True, capture_output=True)
+    subprocess.run(["git", "init", str(tmp_path / "repository")], check=True, capture_output=True)
+
+    (warning,) = warnings(working_dir=str(tmp_path / inside), isolation="worktree")
+
+    assert "is a bare one, or the inside of one; the task would fail; name the folder of a clone" in warning
 
 
 def test_the_programs_of_a_check_are_looked_for_where_they_will_be(tmp_path: Path) -> None:
