@@ -155,7 +155,7 @@ class Lexicon(NamedTuple):
 
     languages: Mapping[str, Words]
     sets: Mapping[str, frozenset[str]]
-    """Of ``[commands]``, and ``states``."""
+    """Of ``[commands]``, and ``states`` and ``open``."""
     logged: re.Pattern[str]
     reported: re.Pattern[str]
     harms: Harms
@@ -174,6 +174,7 @@ def lexicon() -> Lexicon:
     said = data()
     languages = {name: _language(name, entry) for name, entry in said.items() if "reads" in entry}
     sets = {name: frozenset(listed(text)) for name, text in said["commands"].items() if isinstance(text, str)}
+    sets["open"] = frozenset(listed(said["lines"]["open"]))
     sets["states"] = frozenset(listed(said[ENGLISH]["states"]))
     english = languages[ENGLISH]
     for words, tells in (

@@ -4,17 +4,20 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from claudomator_py.risk.lexicon import lexicon
+from claudomator_py.risk.folding import fold
+from claudomator_py.risk.lexicon import BUILD, ENGLISH, LEAD, NUMBER, PROGRAM, READ, VERB, lexicon
 
 MAX_PIECE: Final = 600
 """Characters of a piece; a longer sentence is cut between two words."""
 _OVERLAP: Final = 200
 """Characters that a piece of a long sentence has in common with the one before: an order stands whole in one."""
-_FENCE: Final = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
 _INDENTED: Final = re.compile(r"(?: {4}|\t)(?![-*\d])")
-_LISTED: Final = re.compile(r"\s*(?:\d+[.)]|[-*\u2022])\s")
+_LISTED: Final = re.compile(r"(?:\d+[.)]|[-*\u2022])\s")
+_PLAIN_END: Final = re.compile(r"[.!?;]\s+")
 _END: Final = re.compile(r"[.!?;]\s+|[\u3002\uff01\uff1f\uff1b]\s*")
-_GOES_ON: Final = re.compile(r"[a-z0-9`(\"'/]")
+_GOES_ON: Final = re.compile(r"[a-z0-9`(\"'/]|--?\w")
+_MAX_LEAD: Final = 4
+"""Words of a line among which its order begins."""
 _MAY_GO_ON: Final = re.compile(r"[\w,)\"'`]")
 
 
@@ -28,58 +31,75 @@ class TextPart(NamedTuple):
 
 
 def pieces(text: str) -> Iterator[TextPart]:
-    """Return them in order. A line that may go on in the next is there by itself, and again with what follows it. If
-    all of a text is pasted, nothing is."""
+    """Return them in order. Lines of which one may go on in the next are read together, with their ends in them. If all
+    of a text is pasted, nothing is."""
     found = list(_lines(text))
     every = all(line.pasted for line in found)
-    before = ""
+    end = (_PLAIN_END if text.isascii() else _END).finditer
     for line in found:
-        said = _sentences(line.text)
-        for sentence in said:
-            for part in _parts(sentence):
-                yield TextPart(part, line.pasted and not every, line.logged)
-        if before and not line.pasted and _GOES_ON.match(said[0].lstrip()):
-            said[0] = f"{before} {said[0].lstrip()}"
-            for part in _parts(said[0]):
-                yield TextPart(part, pasted=False)
-        goes_on = not line.pasted and _MAY_GO_ON.match(line.text.rstrip()[-1:])
-        before = said[-1].rstrip()[-_OVERLAP:] if goes_on else ""
-
-
-def _sentences(line: str) -> list[str]:
-    ends = list(_END.finditer(line))
-    if not ends:
-        return [line]
-    begins = [0, *(end.end() for end in ends)]
-    return [line[begin:end] for begin, end in zip(begins, [*(end.start() + 1 for end in ends), len(line)], strict=True)]
+        begin = 0
+        for match in end(line.text):
+            yield from _parts(line.text[begin : match.start() + 1], line, every=every)
+            begin = match.end()
+        yield from _parts(line.text[begin:], line, every=every)
 
 
 def _lines(text: str) -> Iterator[TextPart]:
+    """Return lines, and what goes on over some of them in one."""
     fenced = steps = False
     logs, reports = lexicon().logged, lexicon().reported
+    before: list[str] = []
     for line in text.splitlines():
-        if not line.strip():
-            steps = False
-            continue
-        if _FENCE.match(line):
+        bare = line.lstrip()
+        fence = bare.startswith(("```", "~~~"))
+        logged = False
+        if bare and not fence:
+            steps = reports.match(bare) is not None or (steps and _LISTED.match(bare) is not None)
+            logged = logs.match(bare) is not None
+            if not (fenced or steps or logged or _INDENTED.match(line)):
+                if before and not _goes_on(before[-1], bare):
+                    yield TextPart(" ".join(before), pasted=False)
+                    before = []
+                before.append(bare)
+                continue
+        if before:
+            yield TextPart(" ".join(before), pasted=False)
+            before = []
+        if fence:
             fenced = not fenced
-            continue
-        steps = reports.match(line) is not None or (steps and _LISTED.match(line) is not None)
-        logged = logs.match(line) is not None
-        yield TextPart(line, fenced or steps or logged or _INDENTED.match(line) is not None, logged)
+        elif bare:
+            yield TextPart(line, pasted=True, logged=logged)
+        else:
+            steps = False
+    if before:
+        yield TextPart(" ".join(before), pasted=False)
 
 
-def _parts(sentence: str) -> Iterator[str]:
-    if len(sentence) <= MAX_PIECE:
-        if sentence and not sentence.isspace():
-            yield sentence
-        return
+def _goes_on(before: str, line: str) -> bool:
+    """Whether a line goes on in the next: not if that begins with an order or a command."""
+    before = before.rstrip()
+    if before[-1].isalpha() and fold(before.rsplit(None, 1)[-1]) in lexicon().sets["open"]:
+        return True
+    if not (_GOES_ON.match(line) and _MAY_GO_ON.match(before[-1])):
+        return False
+    for word in line.split(None, _MAX_LEAD)[:_MAX_LEAD]:
+        tells = lexicon().languages[ENGLISH][fold(word).strip("`,:")]
+        if tells & (VERB | READ | BUILD | PROGRAM) and not tells & LEAD:
+            return False
+        if not tells & (LEAD | NUMBER):
+            break
+    return True
+
+
+def _parts(sentence: str, line: TextPart, *, every: bool) -> Iterator[TextPart]:
+    """Return a sentence of a line; a long one in pieces."""
+    pasted = line.pasted and not every
     begin = 0
     while len(sentence) - begin > MAX_PIECE:
         end = sentence.rfind(" ", begin + MAX_PIECE - _OVERLAP // 2, begin + MAX_PIECE)
         end = begin + MAX_PIECE if end < 0 else end
-        yield sentence[begin:end]
+        yield TextPart(sentence[begin:end], pasted, line.logged)
         after = sentence.find(" ", end - _OVERLAP, end)
         begin = end - _OVERLAP if after < 0 else after + 1
-    if sentence[begin:].strip():
-        yield sentence[begin:]
+    if sentence and not sentence.isspace():
+        yield TextPart(sentence[begin:], pasted, line.logged)

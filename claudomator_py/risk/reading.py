@@ -43,9 +43,9 @@ from claudomator_py.risk.lexicon import (
 
 _TOKEN: Final = re.compile(
     r"[^\W_]+(?:['\u2019][^\W_]+)*|[,:](?!\S)|[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
-    r"|(?<=\s)-+(?=\s)|-->"
+    r"|(?<!\S)-+(?!\S)|-->"
 )
-_PLAIN_TOKEN: Final = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*|[,:](?!\S)|[()\[\]{}\"|*&]|(?<=\s)-+(?=\s)|-->")
+_MAX_MEMO: Final = 50_000
 _ASIDE: Final = re.compile(r"\s*\(([^()]{1,120})\)(?=[\s.,;:!?]|$)")
 _PROGRAM: Final = re.compile(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
 _SAID: Final = re.compile(r"[\w:]+")
@@ -114,14 +114,18 @@ class Sentence(NamedTuple):
     words: int = 0
 
 
-def read(sentence: str) -> Sentence:
-    """Return what a sentence says."""
+def read(sentence: str, *, for_harm: bool = False) -> Sentence:
+    """Return what a sentence says. for_harm: only what it asks for of harm."""
     folded, english = fold(sentence), lexicon().languages[ENGLISH]
-    words = tokens(folded)
-    tells = list(map(english.__getitem__, words))
+    words, tells = _said(folded)
     told = reduce(or_, tells, 0)
     foreign = not folded.isascii()
-    harm = _harm(folded, words, tells) if foreign or told & HARM else None
+    harm = None
+    if foreign or told & HARM:
+        may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
+        harm = lexicon().harms.of(folded, may, foreign=foreign)
+    if for_harm:
+        return Sentence(harm=harm)
     language: Words | None = english
     known, count = len([1 for one in tells if one & KNOWN]), len(tells) - tells.count(BREAKS)
     if foreign or (told & FOREIGN and not _surely(tells)) or known * 2 < count:
@@ -138,21 +142,28 @@ def read(sentence: str) -> Sentence:
     return Sentence(orders, harm, told & THING, bool(told & _PROD), known, count)
 
 
-def harm_in(sentence: str) -> Harm | None:
-    """Return what a sentence asks for of harm, whatever else it says."""
-    folded = fold(sentence)
-    words = tokens(folded)
-    return _harm(folded, words, list(map(lexicon().languages[ENGLISH].__getitem__, words)))
+class _Chunks(dict[str, tuple[str, ...]]):
+    """What stands between blanks, in words and marks, found out once."""
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        if len(self) > _MAX_MEMO:
+            self.clear()
+        found = self[chunk] = tuple(_TOKEN.findall(chunk))
+        return found
 
 
-def _harm(folded: str, words: Sequence[str], tells: Sequence[int]) -> Harm | None:
-    may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
-    return lexicon().harms.of(folded, may, foreign=not folded.isascii())
+_CHUNKS: Final = _Chunks()
 
 
 def tokens(folded: str) -> list[str]:
     """Return the words of a folded sentence, and the marks between its clauses."""
-    return (_PLAIN_TOKEN if folded.isascii() else _TOKEN).findall(folded)
+    return [word for chunk in folded.split() for word in _CHUNKS[chunk]]
+
+
+def _said(folded: str) -> tuple[list[str], list[int]]:
+    """Return its words, and what each tells in English."""
+    words = tokens(folded)
+    return words, list(map(lexicon().languages[ENGLISH].__getitem__, words))
 
 
 def _surely(tells: Sequence[int]) -> bool:
@@ -206,9 +217,7 @@ def _english(sentence: str, folded: str, words: list[str], tells: list[int], tol
         return
     # What stands in brackets parts no verb from its thing or place: "Run the scan (full policy) on production".
     for part in (_ASIDE.sub("", sentence), *asides):
-        spelt = tokens(fold(part))
-        english = lexicon().languages[ENGLISH]
-        yield from _clauses(part, *english.read(spelt, list(map(english.__getitem__, spelt))), beside)
+        yield from _clauses(part, *lexicon().languages[ENGLISH].read(*_said(fold(part))), beside)
 
 
 def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iterator[Order]:
@@ -216,7 +225,7 @@ def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iter
     # Else it is an order only where its first words are.
     within = (told & DONE and told & _PASSIVE) or told & DOING or told & ASKED
     programs = told & PROGRAM
-    ends = [place for place, one in enumerate(tells) if one & BREAKS]
+    ends = [at for at, one in enumerate(tells) if one & BREAKS]
     begin = before = mood = 0
     for end in (*ends, len(words)):
         found = place = mood = command = 0
@@ -262,7 +271,7 @@ def _span(words: Sequence[str], begin: int, end: int) -> tuple[int, int]:
 @lru_cache(maxsize=50)
 def _written(part: str, begin: int, end: int) -> str:
     folded = fold(part)
-    places = [found.span() for found in (_PLAIN_TOKEN if folded.isascii() else _TOKEN).finditer(folded)]
+    places = [found.span() for found in _TOKEN.finditer(folded)]
     text = part if len(folded) == len(part) else folded
     return text[places[begin - 1][1] if begin else 0 : places[end][0] if end < len(places) else None].strip(" .;!?")
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from claudomator_py.risk.folding import joined
 from claudomator_py.risk.lexicon import KINDS, ROLE, lexicon
 from claudomator_py.risk.pieces import TextPart, pieces
-from claudomator_py.risk.reading import BIT, Order, Sentence, harm_in, read
+from claudomator_py.risk.reading import BIT, Order, Sentence, read
 
 WEIGHTS: Final = "weights.json"
 _ZEROES: Final = str.maketrans("123456789", "000000000")
@@ -48,7 +48,7 @@ def sentences(text: str, enough: Callable[[], bool] = lambda: False) -> Iterator
         said = piece.text.translate(_ZEROES) if piece.logged else piece.text
         sentence = known.get(said)
         if sentence is None:
-            sentence = known[said] = Sentence(harm=harm_in(said)) if enough() else read(said)
+            sentence = known[said] = read(said, for_harm=enough())
         orders = []
         for order in sentence.orders:
             tells = order.tells | in_use | (BIT["pasted"] if piece.pasted else 0)

@@ -275,6 +275,33 @@ def test_an_order_is_seen_wherever_its_lines_end(width: int) -> None:
         assert held(textwrap.fill(f"{before} {order} as said.", width, break_on_hyphens=False)), order
 
 
+@pytest.mark.parametrize(("width", "most"), [(30, 0.01), (50, 0.008), (80, 0.002)])
+def test_a_text_is_judged_as_if_its_lines_were_not_wrapped(width: int, most: float) -> None:
+    texts = [
+        str(one["text"]) for name in ("everyday", "dangers") for one in rows(name) if one.get("lang", "en") == "en"
+    ]
+    texts = [text for text in texts if "\n" not in text]
+    wrapped = [textwrap.fill(text, width, break_on_hyphens=False) for text in texts]
+    other = [text for text, lines in zip(texts, wrapped, strict=True) if held(text) != held(lines)]
+    assert len(other) <= most * len(texts), other
+
+
+@pytest.mark.parametrize(
+    ("text", "is_held"),
+    [
+        ("fix the header\ndeploy it to production\nadd a test", True),
+        ("update the readme\nsend the newsletter to the whole list\nthanks", True),
+        ("please run these\nkubectl delete namespace shop\nterraform apply", True),
+        ("add a test\nplease restart the mail server", True),
+        ("fix the header\nadd a test\nrun it locally", False),
+        ("list them, and explain why nobody can\nrestart the mail server", False),
+        ("the form has a button to\nrestart the mail server, which is grey", False),
+    ],
+)
+def test_an_order_may_begin_with_a_line(text: str, is_held: bool) -> None:
+    assert held(text) is is_held
+
+
 def log_of(lines: int) -> str:
     """A long log of a server, pasted as it is."""
     return "\n".join(
