@@ -32,30 +32,54 @@ def words(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
+_USED_UP = r"(?:hit|reached|exceeded|exhausted|used (?:up|all)|r[ua]n out of|out of|depleted|no more)"
+_OF_TIME = (
+    r"\b(?:your|daily|weekly|monthly|hourly|yearly|usage|requests?|messages?|plan'?s?|premium|session|\d+-(?:hour|day)"
+    r"|per[- ](?:minute|hour|day|week|month))\b"
+)
+_QUOTA = r"\b(?:limits?|quotas?|allowance|requests|messages|usage)\b"
+_NEAR = r"(?:[^\n.]|\.(?=\S)){0,60}?"
+"""Words of one sentence: a point may stand in the name of a model."""
+SAYS_LIMITED = (
+    rf"\b{_USED_UP}\b{_NEAR}(?:{_OF_TIME}{_NEAR}{_QUOTA}|\bquota\b)"
+    rf"|(?:{_OF_TIME}{_NEAR}{_QUOTA}|\bquota\b){_NEAR}\b{_USED_UP}\b"
+)
+"""That a quota of some time is used up, whatever it is called and in which order it is said."""
+SAYS_NO_LOGIN = (
+    r"(?:incorrect|invalid|missing|expired|bad) (?:api|access|auth|bearer|oauth)[ _-]?\w*"
+    r"|api[ _]key[ _](?:not valid|invalid|expired|is )"
+    r"|unauthenticated|unauthorized|authenticat|\blogg?ed (?:in|out)\b|\blog ?in\b|\bsign(?:ed)?[ -]?(?:in|out)\b"
+    r"|credentials|invalid_grant|\bauth (?:method|type)\b"
+)
+"""That there is no login, or none that is valid."""
+SAYS_NO_MODEL = (
+    r"model[^\n]{0,80}(?:not (?:be )?found|does not exist|not supported|no access|not available|not configured)"
+    r"|models?/\S+ is not found|(?:unknown|invalid|no such|unrecognized|unsupported) model|modelnotfound"
+)
+"""That there is no such model, or none for this account."""
 _ANY_WORDS: Rules = (
     (
-        words(r"rate[ _-]?limit|too many requests|resource_exhausted|usage limit|exhausted your|quota exceeded"),
+        words(
+            r"insufficient[_ ](?:quota|balance|credits?|funds)|out of (?:usage )?credits|payment required"
+            r"|spend(?:ing)? (?:cap|limit)|credit balance"
+        ),
+        Reason.NO_CREDIT,
+    ),
+    (
+        words(
+            r"rate[ _-]?limit|too ?many ?requests|resource_exhausted|usage limit|exhausted your|quota exceeded|throttl"
+            r"|requests? rate"
+        ),
         Reason.RATE_LIMITED,
     ),
     (words(r"overloaded|at capacity|high (?:demand|load)|internal (?:server )?error"), Reason.OVERLOADED),
-    (
-        words(
-            r"(?:incorrect|invalid|missing|expired) (?:api|access|auth)[ _-]?\w*|api key (?:not valid|expired|is )"
-            r"|unauthenticated|unauthorized|authenticat|not logged in|log ?in again|credentials"
-        ),
-        Reason.AUTH,
-    ),
+    (words(SAYS_NO_LOGIN), Reason.AUTH),
     (
         words(r"context[ _](?:window|length|limit)|(?:prompt|input) is too long|too many tokens"),
         Reason.CONTEXT_TOO_LONG,
     ),
-    (
-        words(
-            r"model[^\n]{0,80}(?:not found|does not exist|not supported|no access|not available)"
-            r"|models?/\S+ is not found|unknown model|invalid model"
-        ),
-        Reason.INVALID_MODEL,
-    ),
+    (words(SAYS_NO_MODEL), Reason.INVALID_MODEL),
+    (words(SAYS_LIMITED), Reason.RATE_LIMITED),
     (words(r"content[ _-]?filter|safety|flagged|usage policy"), Reason.REFUSED),
     (
         words(

@@ -3,37 +3,95 @@ which model it is."""
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 _EPOCH = re.compile(r"\|\s*(\d{10}|\d{13})\b")
-_LEAD = r"(?:resets?|reset at|try again|retry|available again)(?:\s+(?:at|on|by))?\s+"
+_AGAIN = r"(?:resets?|renews?|refresh(?:es)?|try again|retry|(?:available|back)(?: again)?)"
+_LEAD = rf"(?:{_AGAIN}|until)(?:\s+(?:at|on|by|after|from|until))?:?\s+"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_NAMED_DAY = (
+    r"(?:(?P<named>today|tomorrow)|(?:next\s+)?(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?)\b\.?"
+)
+_MONTH_NAME = rf"(?:{'|'.join(_MONTHS)})[a-z]*"
 _DATE = (
-    rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
-    r"(?:,?\s+(?P<year>20\d\d))?(?:,|\s+at)?\s+"
+    rf"(?:(?P<month>{_MONTH_NAME})\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])"
+    rf"|(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<then_month>{_MONTH_NAME})\b\.?"
+    r"|(?P<iso>20\d\d-\d\d-\d\d)\b)(?:,?\s+(?P<year>20\d\d)\b(?!:))?"
 )
-_CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?(?::\d\d)?\s*(?P<half>[ap]\.?m\b\.?)?(?P<utc>Z\b)?"
-_ZONE = r"(?:\s*\((?P<zone>[A-Za-z][\w+\-]*(?:/[\w+\-]+)*)\))?"
-_WHEN = re.compile(rf"{_LEAD}(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+)?(?:{_DATE})?{_CLOCK}{_ZONE}", re.IGNORECASE)
+_CLOCK = (
+    r"(?:(?P<word>midnight|noon)\b"
+    r"|(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?(?::\d\d)?\s*(?P<half>[ap]\.?m\b\.?)?(?P<utc>Z\b)?)"
+)
+_ZONE = (
+    r"(?:\s*\((?P<zone>[A-Za-z][\w+\-:]*(?:/[\w+\-]+)*)\)"
+    r"|\s*(?P<bare>(?:UTC|GMT)(?:\s?[+-]\d{1,2}(?::?\d\d)?)?\b|[+-]\d\d:\d\d|[A-Z]{2,4}\b))?"
+)
+_SEPARATOR = r"(?:,?\s+at\s+|[,\s]+|(?=\W|\Z))"
+_WHEN = re.compile(rf"{_LEAD}(?:{_NAMED_DAY}{_SEPARATOR})?(?:{_DATE}{_SEPARATOR})?(?:{_CLOCK}{_ZONE})?", re.IGNORECASE)
+_OFFSET = re.compile(r"(?:UTC|GMT)?\s?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?", re.IGNORECASE)
+_ZONES = {
+    "utc": "UTC",
+    "gmt": "UTC",
+    "pt": "America/Los_Angeles",
+    "mt": "America/Denver",
+    "ct": "America/Chicago",
+    "et": "America/New_York",
+    "pst": "-08:00",
+    "pdt": "-07:00",
+    "mst": "-07:00",
+    "mdt": "-06:00",
+    "cdt": "-05:00",
+    "est": "-05:00",
+    "edt": "-04:00",
+    "bst": "+01:00",
+    "cet": "+01:00",
+    "cest": "+02:00",
+    "eet": "+02:00",
+    "eest": "+03:00",
+    "jst": "+09:00",
+    "kst": "+09:00",
+    "aest": "+10:00",
+    "aedt": "+11:00",
+}
+"""Short names of zones, as a name of IANA or an offset: those that mean one zone only."""
 _ISO = re.compile(rf"{_LEAD}(20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)", re.IGNORECASE)
+_UNIT = r"(?:ms|mo(?:nths?)?|milliseconds?|(?:s|m|h|d|w)|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|weeks?)"
 _SPAN = re.compile(
-    r"(?:resets?|try again|retry|available again)\s+(?:in|after)\s+(?P<span>(?:[\d.]+\s*[a-z]+[\s,]*(?:and\s+)?)+)",
+    rf"(?:{_AGAIN}\s+(?:in|after)|\bwait(?:\s+for)?)\s+"
+    rf"(?P<span>(?:(?:[\d.]+|an?|one)\s*{_UNIT}\b[\s,]*(?:and\s+)?)+|[\d.]+[a-z][\d.a-z]*)",
     re.IGNORECASE,
 )
-_SPAN_PART = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([a-z]+)", re.IGNORECASE)
-_NAME = r"[a-z]\w*(?:[.:/-]+\w+)*"
+_SPAN_PART = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,6}})?|\b(?:an?|one)\b)\s*({_UNIT})(?![a-z])", re.IGNORECASE)
+_SECONDS = re.compile(r"\bretry-after['\"]?:\s*['\"]?(\d{1,8})\b(?!\s*[a-z:/-])", re.IGNORECASE)
+_WORD_NAME = r"[a-z]\w*(?:[.:/-]+\w+)*"
+_NAME = rf"{_WORD_NAME}(?: \d[\w.]*\w|(?-i: \d))?(?:(?-i: [A-Z][a-z]+))*"
 _MODEL = re.compile(
-    r"\b(?:model['\"]?\s*[:=]\s*|limit (?:reached |exceeded )?(?:for|on) (?:the )?(?:model )?)[`'\"]?"
-    rf"(?P<name>(?=[\w.:/]*[\d-]){_NAME})"
-    rf"|\byour (?P<limited>(?=[\w.:/-]*\d){_NAME}) (?:\w+ )?limit\b",
+    r"\b(?:model['\"]?\s*[:=]\s*"
+    r"|(?:limit|quota|messages|requests) (?:reached |exceeded )?(?:for|on) (?:the )?(?:model )?)[`'\"]?"
+    rf"(?P<name>(?=[\w.:/]*[\d-]|\w+ \d){_NAME})"
+    rf"|\byour (?:(?:daily|weekly|monthly) )?(?P<limited>(?=[\w.:/-]*\d|\w+ \d){_NAME})"
+    r" (?:\w+ ){0,2}(?:limit|quota)\b"
+    rf"|(?:^|[.:!] )(?P<whose>(?=[\w.:/-]*\d){_WORD_NAME}) (?:\w+ ){{0,2}}(?:limit|quota) (?:reached|exceeded)",
     re.IGNORECASE,
 )
-"""``usage limit for gpt-6-codex``, ``your gpt-6-codex limit``, or the dimension of a quota, ``model: gemini-3-pro``:
-a name with a number or a hyphen, which words such as "today" have not."""
-_SPAN_UNITS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
+"""``usage limit for gpt-6-codex``, ``your gpt-6-codex limit``, ``gpt-6-codex limit reached``, or the dimension of a
+quota, ``model: gemini-3-pro``: a name with a number or a hyphen, which words such as "today" have not. Capitalised
+words that follow belong to it: ``GPT-6 Sol``."""
+_SPAN_UNITS = {
+    "ms": 1,
+    "s": SECOND_MS,
+    "m": MINUTE_MS,
+    "h": HOUR_MS,
+    "d": DAY_MS,
+    "w": 7 * DAY_MS,
+    "mo": 30 * DAY_MS,
+    "month": 30 * DAY_MS,
+    "months": 30 * DAY_MS,
+}
 
 
 def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
@@ -47,17 +105,20 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
         return epoch_ms(int(epoch[1]))
     if span := _SPAN.search(text):
         return _after(span["span"], now_ms)
+    if seconds := _SECONDS.search(text):
+        return now_ms + int(seconds[1]) * SECOND_MS
     if iso := _ISO.search(text):
         return _instant(iso[1], zone)
-    if when := _WHEN.search(text):
-        return _next(when, now_ms, zone)
-    return None
+    found = (_next(when, now_ms, zone) for when in _WHEN.finditer(text))
+    return next((at for at in found if at is not None), None)
 
 
 def find_model(text: str) -> str | None:
     """Return the one model, by its full name, that the message says is limited; None: it names none."""
     found = _MODEL.search(text)
-    return (found["name"] or found["limited"]).lower() if found is not None else None
+    if found is None:
+        return None
+    return "-".join((found["name"] or found["limited"] or found["whose"]).lower().split())
 
 
 def epoch_ms(seconds: object) -> int | None:
@@ -77,7 +138,7 @@ def _after(span: str, now_ms: int) -> int | None:
         size = _SPAN_UNITS.get(unit.lower()) or _SPAN_UNITS.get(unit.lower()[0])
         if size is None:
             break
-        total += float(amount) * size
+        total += (float(amount) if amount[0].isdigit() else 1.0) * size
     return now_ms + round(total) if 0 < total < 400 * DAY_MS else None
 
 
@@ -90,19 +151,39 @@ def _instant(text: str, zone: str | None) -> int | None:
 
 
 def _next(when: re.Match[str], now_ms: int, zone: str | None) -> int | None:
-    hour = _hour(when["hour"], when["half"])
-    minute = int(when["minute"] or 0)
-    if hour is None or minute > 59:
+    clock = _time_of(when)
+    if clock is None:
         return None
-    there = UTC if when["utc"] else _zone(when["zone"] or zone)
+    named = "UTC" if when["utc"] else when["zone"] or (when["bare"] if _is_zone(when["bare"]) else None)
+    there = _zone(named or zone)
     today = datetime.fromtimestamp(now_ms / SECOND_MS, tz=UTC).astimezone(there).date()
-    if when["month"] is not None:
+    if _has_date(when):
         days = _days(when, today)
-        return min(_candidates(days, hour, minute, there), key=lambda at: abs(at - now_ms), default=None)
-    if when["half"] is None and when["minute"] is None:
-        return None  # a bare number is no time of day
-    near = [today + timedelta(days=offset) for offset in (-1, 0, 1, 2)]
-    return min((at for at in _candidates(near, hour, minute, there) if at + MINUTE_MS > now_ms), default=None)
+        return min(_candidates(days, clock, there), key=lambda at: abs(at - now_ms), default=None)
+    near = [today + timedelta(days=offset) for offset in range(-1, 9)]
+    if when["named"]:
+        near = [today + timedelta(days=when["named"].lower() == "tomorrow")]
+    elif when["weekday"]:
+        near = [day for day in near if day.weekday() == _WEEKDAYS.index(when["weekday"].lower())]
+    return min((at for at in _candidates(near, clock, there) if at + MINUTE_MS > now_ms), default=None)
+
+
+def _has_date(when: re.Match[str]) -> bool:
+    return bool(when["month"] or when["then_month"] or when["iso"])
+
+
+def _time_of(when: re.Match[str]) -> time | None:
+    """The time of day: the beginning of a day that is told alone; None: it is none."""
+    has_day = _has_date(when) or bool(when["weekday"]) or (when["named"] or "").lower() == "tomorrow"
+    if when["word"]:
+        return time(12 if when["word"].lower() == "noon" else 0)
+    if when["hour"] is None:
+        return time(0) if has_day else None
+    hour, minute = _hour(when["hour"], when["half"]), int(when["minute"] or 0)
+    is_bare = when["half"] is None and when["minute"] is None  # a bare number is no time of day
+    if hour is None or minute > 59 or (is_bare and not has_day):
+        return None
+    return time(hour, minute)
 
 
 def _hour(digits: str, half: str | None) -> int | None:
@@ -115,26 +196,40 @@ def _hour(digits: str, half: str | None) -> int | None:
 
 
 def _days(when: re.Match[str], today: date) -> Iterable[date]:
-    month = _MONTHS.index(when["month"].lower()) + 1
+    if when["iso"]:
+        try:
+            yield date.fromisoformat(when["iso"])
+        except ValueError:
+            return
+        return
+    month = _MONTHS.index((when["month"] or when["then_month"]).lower()[:3]) + 1
     years = [int(when["year"])] if when["year"] else [today.year - 1, today.year, today.year + 1]
     for year in years:
         try:
-            yield date(year, month, int(when["day"]))
+            yield date(year, month, int(when["day"] or when["first_day"]))
         except ValueError:
             continue  # 29 February
 
 
-def _candidates(days: Iterable[date], hour: int, minute: int, there: tzinfo | None) -> Iterable[int]:
+def _candidates(days: Iterable[date], clock: time, there: tzinfo | None) -> Iterable[int]:
     """On each day; twice where the clock is set back over this time."""
     for day in days:
         for fold in (0, 1):
-            yield _in_zone(datetime.combine(day, time(hour, minute, fold=fold)), there)
+            yield _in_zone(datetime.combine(day, clock.replace(fold=fold)), there)
+
+
+def _is_zone(name: str | None) -> bool:
+    return name is not None and (name.lower() in _ZONES or _OFFSET.fullmatch(name) is not None)
 
 
 def _zone(name: str | None) -> tzinfo | None:
     """None: this machine's. A name that is not known is taken for it, as that is where the message was printed."""
     if name is None:
         return None
+    name = _ZONES.get(name.lower(), name)
+    if offset := _OFFSET.fullmatch(name):
+        length = timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0))
+        return timezone(length if offset["sign"] == "+" else -length) if length < timedelta(days=1) else None
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

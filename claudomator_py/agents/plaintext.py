@@ -1,6 +1,7 @@
 """Text as programs print it, made fit to store and to show: bounded, valid Unicode, without terminal codes."""
 
 import re
+import unicodedata
 
 MAX_TEXT = 100_000
 """Characters kept of a final answer."""
@@ -15,6 +16,11 @@ _TERMINAL_CODES = re.compile(
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOT_PLAIN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def is_blank(text: str) -> bool:
+    """Return whether nothing of it is to be seen: blanks, controls, and characters without a width."""
+    return all(unicodedata.category(character)[0] in "ZC" for character in text)
 
 
 class Tail:

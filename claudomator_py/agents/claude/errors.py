@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from claudomator_py.agents.api_errors import MAX_READ, Rules, by_status, by_words, limited, words
+from claudomator_py.agents.api_errors import MAX_READ, SAYS_LIMITED, Rules, by_status, by_words, limited, words
 from claudomator_py.agents.claude.use import family_of
 from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_reset
@@ -49,7 +49,7 @@ _NO_CREDIT = words(
 )
 _LIMIT = words(
     r"\blimit reached\b|hit your [^\n]{0,60}\blimit\b|request rejected \(429\)|usage limit\b"
-    r"|temporarily limiting requests|exceed your account's rate limit"
+    rf"|temporarily limiting requests|exceed your account's rate limit|{SAYS_LIMITED}"
 )
 _BY_WORDS: Rules = (
     (
@@ -75,6 +75,7 @@ _BY_WORDS: Rules = (
         Reason.INVALID_MODEL,
     ),
     (words(r"usage policy|unable to respond to this request"), Reason.REFUSED),
+    (words(r"\[?request interrupted"), Reason.INTERRUPTED),
     (words(r"overloaded|at capacity|server-side issue|api error: 5\d\d"), Reason.OVERLOADED),
     (
         words(
@@ -91,8 +92,9 @@ _WINDOWS = (
 _NO_FAMILY = r"(?:Claude|Session|Daily|Weekly|Monthly|Usage|Rate|Spend(?:ing)?|Free|Pro|Max|Team|Enterprise|API)\b"
 """What else stands in front of a limit: windows, plans, and the product."""
 _FAMILY_LIMIT = re.compile(
-    rf"\b(?P<whose>your (?:weekly )?)?(?!{_NO_FAMILY})(?P<family>[A-Z][a-z]+)(?: \d[\d.]*)?(?: weekly)? limit\b"
-    rf"|\blimit for (?:Claude )?(?!{_NO_FAMILY})(?P<whom>[A-Z][a-z]+)\b"
+    rf"\b(?P<whose>your (?:weekly )?(?:Claude )?)?(?!{_NO_FAMILY})(?P<family>[A-Z][a-z]+)(?: \d[\d.]*)?"
+    r"(?:[ -]only)?(?: (?:weekly|usage))? limit\b"
+    rf"|\blimit (?:reached |exceeded )?(?:for|on) (?:Claude )?(?!{_NO_FAMILY})(?P<whom>[A-Z][a-z]+)\b"
     r"|\blimit for (?:the )?(?:model )?[`'\"]?(?P<model>claude-[\w.-]*\w)"
 )
 """A limit with a name of its own: after ``your`` it is that of a family of models; where it begins a sentence, only if

@@ -20,7 +20,7 @@ from claudomator_py.agents.ending import NearLimitNotice, Result, RunVerdict
 from claudomator_py.agents.fence import FenceVerdict, beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
-from claudomator_py.agents.plaintext import MAX_DETAIL, storable
+from claudomator_py.agents.plaintext import MAX_DETAIL, is_blank, storable
 from claudomator_py.agents.run_events import (
     OutputEnd,
     RunEvents,
@@ -43,8 +43,8 @@ _SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself, such as the answer to ``/cost``."""
 _API_ERROR = "API Error"
 """Begins what the program says of a request that failed."""
-_NO_WORDS = frozenset({"", "(no content)"})
-"""What stands in a message in which the model has said nothing."""
+_NO_CONTENT = "(no content)"
+"""Stands in a message in which the model has said nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,8 @@ class ClaudeEvents(RunEvents):
             case "assistant":
                 return self._take_assistant(event, at_ms)
             case "user":
+                if text_of(event, "parent_tool_use_id") is None:
+                    self.stop_reason = None
                 return self._take_user(event_of(event, "message").get("content"), at_ms)
             case "rate_limit_event":
                 info = event_of(event, "rate_limit_info")
@@ -148,9 +150,10 @@ class ClaudeEvents(RunEvents):
         self.usage.take_message(event)
         message = event_of(event, "message")
         content = list_of(message, "content")
-        if text_of(event, "parent_tool_use_id") is None:
-            self.stop_reason = text_of(message, "stop_reason")
         blocks = [block for block in content if isinstance(block, dict)]
+        if text_of(event, "parent_tool_use_id") is None:
+            calls = any(block.get("type") == "tool_use" for block in blocks)
+            self.stop_reason = text_of(message, "stop_reason") or ("tool_use" if calls else None)
         category = text_of(event, "error")
         if category is None:
             self.failure, self.answered, self.is_rejected = None, True, False
@@ -171,7 +174,7 @@ class ClaudeEvents(RunEvents):
             self.remark = "\n".join(text_of(block, "text") or "" for block in blocks) if is_its_own else None
         if category is None and not is_synthetic:
             said = (text_of(block, "text") or "" for block in blocks if block.get("type") == "text")
-            self.spoke = self.spoke or any(text.strip() not in _NO_WORDS for text in said)
+            self.spoke = self.spoke or any(map(_has_words, said))
         found = (self._take_block(block, at_ms, failed=bool(event.get("error"))) for block in blocks)
         return [part for part in found if part is not None]
 
@@ -228,7 +231,7 @@ class ClaudeEvents(RunEvents):
         # A message that was printed before has told whose words it is; of the result alone, its tokens tell.
         counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
         said = (text_of(event, "result") or "").strip()
-        new = said not in _NO_WORDS and said != (self.message or "").strip()
+        new = _has_words(said) and said != (self.message or "").strip()
         own = (new or counted) and not is_of_no_turn(event)
         self.spoke = self.spoke or own or bool(event.get("structured_output"))
         return self._told(event, at_ms)
@@ -289,14 +292,18 @@ class ClaudeEvents(RunEvents):
             return None
         if self.failure is not None:
             return self.failure
-        own = Failure(message=self.remark)
+        return self._own_error(self.remark)
+
+    def _own_error(self, remark: str) -> Failure | None:
+        own = Failure(message=remark)
         known = classify(own, self.rejection, 0, self.zone, self.model).reason is not Reason.AGENT_ERROR
-        return own if known or self.remark.startswith(_API_ERROR) else None
+        return own if known or remark.startswith(_API_ERROR) else None
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
-        if self.failure is None:
+        failure = self.failure or (None if self.remark is None else self._own_error(self.remark))
+        if failure is None:
             return self._refused(ending) if self.is_rejected else None
-        return classify(self.failure, self.rejection, ending.printed_ms, self.zone, self.model)
+        return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
     def _refused(self, ending: OutputEnd) -> RunVerdict:
         """What a request means that was refused for quota, and of which nothing more was said."""
@@ -343,6 +350,10 @@ class ClaudeEvents(RunEvents):
                 if not one.ruled and one.tool not in _TALK
             ),
         )
+
+
+def _has_words(text: str) -> bool:
+    return not is_blank(text) and text.strip() != _NO_CONTENT
 
 
 def _asked(denial: _Denial) -> str | None:

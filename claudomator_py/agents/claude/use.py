@@ -14,7 +14,10 @@ _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInpu
 _SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself."""
 _MAX_WINDOWS = 20
-_FAMILY_WINDOW = re.compile(r"[a-z]+_(?:hour|day|week|month)_([a-z]+(?:_\d+)*)")
+_FAMILY_WINDOW = re.compile(
+    r"(?:[a-z]+[_-](?:hour|day|week|month)|hourly|daily|weekly|monthly)[_-](?:claude[_-])?([a-z]+(?:[_-]\d+)*)",
+    re.IGNORECASE,
+)
 """The name of a window of one family of models, such as ``seven_day_opus``. Where several words follow on the time, as
 in ``seven_day_oauth_apps``, they name a use of the whole account."""
 _FAMILY_BY_WINDOW = {"seven_day_overage_included": "fable"}
@@ -167,4 +170,4 @@ def windows_of(info: Event) -> dict[str, WindowUse]:
 def family_of(window: str | None) -> str | None:
     """Return the one family of models that the window is of; None: it is for all."""
     found = _FAMILY_WINDOW.fullmatch(window or "")
-    return _FAMILY_BY_WINDOW.get(window or "") or (found[1].replace("_", "-") if found else None)
+    return _FAMILY_BY_WINDOW.get(window or "") or (found[1].lower().replace("_", "-") if found else None)

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from claudomator_py.acts.tool_calls import rule_for
-from claudomator_py.agents.api_errors import Rules, classify, words
+from claudomator_py.agents.api_errors import SAYS_LIMITED, Rules, classify, words
 from claudomator_py.agents.denied import MAX_CALLS, distinct
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import FenceVerdict, beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms, find_model
+from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import Part
@@ -52,6 +53,7 @@ _RULES: Rules = (
     (words(r"incomplete response[^\n]{0,60}max_output_tokens"), Reason.UNFINISHED),
     (words(r"safety reasons|has been flagged|cyber_policy|content policy"), Reason.REFUSED),
 )
+_USED_UP = words(SAYS_LIMITED)
 _RETRYING = re.compile(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)
 _COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _COMPLAINTS = 5
@@ -118,6 +120,8 @@ class CodexEvents(RunEvents):
     error: str | None = None
     has_given_up: bool = False
     """Whether that error is the last that it told of, and it does not try again."""
+    remark: str | None = None
+    """The last item, if that tells of an error."""
     told_error: str | None = None
     """The last event of an error, as it was worded."""
     trouble: str | None = None
@@ -165,6 +169,8 @@ class CodexEvents(RunEvents):
             case "turn.completed":
                 # What it gave up on last has ended the turn, whatever it calls that.
                 self.failure = self.error if gave_up else self.failure
+                if self.remark is not None and _USED_UP.search(self.remark):
+                    self.failure = self.failure or self.remark
                 self.completed, self.error = True, None
                 self.usage = event_of(event, "usage")
                 counts = (count_of(self.usage, "input_tokens"), count_of(self.usage, "output_tokens"))
@@ -191,7 +197,7 @@ class CodexEvents(RunEvents):
 
     def _note_item(self, item: Event) -> None:
         self.answered = self.answered or item.get("type") not in (None, "error")
-        said = item.get("type") == "agent_message" and bool((text_of(item, "text") or "").strip())
+        said = item.get("type") == "agent_message" and not is_blank(text_of(item, "text") or "")
         self.spoke = self.spoke or said
         call_id, tool = text_of(item, "id"), _tool(item)
         if tool not in (None, _PLAN) and (call_id is None or self.tool_of(call_id) is None):
@@ -204,6 +210,7 @@ class CodexEvents(RunEvents):
         if item.get("type") != "error":
             self.completed, self.failure = False, None
         text = text_of(item, "text")
+        self.remark = text_of(item, "message") if item.get("type") == "error" else None
         match item.get("type"):
             case "agent_message":
                 self.answer, self.error = text or self.answer, None

@@ -12,6 +12,7 @@ from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
+from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, shown
 from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, Reason
@@ -37,6 +38,8 @@ _BY_TYPE = {"rate_limit": 429, "authentication": 401, "quota": 429}
 """The status that an error means by its type, where it names none."""
 _DENIED = frozenset({"denied", "rejected"})
 _FILES = frozenset({"create", "edit", "str_replace", "write", "apply_patch"})
+_OF_A_TURN = frozenset({"user", "assistant", "tool"})
+"""What begins the types of events of a turn: one that comes after a result begins another."""
 _BY_SUBCOMMAND = frozenset({"git", "gh"})
 _WORD = re.compile(r"[\w./+-]+")
 
@@ -57,6 +60,10 @@ class CopilotEvents(RunEvents):
     """What the tools were called with, by the ids of the calls that have not ended."""
     denied: list[str] = field(default_factory=list)
     rules: list[Denied] = field(default_factory=list)
+    asks: bool = False
+    """Whether the last message asks for tools, and none was begun since."""
+    is_aborted: bool = False
+    """Whether its turn was broken off, if nothing came after that."""
     complaint: str | None = None
     """The first line of stderr: where it says what it does not understand, usage follows."""
 
@@ -67,7 +74,11 @@ class CopilotEvents(RunEvents):
     def take(self, event: Event) -> list[Part]:
         """Take the next event: what it says, for people."""
         data = event_of(event, "data")
+        if str(event.get("type")).partition(".")[0] in _OF_A_TURN:
+            self.last, self.is_aborted = None, False
         match event.get("type"):
+            case "abort":
+                self.is_aborted = True
             case "user.message":
                 self.conversation_id = self.given or self.conversation_id
             case "assistant.message":
@@ -93,14 +104,16 @@ class CopilotEvents(RunEvents):
 
     def _take_message(self, data: Event) -> list[Part]:
         text, asks = text_of(data, "content") or "", bool(list_of(data, "toolRequests"))
-        if text.strip() or asks:
+        has_words = not is_blank(text)
+        if has_words or asks:
             self.answered = True
             self.error = None
-        self.spoke = self.spoke or bool(text.strip())
-        self.message = text if text.strip() and not asks else None
+        self.spoke, self.asks = self.spoke or has_words, asks
+        self.message = text if has_words and not asks else None
         return [Part("message", text)] if text else []
 
     def _take_call(self, data: Event) -> Part:
+        self.asks = False
         call_id, tool = text_of(data, "toolCallId"), text_of(data, "toolName")
         self.called(call_id, tool)
         given = event_of(data, "arguments")
@@ -126,6 +139,10 @@ class CopilotEvents(RunEvents):
         code = count_of(self.last, "exitCode")
         if code != 0:
             return failed(Reason.AGENT_ERROR, ending.stderr or f"it ended with {shown(self.last.get('exitCode'))}")
+        if self.is_aborted:
+            return failed(Reason.INTERRUPTED, "it was told to stop")
+        if self.asks:
+            return failed(Reason.UNFINISHED, "its model asked for a tool, and it was not run")
         return self.success(self.denied)
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from claudomator_py.agents.api_errors import MAX_READ, Rules, classify, words
+from claudomator_py.agents.api_errors import MAX_READ, SAYS_NO_LOGIN, Rules, classify, words
 from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.domain.outcome import Reason
 
@@ -32,10 +32,7 @@ _BY_EXIT_CODE = {
 }
 # An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
 _STATUS_BY_EXIT_CODE = {status % 256: status for status in range(400, 512)}
-_LOGIN = words(
-    r"api[ _]key[ _](?:not valid|invalid|expired)|gemini_api_key|set an auth|auth(?:entication)? (?:method|type)"
-    r"|log ?in again|sign in again"
-)
+_LOGIN = words(rf"{SAYS_NO_LOGIN}|gemini_api_key")
 _RULES: Rules = (
     (
         words(

@@ -11,7 +11,7 @@ from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.gemini.errors import COMPLAINT, TOOL_FAILED, by_exit_code, complaint_of, judge
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, list_of, text_of
-from claudomator_py.agents.plaintext import MAX_TEXT, readable, shortened
+from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, readable, shortened
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
@@ -28,7 +28,10 @@ _SLEEP = re.compile(r"\. Retrying after (\d{1,13})ms\.\.\.$")
 _PRINTED_SLEEP = re.compile(r"Retrying after (\d{1,13})ms")
 _MAX_PRINTED = 1_000
 """Sleeps in the results of tools that are told from its own; after more, none is believed."""
-_STOPPED = words(r"loop detected|agent execution (?:stopped|blocked)")
+_STOPPED = words(
+    r"loop detected|agent execution (?:stopped|blocked)"
+    r"|(?:model|request|response|turn)[^\n]{0,40} (?:stopped|truncated|cut)|max(?:imum)? session turns"
+)
 _STOPS = "stop_execution"
 """The type of the error of a tool after which it stops."""
 _DENIED = words(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
@@ -145,7 +148,7 @@ class GeminiEvents(RunEvents):
     def _take_message(self, event: Event, at_ms: int | None) -> Part:
         self.error, self.stopped, self.answered, self.terminal_event = None, None, True, None
         said = text_of(event, "content") or ""
-        self.spoke = self.spoke or bool(said.strip())
+        self.spoke = self.spoke or not is_blank(said)
         self.answer = self.answer + said if event.get("delta") else said
         if len(self.answer) > 8 * MAX_TEXT:
             self.answer = shortened(self.answer, 4 * MAX_TEXT)
@@ -202,7 +205,7 @@ class GeminiEvents(RunEvents):
         self.stopped = next(told, self.stopped)
         # Of the format that prints nothing else, the tokens tell of work.
         counted = event.get("type") is None and (_tokens(self.stats).output or 0) > 0
-        self.spoke = self.spoke or bool(self.answer.strip()) or counted
+        self.spoke = self.spoke or not is_blank(self.answer) or counted
 
     def _take_printed(self, text: str) -> None:
         plain = text.replace("\n", "").isprintable()  # megabytes of it cost little then

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.api_errors import SAYS_NO_MODEL, Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
 from claudomator_py.agents.fence import beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.limit_text import find_reset
-from claudomator_py.agents.plaintext import MAX_TEXT, shortened
+from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, shortened
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text, total
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
@@ -28,7 +28,7 @@ _RULES: Rules = (
         words(r"session not found|must provide a message|unknown argument|not enough arguments|agent [^\n]* not found"),
         Reason.BAD_INVOCATION,
     ),
-    (words(r"modelnotfound"), Reason.INVALID_MODEL),
+    (words(rf"{SAYS_NO_MODEL}|provider[^\n]{{0,60}}not found"), Reason.INVALID_MODEL),
     (words(r"resource_exhausted|quota metric|free_tier|retry in \d"), Reason.RATE_LIMITED),
     (
         words(
@@ -43,7 +43,7 @@ _BY_FINISH = {
     "content-filter": (Reason.REFUSED, "the model's service withheld the answer"),
     "length": (Reason.UNFINISHED, "its answer was cut off: it was as long as the model's settings allow"),
 }
-_NO_MODEL = re.compile(r"^.*(?:model not found|modelnotfound).*$", re.IGNORECASE | re.MULTILINE)
+_NO_MODEL = re.compile(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _RULED = words(r"prevents you from using")
 _COMPLAINT = re.compile(r"^(?:Error|error|ERROR):? (?P<message>.+)")
@@ -121,7 +121,7 @@ class OpencodeEvents(RunEvents):
                     self.finish = None
                     return [Part("notice", said, at_ms=at_ms)]
                 self.answered = True
-                self.spoke = self.spoke or bool(said.strip())
+                self.spoke = self.spoke or not is_blank(said)
                 self.answer = shortened(f"{self.answer}\n\n{said}" if self.answer else said, 2 * MAX_TEXT)
                 return [Part("message", said, at_ms=at_ms)]
             case "reasoning":

@@ -9,11 +9,12 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.api_errors import SAYS_NO_LOGIN, Rules, classify, limited, words
 from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import FenceVerdict, beyond_reach, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
+from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
@@ -34,9 +35,7 @@ _BY_EXIT_CODE = {
     52: Reason.BAD_INVOCATION,
     53: Reason.TURN_LIMIT,
 }
-_LOGIN = words(
-    r"no auth type is selected|free tier has been discontinued|set an auth|auth (?:method|type) selected|log ?in again"
-)
+_LOGIN = words(rf"{SAYS_NO_LOGIN}|free tier has been discontinued")
 _RULES: Rules = (
     (
         words(
@@ -171,7 +170,7 @@ class QwenEvents(RunEvents):
         match block.get("type"):
             case "text":
                 self.message = text_of(block, "text") or ""
-                self.spoke = self.spoke or (self.failure is None and bool(self.message.strip()))
+                self.spoke = self.spoke or (self.failure is None and not is_blank(self.message))
                 return Part("message" if self.failure is None else "error", self.message)
             case "thinking":
                 return Part("thinking", text_of(block, "thinking") or "")
@@ -194,7 +193,7 @@ class QwenEvents(RunEvents):
     def _take_result(self, event: Event) -> list[Part]:
         self.last, self.ended = event, True
         counted = not self.answered and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
-        self.spoke = self.spoke or bool((text_of(event, "result") or "").strip()) or counted
+        self.spoke = self.spoke or not is_blank(text_of(event, "result") or "") or counted
         for denial in list_of(event, "permission_denials"):
             if isinstance(denial, dict):
                 tool, given = text_of(denial, "tool_name") or "a tool", event_of(denial, "tool_input")
@@ -222,8 +221,9 @@ class QwenEvents(RunEvents):
     def _cut_off(self) -> RunVerdict | None:
         """What a success means that came before the model's end. Its program stops a model that goes in circles, if it
         is set to, and does not say so; what is not known to be an end is none."""
-        if self.stop_reason not in (None, *_FINISHED):
-            return failed(Reason.UNFINISHED, f"its model was cut off: {self.stop_reason}")
+        stop_reason = text_of(self.last or {}, "stop_reason") or self.stop_reason
+        if stop_reason not in (None, *_FINISHED):
+            return failed(Reason.UNFINISHED, f"its model was cut off: {stop_reason}")
         if self.asks_model and not (text_of(self.last or {}, "result") or "").strip():
             return failed(Reason.UNFINISHED, "its program stopped it after the result of a tool, and did not say why")
         return None
@@ -238,6 +238,8 @@ class QwenEvents(RunEvents):
             return _judge(self.failure, ending)
         silent = f"it ended with {shown(self.last.get('subtype')) or 'an error'}"
         error = text_of(event_of(self.last, "error"), "message") or text_of(self.last, "result") or silent
+        if text_of(self.last, "subtype") == "error_max_turns":
+            return failed(Reason.TURN_LIMIT, error)
         return _by_exit_code(ending, error) or classify(error, _RULES, ending.printed_ms)
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:

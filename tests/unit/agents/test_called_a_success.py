@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.report import Stage
-from tests.unit.agents.test_run_ends import KINDS, Event, ended, item, message, reader
+from tests.unit.agents.test_run_ends import KINDS, LIMIT, Event, ended, item, message, reader
 
 SUCCEEDED, FAILED, LIMITED = OutcomeStatus.SUCCEEDED, OutcomeStatus.FAILED, OutcomeStatus.LIMITED
 CLAUDE, CODEX, GEMINI, OPENCODE, QWEN = (KINDS[kind] for kind in ("claude", "codex", "gemini", "opencode", "qwen"))
@@ -215,3 +215,98 @@ def test_opencode_goes_on_after_it_has_made_its_conversation_shorter() -> None:
     assert ended("opencode", *shorter).status is FAILED, "it ended before its model went on"
     outcome = ended("opencode", *shorter, OPENCODE.begin, OPENCODE.text, OPENCODE.end)
     assert (outcome.status, outcome.text) == (SUCCEEDED, "Done.")
+
+
+OPEN_CALL = {k: v for k, v in CLAUDE.end.items() if k != "stop_reason"}
+
+
+def test_a_result_after_a_call_that_was_not_answered_ends_nothing() -> None:
+    """Versions whose messages and results give no reason for their end."""
+    for result in (OPEN_CALL, {**OPEN_CALL, "stop_reason": None, "result": "Let me see."}):
+        for said in ([CLAUDE.tool], [CLAUDE.text, CLAUDE.tool], [CLAUDE.tool, back(), CLAUDE.tool]):
+            outcome = ended("claude", CLAUDE.begin, *said, result)
+            assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED), said
+    assert ended("claude", CLAUDE.begin, CLAUDE.tool, back(), OPEN_CALL).status is SUCCEEDED
+    answered = {**OPEN_CALL, "structured_output": {"a": 1}}
+    assert ended("claude", CLAUDE.begin, CLAUDE.tool, answered).status is SUCCEEDED
+
+
+@pytest.mark.parametrize(("code", "by"), [(1, None), (-15, "stall"), (-9, None)])
+def test_a_limit_that_the_program_tells_in_a_message_of_its_own_is_one(code: int, by: Any) -> None:
+    said = message({"type": "text", "text": LIMIT})
+    said["message"]["model"] = "<synthetic>"
+    first = {**CLAUDE.end, "num_turns": 0}
+    outcome = ended("claude", CLAUDE.begin, first, CLAUDE.tool, back(), said, code=code, by=by)
+    assert (outcome.status, outcome.reason) == (LIMITED, Reason.RATE_LIMITED)
+    said["message"]["model"] = "claude-opus-5"
+    assert ended("claude", CLAUDE.begin, CLAUDE.tool, back(), said, code=code, by=by).status is FAILED, "a quotation"
+
+
+def test_that_somebody_interrupted_it_is_no_success() -> None:
+    said = message({"type": "text", "text": "[Request interrupted by user for tool use]"})
+    said["message"]["model"] = "<synthetic>"
+    outcome = ended("claude", CLAUDE.begin, CLAUDE.text, said, CLAUDE.end)
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.INTERRUPTED)
+
+
+@pytest.mark.parametrize("nothing", [" ", "\n", "\N{ZERO WIDTH SPACE}", "\N{WORD JOINER}\n", "\N{NO-BREAK SPACE}\x07"])
+def test_an_answer_that_nobody_can_see_is_none(nothing: str) -> None:
+    said: dict[str, Event] = {
+        "claude": message({"type": "text", "text": nothing}),
+        "qwen": message({"type": "text", "text": nothing}),
+        "gemini": {"type": "message", "role": "assistant", "content": nothing, "delta": True},
+        "codex": item("agent_message", text=nothing),
+        "opencode": {"type": "text", "part": {"text": nothing}},
+    }
+    for kind, event in said.items():
+        assert ended(kind, KINDS[kind].begin, event, KINDS[kind].end).reason is Reason.NO_ANSWER, kind
+    told = {"type": "assistant.message", "data": {"content": nothing}}
+    assert ended("copilot", told, {"type": "result", "exitCode": 0}).reason is Reason.NO_ANSWER
+
+
+@pytest.mark.parametrize("why", ["max_tokens", "tool_use", "pause_turn", "length"])
+def test_a_result_of_qwen_that_tells_of_a_model_that_was_cut_off(why: str) -> None:
+    outcome = ended("qwen", QWEN.begin, QWEN.text, {**QWEN.end, "stop_reason": why})
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED)
+    assert ended("qwen", QWEN.begin, QWEN.text, {**QWEN.end, "stop_reason": "end_turn"}).status is SUCCEEDED
+    turns = {**QWEN.end, "is_error": True, "subtype": "error_max_turns"}
+    assert ended("qwen", QWEN.begin, QWEN.text, turns, code=1).reason is Reason.TURN_LIMIT
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Response truncated due to token limits.", "Response stopped due to safety reasons.", "Max session turns reached"],
+)
+def test_a_warning_of_gemini_that_its_model_was_stopped(words: str) -> None:
+    outcome = ended("gemini", GEMINI.begin, GEMINI.text, warned(words), GEMINI.end)
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED)
+
+
+def test_a_limit_that_codex_tells_as_an_item_ends_its_turn() -> None:
+    for first in ([], [CODEX.text]):
+        outcome = ended("codex", CODEX.begin, *first, item("error", message=LIMIT), CODEX.end)
+        assert (outcome.status, outcome.reason) == (LIMITED, Reason.RATE_LIMITED)
+        assert ended("codex", CODEX.begin, item("error", message=LIMIT), CODEX.text, CODEX.end).status is SUCCEEDED
+    near = item("error", message="Heads up: you are close to your usage limit.")
+    assert ended("codex", CODEX.begin, CODEX.text, near, CODEX.end).status is SUCCEEDED
+
+
+COPILOT = {
+    "text": {"type": "assistant.message", "data": {"content": "Done."}},
+    "asks": {"type": "assistant.message", "data": {"content": "Let me see.", "toolRequests": [{"name": "bash"}]}},
+    "begins": {"type": "assistant.turn_start", "data": {}},
+    "tool": {"type": "tool.execution_start", "data": {"toolCallId": "1", "toolName": "bash"}},
+    "end": {"type": "result", "exitCode": 0},
+}
+
+
+def test_what_copilot_begins_after_its_result_takes_that_back() -> None:
+    assert ended("copilot", COPILOT["text"], COPILOT["end"]).status is SUCCEEDED
+    for second in ("text", "begins", "tool"):
+        for code, by, reason in ((-9, "timeout", "timeout"), (-15, "stall", "stalled"), (-15, None, "interrupted")):
+            outcome = ended("copilot", COPILOT["text"], COPILOT["end"], COPILOT[second], code=code, by=by)
+            assert (outcome.status, outcome.reason) == (FAILED, reason), second
+    assert ended("copilot", COPILOT["asks"], COPILOT["end"]).reason is Reason.UNFINISHED
+    assert ended("copilot", COPILOT["asks"], COPILOT["tool"], COPILOT["text"], COPILOT["end"]).status is SUCCEEDED
+    aborted = ended("copilot", COPILOT["text"], {"type": "abort", "data": {}}, COPILOT["end"])
+    assert (aborted.status, aborted.reason) == (FAILED, Reason.INTERRUPTED)
