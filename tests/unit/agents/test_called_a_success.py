@@ -291,7 +291,7 @@ def test_a_limit_that_codex_tells_as_an_item_ends_its_turn() -> None:
     assert ended("codex", CODEX.begin, CODEX.text, near, CODEX.end).status is SUCCEEDED
 
 
-COPILOT = {
+COPILOT: dict[str, Event] = {
     "text": {"type": "assistant.message", "data": {"content": "Done."}},
     "asks": {"type": "assistant.message", "data": {"content": "Let me see.", "toolRequests": [{"name": "bash"}]}},
     "begins": {"type": "assistant.turn_start", "data": {}},
