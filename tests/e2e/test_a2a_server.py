@@ -159,6 +159,8 @@ def test_a_message_that_is_sent_again_begins_nothing(served: tuple[Site, Daemon]
     assert len(list(daemon.client.all_tasks())) == 1
     other = rpc(site, "SendMessage", message("simulate: text=other")).json()["error"]
     assert other["code"] == -32602
+    assert "`messageId` was sent before" in other["message"], "in the words of A2A"
+    assert rpc(site, "ListTasks", None).json()["result"]["totalSize"] == 1, "parameters may be left out"
     in_state(daemon, first["id"], "COMPLETED")
     assert rpc(site, "SendMessage", message()).json()["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 

@@ -51,6 +51,8 @@ _KEY_PREFIX: Final = "a2a:"
 """Apart from the keys that clients of the API choose."""
 _USER: Final = ("ROLE_USER", "user", 1)
 _CAPITAL = re.compile("[A-Z]")
+_FILES: Final = ("url", "raw", "file")
+"""Keys of a part that is a file: those of 1.0, and that of 0.3."""
 
 
 class RpcError(Exception):
@@ -135,10 +137,11 @@ def parse_message(params: Mapping[str, Any]) -> Message:
     if isinstance(role, bool) or role not in _USER:
         raise RpcError(INVALID_PARAMS, "`message.role` is not that of the user")
     configuration = _mapping(params, "configuration")
+    at_once = _flag(configuration, "returnImmediately") is True or _flag(configuration, "blocking") is False
     if field(configuration, "taskPushNotificationConfig") or field(configuration, "pushNotificationConfig"):
         raise no_push()
-    metadata = {**_mapping(params, "metadata"), **_mapping(said, "metadata")}
-    specialist = _named(metadata, "executor.name") or _named(_mapping(metadata, "executor"), "name")
+    metadata = {**_mapping(params, "metadata"), **_mapping(said, "metadata", " of the message")}
+    specialist = _named(metadata, "executor.name") or _named(_mapping(metadata, "executor", " in the metadata"), "name")
     skill = _named(metadata, "skill_used")
     if specialist is None:
         # The skills of our card are specialists: who names one of them, and nobody else, means that one.
@@ -154,7 +157,7 @@ def parse_message(params: Mapping[str, Any]) -> Message:
         context_id=context_id,
         specialist=specialist,
         skill=skill,
-        waits=field(configuration, "returnImmediately") is not True and configuration.get("blocking") is not False,
+        waits=not at_once,
         key=RequestKey(f"{_KEY_PREFIX}{message_id}", fingerprint),
     )
 
@@ -226,16 +229,30 @@ def _text(parts: object) -> str:
 
 
 def _part(part: object) -> str:
-    if isinstance(part, Mapping) and isinstance(text := part.get("text"), str):
+    # A part is one of these. Who puts a file beside a text wants it to be read, and it would not be.
+    given = (
+        {key for key in ("text", "data", *_FILES) if part.get(key) is not None} if isinstance(part, Mapping) else set()
+    )
+    if isinstance(part, Mapping) and given <= {"text"} and isinstance(text := part.get("text"), str):
         return text
-    if isinstance(part, Mapping) and "data" in part:
+    if isinstance(part, Mapping) and "data" in part and given <= {"data"}:
         return json.dumps(part["data"], ensure_ascii=False)
     raise RpcError(NO_CONTENT_TYPE, "only parts with `text` or `data` are supported; write where to find a file")
 
 
-def _mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _mapping(value: Mapping[str, Any], key: str, where: str = "") -> Mapping[str, Any]:
+    """The object, empty where there is none. Raises RpcError: what is overlooked was meant to say something."""
     found = value.get(key)
-    return found if isinstance(found, Mapping) else {}
+    if found is not None and not isinstance(found, Mapping):
+        raise RpcError(INVALID_PARAMS, f"`{key}`{where} is not an object")
+    return found or {}
+
+
+def _flag(value: Mapping[str, Any], name: str) -> bool | None:
+    found = field(value, name)
+    if found is not None and not isinstance(found, bool):
+        raise RpcError(INVALID_PARAMS, f"`configuration.{name}` is neither true nor false")
+    return found
 
 
 def _optional(value: Mapping[str, Any], key: str, prefix: str = "message.") -> str | None:

@@ -189,9 +189,9 @@ def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mappi
         raise no_push()
     if name not in _METHODS:
         raise RpcError(NO_METHOD, f"there is no method {name[:60]!r}")
-    if not isinstance(params, Mapping):
+    if not isinstance(params, Mapping | None):
         raise RpcError(INVALID_PARAMS, "`params` is not an object")
-    return (*_METHODS[name], params)
+    return (*_METHODS[name], params or {})
 
 
 async def _answered(request: Request, caller: _Caller, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,7 +240,10 @@ def _send(caller: _Caller, message: Message) -> TaskView:
             told = service.submit(message.task(caller.by.id), key=message.key, context=message.context_id or None)
     except Conflict as error:
         raise RpcError(UNSUPPORTED, _words(error)) from error
-    except (Invalid, KeyReused) as error:
+    except KeyReused as error:
+        detail = "this `messageId` was sent before, with another message; give each message an id of its own"
+        raise RpcError(INVALID_PARAMS, detail) from error
+    except Invalid as error:
         raise RpcError(INVALID_PARAMS, _words(error), tuple(error.problems)) from error
     # To a repetition the service tells how it was then.
     return caller.task(told.id)
@@ -251,7 +254,8 @@ def _listed(caller: _Caller, listing: Listing) -> dict[str, Any]:
     try:
         tasks, total = caller.granted[Tasks].latest(listing.wanted, listing.token, listing.size)
     except BadCursor as error:
-        raise RpcError(INVALID_PARAMS, f"`pageToken` is none that was given for this list: {error.remedy}") from error
+        detail = "`pageToken` is none that was given for this list; send nextPageToken as it was, with the same filters"
+        raise RpcError(INVALID_PARAMS, detail) from error
     return shapes.page(tasks, total, listing.size, artifacts=listing.artifacts)
 
 

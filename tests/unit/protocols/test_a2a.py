@@ -154,6 +154,35 @@ def test_a_client_waits_unless_it_says_otherwise(configuration: dict[str, Any], 
     assert parse_message({**params(), "configuration": configuration}).waits is waits
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"metadata": {"executor": "writer"}}, "`executor` in the metadata is not an object"),
+        ({"metadata": "writer"}, "`metadata` is not an object"),
+        ({"metadata": []}, "`metadata` is not an object"),
+        ({"configuration": 5}, "`configuration` is not an object"),
+        ({"configuration": {"returnImmediately": "true"}}, "`configuration.returnImmediately` is neither"),
+        ({"configuration": {"return_immediately": 1}}, "`configuration.returnImmediately` is neither"),
+        ({"configuration": {"blocking": "no"}}, "`configuration.blocking` is neither"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_its_name_and_not_overlooked(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(RpcError, match=named):
+        parse_message({**params(), **given})
+
+
+@pytest.mark.parametrize("file", [{"url": "https://x"}, {"raw": "aGk="}, {"file": {"uri": "https://x"}}])
+@pytest.mark.parametrize("beside", [{"text": "Look at this."}, {"data": {"a": 1}}, {"text": "a", "data": 1}])
+def test_a_part_that_is_also_a_file_is_refused(file: dict[str, Any], beside: dict[str, Any]) -> None:
+    with pytest.raises(RpcError, match="only parts with"):
+        parse_message(params(parts=[{**beside, **file}]))
+
+
+def test_what_a_part_leaves_empty_is_as_good_as_absent() -> None:
+    parts = [{"text": "Paint it.", "data": None, "url": None}, {"text": None, "data": {"a": 1}}]
+    assert parse_message(params(parts=parts)).text == 'Paint it.\n{"a": 1}'
+
+
 def test_a_refused_task_names_its_fields() -> None:
     with pytest.raises(RpcError) as refused:
         parse_message(params(parts=[{"text": " "}])).task("ann")
