@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from claudomator_py.domain.budget import BudgetOf, SpentBudget, WindowUse
 from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.claims import claims_changes
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
@@ -353,6 +354,19 @@ class Outcome(BaseModel):
         if self.fee is None or self.cost_usd is None:
             return self.cost_usd
         return max(0.0, round(self.cost_usd - self.fee.usd, 6))
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is a success that changed nothing, although its text says that it did."""
+        none = self.changes is not None and self.changes.is_empty and self.changes.fault is None
+        return none and self.status is OutcomeStatus.SUCCEEDED and self.text is not None and claims_changes(self.text)
+
+    @property
+    def changes_text(self) -> str | None:
+        """What was changed, in one line; None: that is not known."""
+        if self.changes is None:
+            return None
+        return f"{self.changes.summary} (its result says otherwise)" if self.is_doubtful else self.changes.summary
 
     @property
     def error(self) -> str | None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.api.page.rows import row_of
 from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
@@ -50,6 +51,39 @@ def test_a_task_says_in_a_line_what_its_last_run_changed(world: World) -> None:
     assert run.changes.commits[0].subject == "fix: taps"
     (view,) = asked(world).of_task("t").runs
     assert (view.run_id, view.number, view.summary) == (run.id, 1, "1 commit, 1 file (+1 -2)")
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "doubtful"),
+    [
+        ("Fixed the redirect.", {}, True),
+        ("Der Fehler wurde behoben.", {}, True),
+        ("There is nothing to fix.", {}, False),
+        (None, {}, False),
+        ("Fixed the redirect.", {"fault": "git took too long"}, False),
+        ("Fixed the redirect.", {"files": [{"path": "a", "change": "added"}], "file_count": 1}, False),
+    ],
+)
+def test_a_success_that_changed_nothing_although_it_says_so_stands_out(
+    world: World, text: str | None, more: dict[str, Any], doubtful: bool
+) -> None:
+    world.submit("t")
+    world.tick()
+    same = {"head": "a" * 40, "head_before": "a" * 40}
+    world.end("t", text=text, changes={"place": "/srv/shop", **same, **more})
+    world.tick()
+    task = world.task("t")
+    (view,) = asked(world).of_task("t").runs
+    assert task.is_doubtful == view.is_doubtful == row_of(task).is_doubtful == doubtful
+    assert task.changes == view.summary == row_of(task).changes
+    assert str(task.changes).endswith("(its result says otherwise)") == doubtful
+
+
+def test_a_failure_is_not_doubted(world: World) -> None:
+    world.submit("t")
+    world.tick()
+    world.fail("t", text="Fixed it.", changes={"place": "/srv/shop"})
+    assert (world.task("t").changes, world.task("t").is_doubtful) == ("no changes", False)
 
 
 def test_of_a_run_that_is_not_over_or_not_recorded_nothing_is_known(world: World) -> None:

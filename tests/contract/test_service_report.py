@@ -110,8 +110,13 @@ def test_a_failed_night_says_first_that_nothing_is_done_and_groups_the_reasons(w
 def test_a_success_that_changed_nothing_is_counted(world: World) -> None:
     run(world, "real", changes=changed(commits=COMMITS[:1]))
     run(world, "said-fixed", text="Fixed the bug.", changes=changed())
+    run(world, "said-nothing", text="The bug is already fixed.", changes=changed())
     run(world, "elsewhere", changes=changed("/tmp/x", is_repository=False))
-    assert report(world).unchanged == 1
+    found = report(world)
+    assert (found.unchanged, found.doubtful) == (2, 1)
+    assert [ref.name for ref in found.doubtful_tasks] == ["said-fixed"]
+    assert "1 changed nothing, but says otherwise" in found.headline
+    assert "- said-fixed says that it changed something" in markdown(found, str)
 
 
 def test_a_sum_of_dollars_that_lacks_some_says_so(world: World) -> None:

@@ -42,6 +42,9 @@ class TaskRow:
     """Whether it has been there from then on."""
     attempts: int
     cost: str | None
+    changes: str | None
+    is_doubtful: bool
+    """Whether it says that it changed what it did not."""
     priority: str | None
     tags: tuple[str, ...]
 
@@ -76,6 +79,8 @@ def row_of(task: TaskView) -> TaskRow:
         since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),
         attempts=task.attempts,
         cost=cost_text(task.cost_usd),
+        changes=task.changes,
+        is_doubtful=task.is_doubtful and task.state == "COMPLETED",
         priority=task.priority if task.priority != "normal" else None,
         tags=task.tags,
     )

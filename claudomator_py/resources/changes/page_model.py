@@ -44,6 +44,7 @@ class RunEntry:
     number: int
     agent: str
     summary: str
+    is_doubtful: bool
     place: str | None
     branch: str | None
     fault: str | None
@@ -94,6 +95,7 @@ def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | Non
         number=view.number,
         agent=view.agent,
         summary=view.summary,
+        is_doubtful=view.is_doubtful,
         place=escaped(changes.place) or None,
         branch=_branch(changes),
         fault=None if changes.is_empty else changes.fault,

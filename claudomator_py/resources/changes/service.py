@@ -59,5 +59,6 @@ class Changes(Service):
             if record is not None:
                 env = task_rows.spec_of(connection, run.task_id, run.revision).env
                 changes = replaced(record, self._secrets.redactor(env, run.id).redact)
-        summary = UNKNOWN if changes is None else changes.summary
-        return ChangesView.of(run, run_id=run.id, number=number, summary=summary, changes=changes)
+        summary = UNKNOWN if outcome is None else outcome.changes_text or UNKNOWN
+        doubtful = outcome is not None and outcome.is_doubtful
+        return ChangesView.of(run, run_id=run.id, number=number, summary=summary, is_doubtful=doubtful, changes=changes)

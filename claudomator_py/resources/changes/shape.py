@@ -18,6 +18,8 @@ class ChangesView(View):
     started_at: Instant
     summary: str
     """All of it in one line; ``not known`` where nothing was recorded."""
+    is_doubtful: bool = False
+    """Whether it succeeded and changed nothing, although its result says that it did."""
     changes: RunChanges | None = None
     """Null: nothing was recorded, as while it runs, of a remote agent's, and in an empty folder of its own."""
 

@@ -32,17 +32,20 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.schedules import recurrence
-from claudomator_py.store import queue, reads, report_rows, schedule_rows
+from claudomator_py.store import queue, reads, report_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest
 from claudomator_py.store.report_rows import FinishedRun
 from claudomator_py.store.stored_json import readable
+from claudomator_py.store.tables import Task
 from claudomator_py.surface.operation import answers
 
 DEFAULT_MS = 12 * HOUR_MS
 MAX_FAILURES = 500
 """Failed tasks that are grouped; all of them are counted."""
 SHOWN = 50
+MAX_DOUBTED = 200
+"""Tasks that changed nothing whose results are read."""
 LATE_MS = 2 * MINUTE_MS
 """After which a time of a schedule that nobody has dealt with is missed."""
 _BRANCH = "refs/heads/"
@@ -95,6 +98,8 @@ class Reports(Service):
         lists = reads.status_lists(connection, SHOWN, failed_since_ms=until_ms, counts=counts, by=by)
         failed = report_rows.failed_tasks(connection, since_ms, until_ms, MAX_FAILURES, by)
         limited = [run for run in runs if run.ended_as == OutcomeStatus.LIMITED]
+        unchanged = _unchanged(completed, changes)
+        doubtful = [view for view in views.of(connection, _tasks(connection, unchanged)) if view.is_doubtful]
         priced = [run.cost_usd for run in runs if run.cost_usd is not None]
         return ReportView(
             since=format_instant(since_ms),
@@ -103,7 +108,9 @@ class Reports(Service):
             completed=len(completed),
             failed=report_rows.ended_tasks(connection, "FAILED", since_ms, until_ms, by),
             cancelled=report_rows.ended_tasks(connection, "CANCELLED", since_ms, until_ms, by),
-            unchanged=_unchanged(completed, changes),
+            unchanged=len(unchanged),
+            doubtful=len(doubtful),
+            doubtful_tasks=tuple(_ref(view) for view in doubtful[:MAX_NAMES]),
             runs=len(runs),
             cost_usd=sum(priced) if priced else None,
             unpriced=sum(1 for run in runs if run.cost_usd is None and not run.in_vain),
@@ -140,9 +147,18 @@ class Reports(Service):
                 yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=why)
 
 
-def _unchanged(completed: frozenset[str], changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> int:
+def _unchanged(completed: frozenset[str], changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> list[str]:
     last = {run.task_id: made for run, made in changes if run.task_id in completed}
-    return sum(1 for made in last.values() if made is not None and made.is_repository and made.is_empty)
+    return [one for one, made in last.items() if made is not None and made.is_repository and made.is_empty]
+
+
+def _tasks(connection: Connection, ids: Sequence[str]) -> list[Task]:
+    found = (task_rows.find(connection, one) for one in ids[:MAX_DOUBTED])
+    return [task for task in found if task is not None]
+
+
+def _ref(view: TaskView) -> TaskRef:
+    return TaskRef(name=view.name, id=view.id, state=view.state)
 
 
 def _went_elsewhere(limited: FinishedRun, runs: Iterable[FinishedRun]) -> bool:
@@ -163,7 +179,7 @@ def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
             text=text,
             until=min((view.waiting_until for view in members if view.waiting_until is not None), default=None),
             count=len(members),
-            tasks=tuple(TaskRef(name=view.name, id=view.id, state=view.state) for view in members[:MAX_NAMES]),
+            tasks=tuple(map(_ref, members[:MAX_NAMES])),
         )
         for (reason, text), members in sorted(groups.items(), key=lambda group: -len(group[1]))
     )

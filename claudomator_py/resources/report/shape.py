@@ -87,6 +87,10 @@ class ReportView(View):
     cancelled: int
     unchanged: int
     """Of the completed ones, those whose last run changed nothing in a repository."""
+    doubtful: int
+    """Of these, those whose result says that they changed something; looked for in the first 200."""
+    doubtful_tasks: tuple[TaskRef, ...]
+    """The first 20 of them."""
     runs: int
     """Runs that ended in that time."""
     cost_usd: float | None

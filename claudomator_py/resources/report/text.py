@@ -22,6 +22,8 @@ def headline_of(report: ReportView) -> str:
     tasks += [f"{report.running} running"] if report.running else []
     tasks += [f"{report.waiting} waiting"] if report.waiting else []
     parts = [", ".join(tasks), *_figures(report)]
+    if report.doubtful:
+        parts.append(f"{report.doubtful} changed nothing, but {'says' if report.doubtful == 1 else 'say'} otherwise")
     if report.missed:
         parts.append(f"{counted(len(report.missed), 'scheduled time')} missed")
     if report.trouble:
@@ -53,6 +55,7 @@ def markdown(report: ReportView, at: Instants) -> str:
         ("What else to look at", [f"- {one}" for one in report.warnings]),
         ("What needs you", list(_needs_you(report))),
         ("What failed", [_group(one, at) for one in report.failures]),
+        ("What to doubt", list(_doubtful(report))),
         ("What changed", [line for one in report.repositories for line in _repository(one)]),
         ("What waits", [_group(one, at) for one in report.waits]),
         (
@@ -72,6 +75,13 @@ def _runs(report: ReportView) -> str:
     if report.unchanged:
         words.append(f"{counted(report.unchanged, 'completed task')} changed nothing")
     return ", ".join(words)
+
+
+def _doubtful(report: ReportView) -> Iterator[str]:
+    for ref in report.doubtful_tasks:
+        yield f"- {ref.name} says that it changed something, and changed nothing"
+    if report.doubtful > len(report.doubtful_tasks):
+        yield f"- and {report.doubtful - len(report.doubtful_tasks)} more"
 
 
 def _needs_you(report: ReportView) -> Iterator[str]:

@@ -146,6 +146,8 @@ class TaskView(View):
     """Tool calls that its last run was denied."""
     changes: str | None = None
     """What its last run changed, in one line; null: that is not known."""
+    is_doubtful: bool = False
+    """Whether its last run succeeded and changed nothing, although its result says that it did."""
     reach: Reach | None = None
     """How far its runs may act; null: nobody says."""
     reach_source: ReachSource | None = None

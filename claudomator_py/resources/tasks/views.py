@@ -367,8 +367,8 @@ def _of_runs(runs: Sequence[Run], spec: TaskSpec) -> dict[str, object]:
         progress = readable(Progress, last.progress)
         told["progress"] = None if progress is None else RunProgressView.of(progress)
     if (ended := readable(Outcome, last.outcome)) is not None:
-        changes = None if ended.changes is None else ended.changes.summary
-        told |= {"result_text": ended.text, "denials": ended.denials, "changes": changes}
+        told |= {"result_text": ended.text, "denials": ended.denials}
+        told |= {"changes": ended.changes_text, "is_doubtful": ended.is_doubtful}
     return told
 
 

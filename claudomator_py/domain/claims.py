@@ -1,0 +1,108 @@
+"""Whether a result says that something was changed, by the words of ``claims.toml``: to be seen where nothing was."""
+
+import pkgutil
+import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+MAX_CHARS: Final = 4_000
+"""Of a result that are read: its beginning."""
+_SENTENCE_END: Final = re.compile(r"[.!?]+(?=\s|$)|[\u3002\uff01\uff1f;\n]+")
+_WORD: Final = re.compile(r"[\w'\u2019/-]*\w")
+_QUOTED: Final = re.compile(r"`[^`\n]*`")
+_UNSPACED: Final = ("zh", "ja", "ko")
+_DOUBLE_S: Final = str.maketrans({"\u0142": "l", "\u00df": "ss"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Of a language; see the file."""
+
+    done: Sequence[str]
+    says: Sequence[str]
+    refuted: Sequence[str]
+    outside: Sequence[str]
+    none: Sequence[str]
+    first: frozenset[str]
+    """The first words of those in ``done``; empty for a language that is written without spaces."""
+
+
+def claims_changes(text: str) -> bool:
+    """Return whether the text of a result says that something was changed in files."""
+    said = folded(text[:MAX_CHARS])
+    sentences = [_QUOTED.sub(" x ", one) for one in _SENTENCE_END.split(said)]
+    seen = frozenset(_WORD.findall(said))
+    return any(
+        _claims(said, sentences, words) for words in _languages() if not words.first or not words.first.isdisjoint(seen)
+    )
+
+
+def folded(text: str) -> str:
+    """Return the text without case and accents."""
+    apart = unicodedata.normalize("NFKD", text).casefold().translate(_DOUBLE_S)
+    # Composed again, for letters that accents make others of, as in Japanese and Korean; Latin ones have lost theirs.
+    bare = "".join(one for one in apart if not unicodedata.combining(one) or one in "\u3099\u309a\u0306")
+    return unicodedata.normalize("NFKC", bare)
+
+
+def _claims(said: str, sentences: Sequence[str], words: _Words) -> bool:
+    if any(one in said for one in words.none):
+        return False
+    return any(_is_claim(sentence, words) for sentence in sentences)
+
+
+def _is_claim(sentence: str, words: _Words) -> bool:
+    if not words.first:
+        return any(one in sentence for one in words.done) and not any(
+            one in sentence for one in (*words.refuted, *words.outside)
+        )
+    spaced = f" {' '.join(_WORD.findall(sentence))} "
+    if _has(spaced, words.outside):
+        return False
+    for one in words.done:
+        before, there, after = spaced.partition(f" {one} ")
+        # What is said after it tells of what was done, but for a word such as in "changed nothing".
+        if (
+            there
+            and not _has(f"{before} ", words.refuted)
+            and not _has(f" {' '.join(after.split()[:1])} ", words.refuted)
+        ):
+            return not words.says or not (before.strip() and after.strip()) or _has(f"{before} ", words.says)
+    return False
+
+
+def _has(spaced: str, words: Sequence[str]) -> bool:
+    return any(f" {one} " in spaced for one in words)
+
+
+@cache
+def examples() -> Mapping[str, tuple[Sequence[str], Sequence[str]]]:
+    """Return for each language results that say it, and such that do not."""
+    return {name: (entry["is"], entry["is_not"]) for name, entry in _data().items()}
+
+
+@cache
+def _languages() -> tuple[_Words, ...]:
+    return tuple(
+        _Words(
+            done=_listed(entry["done"]),
+            says=_listed(entry["says"]),
+            refuted=_listed(entry["not"]),
+            outside=_listed(entry["outside"]),
+            none=_listed(entry["none"]),
+            first=frozenset(() if name in _UNSPACED else (one.split()[0] for one in _listed(entry["done"]))),
+        )
+        for name, entry in _data().items()
+    )
+
+
+def _data() -> dict[str, Any]:
+    return tomllib.loads((pkgutil.get_data("claudomator_py.domain", "claims.toml") or b"").decode())
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(word for one in folded(text).split(",") if (word := " ".join(one.split())))
