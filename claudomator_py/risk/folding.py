@@ -19,8 +19,8 @@ _PLAIN: Final = str.maketrans(
 )
 _OTHER: Final = re.compile("[\u0370-\u052f]")
 _MIXED: Final = re.compile(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
-_SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_]){3,}(?![^\W_])")
-_MAY_BE_SPACED: Final = re.compile(r"[ ._*-][^\W_][ ._*-][^\W_][ ._*-]")
+_SPACED: Final = re.compile(r"(?<![^\W_])[^\W\d_](?:[ ._*-][^\W\d_]){3,}(?![^\W_])")
+_MAY_BE_SPACED: Final = re.compile(r"[ ._*-][^\W\d_][ ._*-][^\W\d_][ ._*-][^\W\d_](?![^\W_])")
 _ALSO_SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
 _BETWEEN: Final = re.compile(r"[ ._*-]")
 

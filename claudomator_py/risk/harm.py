@@ -72,7 +72,8 @@ def harms(said: Mapping[str, Any]) -> Harms:
             if _SPACELESS.search(key):
                 spaceless.append(key)
             else:
-                rarest = max(re.findall(r"[^\W_]+", key), key=lambda word: (word not in common, len(word)))
+                words = re.findall(r"[^\W_]+", key)
+                rarest = max(words, key=lambda word: (len(word) > 2 and word not in common, len(word)))
                 stems.setdefault(rarest, []).append((key, number))
     return Harms(tuple(found), stems, _pattern(spaceless))
 

@@ -5,7 +5,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, reduce
-from itertools import pairwise
 from operator import or_
 from typing import Any, Final, NamedTuple
 
@@ -98,11 +97,10 @@ class Words(dict[str, int]):
     def read(self, words: list[str], tells: list[int]) -> tuple[list[str], list[int]]:
         """Return the words and what each tells; those of a phrase are one. tells: of each by itself."""
         said, told, done = list[str](), list[int](), 0
-        pairs = enumerate(pairwise(tells))
-        for place in [at for at, (one, then) in pairs if one & PHRASE and (then & SECOND or one & GAP)]:
-            if place < done:
-                continue
+        for place in [at for at, one in enumerate(tells[:-1]) if one & PHRASE]:
             one = tells[place]
+            if place < done or not (tells[place + 1] & SECOND or one & GAP):
+                continue
             if words[place + 1][:_KEY] in self.pairs[words[place].replace("\u2019", "'")] or one & GAP:
                 length, one = self._phrase(words, tells, place)
                 if length or one != tells[place]:

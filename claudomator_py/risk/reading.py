@@ -223,7 +223,7 @@ def _english(sentence: str, folded: str, words: list[str], tells: list[int], tol
 def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iterator[Order]:
     told = reduce(or_, tells, 0)
     # Else it is an order only where its first words are.
-    within = (told & DONE and told & _PASSIVE) or told & DOING or told & ASKED
+    within = (told & DONE and told & _PASSIVE) or told & ASKED or (told & DOING and ("by" in words or "needs" in words))
     programs = told & PROGRAM
     ends = [at for at, one in enumerate(tells) if one & BREAKS]
     begin = before = mood = 0
