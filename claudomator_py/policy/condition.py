@@ -47,6 +47,10 @@ _COMPARED: Final = (
     re.compile(rf"(?P<values>{_VALUE})\s*(?:==|!=)\s*(?P<path>{_PATH})"),
     re.compile(rf"(?P<path>{_PATH})\s+in\s*\[(?P<values>[^\]]*)\]"),
 )
+_ORDERED: Final = (
+    re.compile(rf"(?P<path>{_PATH})\s*[<>]=?\s*(?P<values>{STRING})"),
+    re.compile(rf"(?P<values>{STRING})\s*[<>]=?\s*(?P<path>{_PATH})"),
+)
 _LISTED = re.compile(rf"(?P<values>{_VALUE})\s+in\s+(?P<path>{_PATH})")
 _PATTERN = re.compile(rf"\bmatches\s*\((?:[^()]*,)?\s*({STRING})\s*\)")
 _PATTERN_REMEDY: Final = "write one as https://docs.rs/regex has it: without look-around and back-references"
@@ -301,7 +305,8 @@ def _check_functions(used: Sequence[str]) -> None:
 
 def _check_values(text: str, code: str) -> None:
     """Raises BadCondition where a value is compared with one that it never is."""
-    for pattern in (*_COMPARED, _LISTED):
+    checks = {_LISTED: _check_listed, **dict.fromkeys(_ORDERED, _check_ordered)}
+    for pattern in (*_COMPARED, *_ORDERED, _LISTED):
         for found in pattern.finditer(text):
             place = found.start("path")
             if code[place] != text[place]:  # in a text
@@ -309,8 +314,7 @@ def _check_values(text: str, code: str) -> None:
             path = re.sub(r"""\s*(?:\.\s*|\[\s*["'])(\w+)(?:["']\s*\])?""", r".\1", found["path"])
             values = [literal(one) for one in re.findall(_VALUE, found["values"], re.DOTALL)]
             for value in (one for one in values if one is not None):
-                check = _check_listed if pattern is _LISTED else _check_equal
-                check(path, value)
+                checks.get(pattern, _check_equal)(path, value)
 
 
 def _check_equal(path: str, value: Any) -> None:
@@ -326,8 +330,20 @@ def _check_equal(path: str, value: Any) -> None:
         raise BadCondition(never, f"it is {_KINDS[_kind(shape)]}")
 
 
+def _check_ordered(path: str, value: Any) -> None:
+    """Raises BadCondition where one of a few words is put in an order, as the language knows that of letters only."""
+    possible = [one for one in facts.WORDS.get(path, ()) if isinstance(one, str)]
+    if isinstance(value, str) and possible:
+        message = f"orders `{path}`, but texts are ordered by their letters, not by what they mean"
+        words = [f'"{one}"' for one in possible if one]
+        remedy = f"name those that are meant, of {', '.join(words)}, as in `{path} in [{', '.join(words[-2:])}]`"
+        raise BadCondition(message, remedy)
+
+
 def _check_listed(path: str, value: Any) -> None:
     """Raises BadCondition where the list at the path never has that value in it, but one like it."""
+    if isinstance(facts.value_at(path), list) and not isinstance(value, str):
+        raise BadCondition(f"looks for {_written(value)} in `{path}`, where it never is", "its entries are texts")
     possible = facts.WORDS.get(path, ())
     if value not in possible and (nearest := near(str(value), map(str, possible))) is not None:
         raise BadCondition(f"looks for {_written(value)} in `{path}`, where it never is", nearest)

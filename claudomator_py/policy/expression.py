@@ -30,6 +30,8 @@ FUNCTIONS: Final = frozenset(
     | {"getMilliseconds", "getMinutes", "getMonth", "getSeconds"}
 )
 _MAX_MESSAGE: Final = 300
+_NOT_OF_THESE = re.compile(r"Undefined variable or function: '(\w+)'|Function '(\w+)' error: Python function call")
+"""What the library says of a function that takes no such values: that it is not defined, or what ours raises."""
 _COERCES = re.compile(r"Unsupported operation: (\S+) (\S+) (\S+)\. CEL does not coerce")
 
 
@@ -169,6 +171,8 @@ def first_line(error: BaseException) -> str:
     if (coerces := _COERCES.match(whole)) is not None:
         one, sign, other = (coerces[number].replace("float", "double") for number in (1, 2, 3))
         return f"Unsupported operation: {one} {sign} {other}"
+    if (called := _not_of_these(whole)) is not None:
+        return f"`{called}` takes no values of these types"
     if "not a valid regex" in whole and (why := re.search(r"^error: ([^\n]*?)(?:\. Check|$)", whole, re.MULTILINE)):
         return f"{whole.splitlines()[0].removesuffix(':')}: {why[1]}"
     lines = whole.splitlines() or [type(error).__name__]
@@ -183,6 +187,14 @@ def first_line(error: BaseException) -> str:
 
 def _remedy(error: BaseException) -> str:
     """What to do about it, where the library's message says so."""
-    if _COERCES.match(str(error)) is None and not str(error).startswith("No such overload"):
+    text = str(error).replace(_OWN_SIZE, "size")
+    if _COERCES.match(text) is None and not text.startswith("No such overload") and _not_of_these(text) is None:
         return ""
     return "nothing is converted by itself: write 1.0 for 1, or convert with double(x), int(x) or string(x)"
+
+
+def _not_of_these(message: str) -> str | None:
+    """The function that there is, and takes no such values, as the library's message says; None: that is not it."""
+    found = _NOT_OF_THESE.match(message)
+    name = "" if found is None else found[1] or found[2]
+    return name if name in FUNCTIONS else None

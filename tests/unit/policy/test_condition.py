@@ -103,7 +103,18 @@ def test_what_is_true(text: str, expected: bool) -> None:
         ),
         ('{"low": true, "medium": false}[task.risk]', 'cannot be evaluated where `task.risk` is "high"', ""),
         ('"x" in task.tags && 100 / now.hour > 5', "cannot be evaluated at character 21", ""),
-        ("true || size(5) > 1", "cannot be evaluated at character 9, `size(5) > 1`: Function 'size' error", ""),
+        ("true || size(5) > 1", "cannot be evaluated at character 9, `size(5) > 1`: `size` takes no values", "convert"),
+        ("task.tags.all(t, t.startsWith(5))", "cannot be evaluated: `startsWith` takes no values of these", "convert"),
+        ('"a" in task.tags && task.text.contains(5)', "cannot be evaluated at character 21", "convert with"),
+        ('true || "a".getHours() > 1', 'cannot be evaluated at character 9, `"a".getHours() > 1`: `getHours`', ""),
+        ('task.risk > "low"', "orders `task.risk`, but texts are ordered by", 'in `task.risk in ["medium", "high"]`'),
+        ('"high" <= task.risk', "orders `task.risk`", 'of "low", "medium", "high"'),
+        ("true || task['priority'] < 'high'", "orders `task.priority`", '`task.priority in ["high", "urgent"]`'),
+        ('task.tier >= "balanced"', "orders `task.tier`", 'of "fast", "balanced", "powerful"'),
+        ('task.reach > "network"', "orders `task.reach`", "name those that are meant"),
+        ('actor.role>"operate"', "orders `actor.role`", "name those that are meant"),
+        ("5 in task.tags", "looks for 5 in `task.tags`, where it never is", "its entries are texts"),
+        ("true || true in actor.roles", "looks for true in `actor.roles`", "its entries are texts"),
         (f'task.name == "{"x" * MAX_LENGTH}"', "is longer than 2,000 characters", "split it"),
     ],
 )
@@ -112,6 +123,19 @@ def test_what_is_refused(text: str, message: str, remedy: str) -> None:
         Condition(text)
     assert str(refused.value).startswith(message)
     assert remedy in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'now.date > "2026-12-24"',
+        'task.name >= "m"',
+        "now.weekday > 5 && now.hour < 6",
+        "task.text.contains('task.risk > \"low\"')",
+    ],
+)
+def test_texts_that_have_an_order_of_letters_may_be_ordered(text: str) -> None:
+    Condition(text)
 
 
 HOUR, MINUTE, WEEKDAY, DATE = "write `now.hour`", "write `now.minute`", "write `now.weekday`", "write `now.date`"
