@@ -168,11 +168,17 @@ def _agents(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+_SIGNED: Final = re.compile(r"\w[+#]")
+
+
 def id_from(name: str) -> str:
     """Return the id of a card that has only this name: its letters and digits, and where an id cannot have one of
-    them, such as ``語``, digits that follow from the whole name. So names in any script have ids of their own."""
-    readable = (name_from(name) or "agent")[:_MAX_READABLE].rstrip("-._")
+    them, such as ``語`` and the signs of ``C#`` and ``C++``, or has none of its signs at all, digits that follow from
+    the whole name. So names in any script have ids of their own."""
+    found = name_from(name)
+    readable = (found or "agent")[:_MAX_READABLE].rstrip("-._")
     lost = any(character.isalnum() and name_from(character) is None for character in name)
+    lost = lost or (found is None and bool(name.strip())) or _SIGNED.search(name) is not None
     return f"{readable}-{digits_of(name)}" if lost or readable in TAKEN_IDS else readable
 
 

@@ -161,7 +161,8 @@ _ELSEWHERE: Final = (
 )
 """What other programs write, what it is there, and what to write here."""
 
-_ZONE_BEFORE: Final = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s*(.*)", re.DOTALL)
+_ZONE_BEFORE: Final = re.compile(r"(?:CRON_TZ|TZ)\s*=\s*(\S+)\s*(.*)", re.DOTALL | re.IGNORECASE)
+_AROUND_COMMA: Final = re.compile(r"\s*,\s*")
 _ZONE_BEHIND: Final = re.compile(r"[A-Za-z_]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT|Z")
 _OF_A_FIELD: Final = re.compile(r"[\d*?,/#LWH-]+|[a-z]{3}([-,][a-z]{3})*", re.IGNORECASE)
 
@@ -195,6 +196,12 @@ def _not_five(text: str, words: Sequence[str]) -> BadCron:
     known = _SHORTHANDS.get(text.lower())
     if known is not None:
         return BadCron(f"`{text}` is not supported", f'write "{known}"')
+    shorthand, _, behind = text.partition(" ")
+    if shorthand.lower() in _SHORTHANDS and _ZONE_BEHIND.fullmatch(behind.strip()):
+        known, zone_name = _SHORTHANDS[shorthand.lower()], behind.strip()
+        return BadCron(
+            f"`{shown(text)}` is not supported", f'write `timezone: {zone_name}`, and the schedule as "{known}"'
+        )
     if text.startswith("@"):
         remedy = 'write minute, hour, day, month and weekday, such as "*/15 * * * *" for every 15 minutes'
         return BadCron(f"`{shown(text)}` is not supported", remedy)
@@ -209,6 +216,9 @@ def _not_five(text: str, words: Sequence[str]) -> BadCron:
     five, rest = " ".join(words[:5]), " ".join(words[5:])
     if _ZONE_BEHIND.fullmatch(rest):
         return BadCron(count, f'write `timezone: {rest}`, and the schedule as "{five}"')
+    joined = _AROUND_COMMA.sub(",", text)
+    if joined != text and len(joined.split()) == len(_FIELDS):
+        return BadCron(count, f'write "{shown(joined)}": a list has no blanks')
     if not all(_OF_A_FIELD.fullmatch(word) for word in words):
         return BadCron(count, f'write "{shown(five)}"; the command belongs under `instructions`')
     if len(words) == 6 and "?" in (words[2], words[4]):

@@ -51,6 +51,7 @@ _IN_SKILLS: Final = frozenset({"inputModes", "outputModes", "security", "securit
 _SHARED: Final = frozenset({"id", "name", "description", "version", "url", "skills"})
 """Keys of both that are read as A2A has them."""
 _SPOKEN: Final = "JSONRPC"
+_NO_BINDING: Final = "an interface without a binding"
 _TEXT: Final = ["text/plain"]
 _SKILL_FIELDS: Final = ("id", "name", "description", "tags", "examples")
 _OWN_SKILL_FIELDS: Final = tuple(name for name in Skill.model_fields if name not in _SKILL_FIELDS)
@@ -260,15 +261,19 @@ def spoken_interface(document: Mapping[str, Any]) -> Interface | None:
 def _interfaces_of(document: Mapping[str, Any]) -> Iterator[Interface]:
     for one in _objects(document, "supportedInterfaces"):
         if isinstance(one.get("url"), str):
-            said = one.get("protocolVersion")
-            yield Interface(one["url"], str(one.get("protocolBinding")), said if isinstance(said, str) else "1.0")
-    said = document.get("protocolVersion")
-    old = said if isinstance(said, str) else "0.3.0"
+            yield Interface(one["url"], str(one.get("protocolBinding") or _NO_BINDING), _version_in(one, "1.0"))
+    old = _version_in(document, "0.3.0")
     if isinstance(document.get("url"), str):
         yield Interface(document["url"], str(document.get("preferredTransport") or _SPOKEN), old)
     for one in _objects(document, "additionalInterfaces"):
         if isinstance(one.get("url"), str):
-            yield Interface(one["url"], str(one.get("transport")), old)
+            yield Interface(one["url"], str(one.get("transport") or _NO_BINDING), old)
+
+
+def _version_in(part: Mapping[str, Any], otherwise: str) -> str:
+    """Of A2A; an empty one is what Protocol Buffers write for none."""
+    said = part.get("protocolVersion")
+    return said.strip().removeprefix("v") if isinstance(said, str) and said.strip() else otherwise
 
 
 def _address(document: Mapping[str, Any]) -> str | None:

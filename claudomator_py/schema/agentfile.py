@@ -6,6 +6,7 @@ front matter that is not YAML: it puts values that YAML would not take into quot
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -53,6 +54,7 @@ _MISSPELT: Final = 0.85
 _FIELD: Final = re.compile(rf"(?:{'|'.join(sorted(_KNOWN | _OURS))}):(?=\s|\Z)")
 _LINE: Final = re.compile(r"(?P<key>[a-zA-Z_-]+):[ \t]+(?P<value>\S.*)")
 _NOT_PLAIN: Final = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
+_COMMAS: Final = ",\N{FULLWIDTH COMMA}\N{IDEOGRAPHIC COMMA}\N{ARABIC COMMA}"
 _TABS: Final = re.compile(r"^\t+", re.MULTILINE)
 
 
@@ -62,10 +64,11 @@ def read_front_matter(text: str, first_line: int) -> list[Document]:
     try:
         return read_documents(text, first_line)
     except BadText:
-        lines = [line.rstrip("\r") for line in text.split("\n")]
-        for mended in (map(_quoted, lines), _with_whole_values(lines)):
+        spaced = textwrap.dedent(_TABS.sub(lambda tabs: "  " * len(tabs[0]), text.replace("\r\n", "\n")))
+        lines = spaced.split("\n")
+        for mended in (lines, map(_quoted, lines), _with_whole_values(lines)):
             try:
-                return read_documents(_TABS.sub(lambda tabs: "  " * len(tabs[0]), "\n".join(mended)), first_line)
+                return read_documents("\n".join(mended), first_line)
             except BadText:
                 continue
         raise
@@ -74,7 +77,7 @@ def read_front_matter(text: str, first_line: int) -> list[Document]:
 def _quoted(line: str) -> str:
     """The line, with its value in quotation marks where it has characters that mean something in YAML."""
     match = _LINE.fullmatch(line.rstrip())
-    if match is None or not _NOT_PLAIN.search(match["value"]):
+    if match is None or not (_NOT_PLAIN.search(match["value"]) or _is_odd_number(match["value"])):
         return line
     value = match["value"]
     if (value[0] == value[-1] and value[0] in "\"'" and len(value) > 1) or _is_list(value):
@@ -99,6 +102,17 @@ def _with_whole_values(lines: list[str]) -> Iterator[str]:
         else:
             yield whole
         first = end
+
+
+def _is_odd_number(value: str) -> bool:
+    """Whether it is a number to YAML that ``read_documents`` refuses as it is written, such as ``0x10``."""
+    if value[0] not in "+-.0123456789":
+        return False
+    try:
+        read_documents(value)
+    except BadText as bad:
+        return bool(bad.forms)
+    return False
 
 
 def _is_list(value: str) -> bool:
@@ -177,7 +191,7 @@ def _permissions(card: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> Non
         if key not in card:
             continue
         tools = _tools(card.pop(key))
-        if key != "tools" or _EVERY_TOOL not in tools:
+        if key != "tools" or not isinstance(tools, list) or _EVERY_TOOL not in tools:
             permissions[field] = tools
             move(lines, key, "permissions", field)
     if card.get("permissionMode") == PermissionMode.PLAN:
@@ -205,7 +219,7 @@ def _divided(text: str) -> Iterator[str]:
     depth, word = 0, ""
     for character in f"{text},":
         depth = max(0, depth + (character == "(") - (character == ")"))
-        if depth == 0 and (character == "," or character.isspace()):
+        if depth == 0 and (character in _COMMAS or character.isspace()):
             if word:
                 yield word
             word = ""

@@ -2,7 +2,8 @@
 first.
 
 Names that people choose as well are left alone: ``plan (1)``, ``plan 2``, ``plan - copy`` and ``plan-HOST``, as Google
-Drive, iCloud and OneDrive have them, say nothing of a conflict, and ``db.backup`` may be a task.
+Drive, iCloud and OneDrive have them, say nothing of a conflict, unless Windows has made up the name of the host; and
+``db.backup`` may be a task.
 """
 
 import re
@@ -12,9 +13,17 @@ from typing import Final
 
 from claudomator_py.domain.errors import Problem, shown
 
-_CONFLICT: Final = "conflict|conflit|konflikt|конфл|競合|衝突|冲突|충돌|çak|ristiriit|ütköz|σύγκρουσ"
+_CONFLICT: Final = unicodedata.normalize(
+    "NFKC",
+    "conflict|conflit|konflik|конфл|競合|衝突|冲突|충돌|çak|ristiriit|ütköz|σύγκρουσ|διένεξ|xung đột"
+    "|ขัดแย้ง|विवाद|تعارض|מתנגש",
+)
 """Parts of the words for a conflict, each of one or several languages."""
-_COPY: Final = "copy|kopi|copi|cópi|копи|コピー|副本|複本|사본|kopya|másol|αντίγραφ|exempla"
+_COPY: Final = unicodedata.normalize(
+    "NFKC",
+    "copy|kopi|copi|cópi|копи|копі|コピー|副本|複本|사본|kopya|másol|αντίγραφ|exempla|salinan|bản sao"
+    "|สำเนา|प्रति|نسخة|עותק",
+)
 """Parts of the words for a copy."""
 _DATE: Final = r"\d{4}[-_.]?\d{2}[-_.]?\d{2}"
 
@@ -50,7 +59,8 @@ CONFLICT_NAMES: Final = (
     ConflictName(
         "a synchroniser such as Dropbox",
         re.compile(
-            rf"\s+(?:-\s+)?(?:\S+['\N{{RIGHT SINGLE QUOTATION MARK}}]s\s+)?conflicted copy {_DATE}.*$", re.IGNORECASE
+            rf"[\s_.-]+(?:\S+['\N{{RIGHT SINGLE QUOTATION MARK}}]s\s+)?conflicted[ _-]copy[ _-]{_DATE}.*$",
+            re.IGNORECASE,
         ),
         "plan - Ann's conflicted copy 2026-11-27",
         "plan - conflicted copy",
@@ -75,13 +85,15 @@ CONFLICT_NAMES: Final = (
     ),
     ConflictName(
         "a synchroniser such as pCloud",
-        re.compile(r"\s*\[conflict(?:ed)?(?: \d+)?\]", re.IGNORECASE),
+        re.compile(r"\s*\[conflict(?:ed)?(?: \d[^\]]*)?\]", re.IGNORECASE),
         "plan [conflicted 2]",
         "plan [2]",
     ),
     ConflictName(
-        "ownCloud or Nextcloud",
-        re.compile(r"_conflict-\d{8}-\d{6}"),
+        "a synchroniser such as ownCloud or Nextcloud",
+        re.compile(
+            rf"[._ -]conflict(?:ed)?[._ -]{_DATE}[-_ ]\d{{4,6}}(?:-\d+)?|_{_DATE}_conflict(?:ed)?$", re.IGNORECASE
+        ),
         "plan_conflict-20261127-092733",
         "plan_conflict-2026",
     ),
@@ -90,6 +102,12 @@ CONFLICT_NAMES: Final = (
         re.compile(r"_[^_]+_[A-Z][a-z]{2}-\d{2}-\d{4,6}-\d{4}_[A-Za-z]*Conflict(?:_\d+)?$"),
         "plan_Andy-PC_Jan-03-0901-2013_CaseConflict_1",
         "plan_MergeConflict",
+    ),
+    ConflictName(
+        "OneDrive",
+        re.compile(r"-(?:DESKTOP|LAPTOP|WIN)-[A-Z0-9]{6,12}(?:-\d+)?$"),
+        "plan-DESKTOP-4F7K2QX",
+        "plan-desktop-settings",
     ),
     ConflictName("Resilio Sync", re.compile(r"(?:\.Conflict\d*)+$"), "plan.Conflict", "plan.conflict"),
     ConflictName("rclone", re.compile(r"(?:\.conflict\d+|\.\.path[12])$"), "plan.conflict1", "plan.path1"),

@@ -83,10 +83,10 @@ def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:
     found = [
         (one.get("url"), one.get("tenant"))
         for one in _objects(card, "supportedInterfaces")
-        if one.get("protocolBinding") == "JSONRPC" and _is(one.get("protocolVersion"), version)
+        if one.get("protocolBinding") == "JSONRPC" and _is(one.get("protocolVersion") or V1, version)
     ]
     if version == V0_3 and not _is(card.get("protocolVersion"), V1):
-        if card.get("preferredTransport") in (None, "JSONRPC"):
+        if card.get("preferredTransport") in (None, "", "JSONRPC"):
             found.append((card.get("url"), None))
         further = _objects(card, "additionalInterfaces")
         found += [(one.get("url"), None) for one in further if one.get("transport") == "JSONRPC"]
@@ -100,4 +100,7 @@ def _objects(card: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 def _is(said: object, version: str) -> bool:
     """Whether both are of one major version; before 1.0, of one minor one."""
-    return isinstance(said, str) and (said.split(".")[0] == "1" if version == V1 else said.startswith("0.3"))
+    if not isinstance(said, str):
+        return False
+    number = said.strip().removeprefix("v")
+    return number.split(".")[0] == "1" if version == V1 else number.startswith("0.3")

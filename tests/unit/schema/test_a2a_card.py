@@ -264,6 +264,7 @@ OLD_REST = OLD | {"preferredTransport": "HTTP+JSON", "additionalInterfaces": []}
         (offering(("agents.example:443", "GRPC", "1.0"), (URL, "HTTP+JSON", "1.0")), "offers GRPC, HTTP+JSON"),
         (OLD_REST, "offers HTTP+JSON"),
         (offering(), "names no interface"),
+        (offering((URL, "", "1.0")), "offers an interface without a binding"),
         (offering((URL, "JSONRPC", "2.0")), "offers A2A 2.0, and 1.0 and 0.3 are spoken"),
         (offering(("/rpc", "JSONRPC", "1.0")), "`/rpc` is relative, and the card comes from a file"),
         (OLD | {"url": "rpc"}, "`rpc` is relative"),
@@ -281,6 +282,9 @@ def test_whom_nobody_here_can_speak_with_is_refused_by_the_reason(document: dict
         offering(("agents.example:443", "GRPC", "1.0"), (URL, "JSONRPC", "1.0")),
         OLD_REST | {"additionalInterfaces": [{"url": URL, "transport": "JSONRPC"}]},
         OLD | {"preferredTransport": None},
+        OLD | {"preferredTransport": "", "protocolVersion": ""},
+        offering((URL, "JSONRPC", "")),
+        offering((URL, "JSONRPC", "v1.0")),
     ],
 )
 def test_one_interface_that_is_spoken_suffices(document: dict[str, Any]) -> None:
@@ -370,6 +374,9 @@ def test_names_in_any_script_have_ids_of_their_own() -> None:
     names = ["翻译", "検索", "번역기", "Переводчик", "Поиск", "אייל", "翻译 Bot", "検索 Bot", "Café", "Search"]
     ids = {name: read(NEW | {"name": name}).id for name in names}
     assert len(set(ids.values())) == len(names)
+    signs = ["🤖", "🚀", "!!!", "C", "C#", "C++", "F# expert", "F expert"]
+    assert len({read(NEW | {"name": name}).id for name in signs}) == len(signs)
+    assert read(NEW | {"name": "🤖 Bot"}).id == "bot", "what decorates a name is no part of it"
     assert ids["Café"] == "cafe"
     assert ids["翻译 Bot"].startswith("bot-")
     assert ids == {name: read(OLD | {"name": name}).id for name in names}, "the same each time"

@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.card import Card
+from claudomator_py.domain.card import NOT_APPLIED, Card
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import PermissionMode, Permissions
 from claudomator_py.routing.oddities import oddities
@@ -95,7 +95,10 @@ def test_a_model_is_the_tier_of_its_family(model: str, tier: Tier | None) -> Non
         ("tools:", ()),
         ("tools: ''", ()),
         ("tools: []", ()),
+        ("tools: >\n  Read,\n  Grep", ("Read", "Grep")),
+        ("tools: Read，Grep、Glob", ("Read", "Grep", "Glob")),  # noqa: RUF001 - commas of full width
         ("tools: '*'", None),
+        ("tools: *", None),
     ],
 )
 def test_tools_are_the_only_ones_and_none_is_allowed(field: str, tools: tuple[str, ...] | None) -> None:
@@ -150,6 +153,18 @@ def test_a_description_goes_on_to_the_next_field() -> None:
 
 def test_tabs_indent_what_yaml_would_not_let_them() -> None:
     assert tools_of("tools:\n\t- Read\n\t- Grep") == ("Read", "Grep")
+    assert card_of("name: worker\ndescription: |\n\tUses: it.").description == "Uses: it."
+
+
+def test_all_of_it_may_be_indented() -> None:
+    card = card_of("  name: worker\n  description: Use it: now\n  tools:\n    - Read")
+    assert (card.id, card.description, card.permissions) == ("worker", "Use it: now", Permissions(tools=("Read",)))
+
+
+@pytest.mark.parametrize("number", ["0x10", "010", "1_000", "1:30", "0b11", "9" * 200])
+def test_a_number_that_people_would_not_read_so_is_text(number: str) -> None:
+    card = worker(f"code: {number}")
+    assert (card.description, card.extra) == ("Works.", {NOT_APPLIED: {"code": number}})
 
 
 @pytest.mark.parametrize(
@@ -183,6 +198,9 @@ def problem(front_matter: str) -> Problem:
     [
         ("name: worker", 2, "description"),
         ("name: worker\ndescription: D.\ntools: {Read: true}", 4, "permissions.tools"),
+        ("name: worker\ndescription: D.\ntools: 3", 4, "permissions.tools"),
+        ("name: worker\ndescription: D.\ntools: true", 4, "permissions.tools"),
+        ("name: worker\ndescription: D.\ndisallowedTools: 1.5", 4, "permissions.disallowed_tools"),
         ("name: worker\ndescription: D.\nvisibilty: private", 4, "visibilty"),
         ("- name: worker\n- description: D.", 2, None),
     ],

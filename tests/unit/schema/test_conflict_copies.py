@@ -63,6 +63,10 @@ COPIES = [
         "plan.rpmnew",
         "plan~",
     ),
+    *("plan (salinan konflik Ann 2026-11-27)", "plan (Αντίγραφο σε διένεξη του Ann)", "plan (נסחה מתנגש 2026-11-27)"),
+    *("plan (bản sao xung đột)", "plan (สำเนาที่ขัดแย้งกัน)", "plan (نسخة تعارض 2026-11-27)", "plan (विवादित प्रति)"),
+    *("plan [Conflict 2026-11-27]", "plan-conflicted-copy-20261127", "plan_laptop_2026-11-27_conflict"),
+    *("plan-DESKTOP-4F7K2QX", "plan-LAPTOP-9ABCDEF1-2", "plan-WIN-4AB8CD7EFGH", "plan.conflicted 2026-11-27 092733"),
     *("plan.orig.orig", "plan.swp", "plan.ucf-dist", "plan.pacnew"),
 ]
 
@@ -94,6 +98,7 @@ OTHERS = [
     ),
     *("resolve conflict (2026-11-27)", "konflikt", "sync-conflict-20261127", "plan [1]", "plan (a) conflict (copy)"),
     *("plan.r12", "plan.mine", "plan.working", "plan.merged", "plan.remote", "restore.backup", "backup~old"),
+    *("plan-desktop-settings", "plan-WIN", "plan-DESKTOP-x", "plan-conflicted", "copy-of-conflicted-2026"),
     *("bak", "orig", "db.backup", "plan.old", "plan-orig", "plan.v2"),
 ]
 
