@@ -16,6 +16,7 @@ from claudomator_py.lab.replay_shape import ChangedTaskView, ChangeView, CostVie
 from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
+    from claudomator_py.schema.routing_settings import RoutingSettings
     from claudomator_py.schema.settings import Settings
     from claudomator_py.store.database import Database
 
@@ -83,6 +84,8 @@ def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None
 
     other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
     with _recorded(state_dir) as (database, own, state):
+        if other is not None and _has_other_cards(other.routing, own.routing):
+            note(f"The cards that {against} would read are not tried: cards are those that are registered today.")
         replay = Replay(database, own, other, os.environ, calibrations.read(state))
         try:
             return replay.run(Window(since_ms, until_ms))
@@ -93,6 +96,12 @@ def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None
                 ) from error
             remedy = "Choose a time span without it, or restore the database from a backup."
             raise DiscoveryFailed(f"What was recorded cannot be read: {error}.", remedy=remedy) from error
+
+
+def _has_other_cards(other: "RoutingSettings", own: "RoutingSettings") -> bool:
+    """Whether a daemon of the other one would read cards that this one's does not, or the other way round."""
+    added = [folder for folder in other.specialists if folder not in own.specialists and Path(folder).is_dir()]
+    return bool(added) or other.shipped != own.shipped
 
 
 def _shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> OtherView:

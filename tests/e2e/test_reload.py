@@ -213,6 +213,16 @@ def test_commands_that_read_the_configuration_take_that_of_the_only_daemon_from_
     file.write_text("instructions: Write a haiku.\n")
     assert "No haikus here." in elsewhere("policy", "test", str(file), HOME=home).stdout
     assert elsewhere("replay", HOME=home).stdout.startswith("1 of 1 placement")
+    other, cards = site.work / "other.yaml", site.work / "cards"
+    cards.mkdir()
+    for text, says in (
+        (f"routing: {{specialists: [{cards}]}}\n", True),
+        ("routing: {shipped: false}\n", True),
+        ("", False),
+    ):
+        other.write_text(text)
+        said = elsewhere("replay", "--config", str(other), HOME=home).stderr
+        assert (f"The cards that {other} would read are not tried" in said) is says
     assert str(site.config_file) in elsewhere("doctor", "-o", "json", HOME=home).stdout
     site.config_file.write_text("policy: {}\n")
     assert elsewhere("policy", "test", str(file), HOME=home).returncode == 1, "nothing is judged by other rules"
