@@ -42,6 +42,9 @@ _SIGNS: Final = (
     re.compile(r"^~[\w.+-]*(?:/|$)"),  # homes
     re.compile(r"^#"),  # a comment behind a command
 )
+_ODD: Final = re.compile("[\u2018-\u201f]|^[\u2012-\u2015\u2212]")
+_ODD_BLANK: Final = re.compile("[\u00a0\u2007\u202f\u3000]")
+"""What word processors write for a quote, for the hyphen of an option, and for the blank behind a program."""
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 RESERVED_WORDS: Final = frozenset[str]().union(
@@ -112,6 +115,12 @@ def words_of(text: str, *, listed: bool = False) -> list[str]:
     if assignment := _ASSIGNMENT.match(first.bare):
         message = f"begins with `{shown(assignment[0])}`, which only a shell understands"
         raise BadCommand(message, f"set it under `env`, or write {in_shell(text, listed)}")
+    if first.bare.startswith("!"):
+        raise _needs_shell(text, first, listed)
+    for word in words:
+        if odd := _ODD.search(word.bare) or (word is first and _ODD_BLANK.search(word.bare)):
+            message = f"`{shown(word.text)}` has U+{ord(odd[0]):04X}, which looks like a sign of a command and is none"
+            raise BadCommand(message, "write a plain blank, quote or hyphen, or put it in single quotes if it is meant")
     if first.bare.startswith("-"):
         message = f"begins with `{shown(first.text)}`, which is no program"
         raise BadCommand(message, "begin it with the program, or write program and arguments as a list of its own")

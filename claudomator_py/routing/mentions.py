@@ -13,8 +13,10 @@
 5. Nothing in code spans and fences (as in CommonMark), URLs, e-mail addresses and quoted lines is a mention.
 6. A name of several participants is ambiguous, and addresses nobody.
 
-In the text of a task, which is written to somebody, such letters end a name in their own script as well, a wide ``@``
-is one, and an id is meant before the display names of others. In a channel people write about each other, and none of
+In the text of a task, which is written to somebody, such letters end a name in their own script as well, and those of
+scripts from right to left, whose prepositions are one word with what follows, may stand before an ``@``; so may an
+``_`` that closes behind the name. A wide ``@`` is one, and an id is meant before the display names of others. In a
+channel people write about each other, and none of
 that holds: what is labelled there says so.
 """
 
@@ -46,7 +48,16 @@ _UNSPACED: Final = re.compile(
 )
 """Letters of scripts that are written without spaces, and of Hangul. Source: Unicode 17, UAX 14 (class SA) and the
 names of blocks."""
-_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "\u2018": "\u2019"}
+_QUOTES: Final = {
+    '"': '"',
+    "'": "'",
+    "“": "”",
+    "„": "“",
+    "«": "»",
+    "\u2018": "\u2019",
+    "\u300c": "\u300d",
+    "\u300e": "\u300f",
+}
 """What closes each opening one."""
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
@@ -123,8 +134,10 @@ class Names:
         found = []
         while at is not None:
             place, mention = at.start(), None
-            if _may_stand_before(text, place) and not left_out.has(place):
-                mention = self._at(text, place)
+            emphasised = self._of_task and text[place - 1 : place] == "_" and _may_stand_before(text, place - 1)
+            allowed = emphasised or _may_stand_before(text, place, of_task=self._of_task)
+            if allowed and not left_out.has(place):
+                mention = self._at(text, place, emphasised=emphasised)
             if mention is not None:
                 found.append(mention)
             at = begin.search(text, place + 1 if mention is None else mention.end)
@@ -134,7 +147,8 @@ class Names:
         """The id of the first who is addressed, and nobody else could be meant; None: nobody is."""
         return next((one.ids[0] for one in self.mentions(text) if len(one.ids) == 1), None)
 
-    def _at(self, text: str, place: int) -> Mention | None:
+    def _at(self, text: str, place: int, *, emphasised: bool) -> Mention | None:
+        """The mention there. emphasised: whether a ``_`` before it has to be closed right behind it."""
         longest: tuple[int, _Node] | None = None
         if (closing := _QUOTES.get(text[place + 1 : place + 2])) is not None:
             for end, node in _walk(self._root, text, place + 2):
@@ -144,7 +158,8 @@ class Names:
                 end, node = longest
                 return Mention(place, end + 1, text[place : end + 1], tuple(sorted(node.displayed)))
         for end, node in _walk(self._root, text, place + 1):
-            if node.whole and not _goes_on(text, end, in_unspaced=self._of_task):
+            ends = text.startswith("_", end) if emphasised else not _goes_on(text, end, in_unspaced=self._of_task)
+            if node.whole and ends:
                 longest = (end, node)
         if longest is None or _is_code(text, longest[0]):
             return None
@@ -212,7 +227,8 @@ def _walk(root: _Node, text: str, start: int) -> Iterator[tuple[int, _Node]]:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return folded.replace("\u2010", "-")  # as programs write it that keep a word in one line
 
 
 def _decomposed(text: str) -> str:
@@ -246,8 +262,10 @@ def _may_compose(character: str) -> bool:
     return "\u1161" <= first <= "\u11c2" or (unicodedata.category(first)[0] == "M" and _is_word(character))
 
 
-def _may_stand_before(text: str, place: int) -> bool:
-    before = text[place - 1 : place]
+def _may_stand_before(text: str, place: int, *, of_task: bool = False) -> bool:
+    before = text[place - 1 : place] if place > 0 else ""
+    if of_task and before and unicodedata.bidirectional(before) in ("R", "AL"):
+        return True
     return not before or not (before in _NOT_BEFORE or (_is_word(before) and not _UNSPACED.match(before)))
 
 

@@ -240,11 +240,12 @@ def test_a_plain_post_that_is_slow_is_waited_for_and_can_be_stopped() -> None:
     assert outcome.reason is Reason.INTERRUPTED
 
 
-def test_a_card_of_version_1_has_its_header_and_its_tenant_sent() -> None:
+@pytest.mark.parametrize("version", [{"protocolVersion": "1.0"}, {"protocolVersion": ""}, {"protocolVersion": "v1"}, {}])
+def test_a_card_of_version_1_has_its_header_and_its_tenant_sent(version: dict[str, str]) -> None:
     def answer(request: Request, handler: BaseHTTPRequestHandler) -> None:
         interfaces = [
             {"url": "grpc.example.org:443", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
-            {"url": f"{where}/x", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "acme"},
+            {"url": f"{where}/x", "protocolBinding": "JSONRPC", "tenant": "acme", **version},
         ]
         said: dict[str, Any] = {"name": "T", "supportedInterfaces": interfaces, "capabilities": {}}
         if request.method == "POST":

@@ -148,3 +148,28 @@ def test_whatever_is_quoted_is_passed_on_as_it_is(words: list[str]) -> None:
 
     assert words_of(text) == ["program", *words]
     assert commands_in(text) == (text,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "make\u00a0test",
+        "\u201cmake test\u201d",
+        "make \u2013k",
+        "test \u2014x",
+        "!grep x",
+        "grep \u2018a\u2019 f",
+        "!!",
+    ],
+)
+def test_what_a_word_processor_or_a_history_makes_of_a_command_is_refused(text: str) -> None:
+    with pytest.raises(BadCommand) as refused:
+        words_of(text)
+    assert refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["grep '\u2018a\u2019' f", "grep 'a\u2013b' f", "echo a\u2013b", "test ! -e f", "echo '!'"]
+)
+def test_what_is_quoted_or_within_a_word_is_meant(text: str) -> None:
+    assert words_of(text)
