@@ -128,9 +128,11 @@ def _gates(path: Path) -> dict[str, dict[str, float]]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         fail(f"{path} cannot be read as gates ({str(error).splitlines()[0]}).", shape, exits.USAGE)
     found: dict[str, dict[str, float]] = {}
+    if not read:
+        fail(f"{path} has no bounds.", shape, exits.USAGE)
     for name, bounds in read.items() if isinstance(read, dict) else [(None, None)]:
         given = bounds if isinstance(bounds, dict) else {}
-        numbers = all(isinstance(value, int | float) for value in given.values())
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in given.values())
         if not given or not set(given) <= {"at_least", "at_most"} or not numbers:
             fail(f"{path} has no bounds for {name!r}.", shape, exits.USAGE)
         found[str(name)] = given

@@ -36,7 +36,7 @@ from claudomator_py.schema.validation import first_problem
 MAX_HANDOFFS: Final = 2
 """As ``routing.max_handoffs`` is by default."""
 DEMANDS: Final = ("max_authority", "required_fields", "forbidden_fields", "max_handoffs", "ends_with")
-_ASKED: Final = ("permissions", "budget", "expected_output")
+ASKED: Final = ("permissions", "budget", "expected_output")
 _RUNS: Final = (Route.SPECIALIST, Route.DEFAULT, Route.HUMAN_REVIEW)
 """Routes by which a run starts in the end, if a person agrees."""
 _ANYTHING: Final = Constraints()
@@ -69,7 +69,6 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
     said = {**data, **label} if isinstance(label, Mapping) else data
     if not any(said.get(name) is not None for name in (*DEMANDS, "hands_on_to")):
         return None
-    asked = {name: said[name] for name in _ASKED if said.get(name) is not None}
     authority, most, ends = said.get("max_authority"), said.get("max_handoffs"), said.get("ends_with")
     if authority is not None and authority not in tuple(Authority):
         raise ValueError(f"`max_authority` is none of {', '.join(Authority)}")
@@ -79,12 +78,8 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
         raise ValueError("`ends_with` is not text")
     required, forbidden = _names(said, "required_fields"), _names(said, "forbidden_fields")
     validity(_BLANK, required, forbidden)  # refuses fields that no handoff has
-    try:
-        task = TaskSpec.model_validate({"name": "task", "instructions": text, **asked})
-    except ValidationError as error:
-        raise ValueError(first_problem(TaskSpec, error).render()) from None
     return Demand(
-        task,
+        task_of(said, text),
         _names(said, "hands_on_to"),
         required,
         forbidden,
@@ -92,6 +87,15 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
         most,
         ends,
     )
+
+
+def task_of(said: Mapping[str, Any], text: str) -> TaskSpec:
+    """Return the task that a line of a set describes, with what it asks for. Raises ValueError."""
+    asked = {name: said[name] for name in ASKED if said.get(name) is not None}
+    try:
+        return TaskSpec.model_validate({"name": "task", "instructions": text, **asked})
+    except ValidationError as error:
+        raise ValueError(first_problem(TaskSpec, error).render()) from None
 
 
 def plain(text: str) -> Demand | None:

@@ -117,8 +117,8 @@ def _unreadable(path: Path, error: OSError) -> NoReturn:
 
 
 def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """Return what each line of the file describes; blank ones nothing. What cannot be used ends the command, and says
-    where it stands. parse: raises ValueError."""
+    """Return what each line of the file describes; blank ones nothing. What cannot be used, such as an empty file, ends
+    the command, and says where it stands. parse: raises ValueError."""
     found, lines = [], dict[str, int]()
     try:
         with path.open(encoding="utf-8") as file:
@@ -139,4 +139,6 @@ def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
         fail(f"{path} is not UTF-8.", "Save it as UTF-8.", exits.USAGE)
     except OSError as error:
         _unreadable(path, error)
+    if not found:
+        fail(f"{path} has nothing in it.", "Name a file with one JSON object a line.", exits.USAGE)
     return found

@@ -14,8 +14,8 @@ from claudomator_py.domain.errors import shown, suggestion
 from claudomator_py.domain.principal import INBOX, Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.lab.handoff_evaluation import DEMANDS, Demand, demand_of, plain
-from claudomator_py.policy.facts import Facts, paths_in
+from claudomator_py.lab.handoff_evaluation import ASKED, DEMANDS, Demand, demand_of, plain, task_of
+from claudomator_py.policy.facts import WORDS, Facts, paths_in
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import Route
 from claudomator_py.schema.validation import first_problem
@@ -27,7 +27,7 @@ _MAKERS: Final = ("creator", "role", "organisation")
 """Keys of a line that say who made the task, as rules see it."""
 _LINE: Final = frozenset(
     {"id", "text", "instructions", "name", "tags", "agent", "skill", "oos", "expected", "hands_on_to", "source"}
-    | {"permissions", "budget", "expected_output", *_MAKERS, *DEMANDS}
+    | {*ASKED, *_MAKERS, *DEMANDS}
 )
 _LABEL: Final = frozenset(
     {"route", "specialist", "acceptable", "tier", "acceptable_tiers", "risk", "mentions", "traits", *DEMANDS}
@@ -58,6 +58,8 @@ class Case:
     """The tiers that will do; empty: the set does not say."""
     demand: Demand | None = None
     """What its handoffs have to be; None: the set does not say."""
+    asks: TaskSpec | None = None
+    """The task with what it asks for, such as permissions; None: it asks for nothing."""
     maker: Principal = INBOX
     """Who made it, as rules see it."""
     source: str = "file"
@@ -67,7 +69,8 @@ class Case:
         """Return the task as rules see it, on no machine and at no time in particular. specialist: who does it, if
         known."""
         demand = self.demand or plain(self.request.text)
-        task = TaskSpec.model_construct(name="task", instructions=self.request.text) if demand is None else demand.task
+        bare = TaskSpec.model_construct(name="task", instructions=self.request.text) if demand is None else demand.task
+        task = self.asks or bare
         task = task.model_copy(update={"tags": self.request.tags, "name": self.request.name or task.name})
         paths = paths_in(self.request.text, "")
         return Facts(task, self.maker, self.source, specialist, skill, risk, paths=paths)
@@ -99,12 +102,15 @@ def case_of(data: Mapping[str, Any], known: Collection[str] | None = None) -> Ca
     label; or ``instructions``, ``name`` and ``tags``, with ``expected``. known: the specialists that there are; None:
     anybody. Raises ValueError."""
     _check_keys(data, _LINE)
+    if (strays := sorted((set(_LABEL) - _LINE) & set(data))) and data.get("expected") is None and "agent" not in data:
+        raise ValueError(f"`{strays[0]}` is a label, and stands outside of `expected`")
     identity, text = data.get("id"), data.get("instructions", data.get("text"))
     if not isinstance(identity, str) or not isinstance(text, str):
         raise ValueError("it needs an `id` and a `text` or `instructions`")
     request = Request(text, str(data.get("name") or ""), _texts(data, "tags"))
     label, demand = data.get("expected"), demand_of(data, text)
-    task = Case(identity, request, demand=demand, maker=_maker(data), source=str(data.get("source") or "file"))
+    asks = task_of(data, text) if any(data.get(name) is not None for name in ASKED) else None
+    task = Case(identity, request, demand=demand, asks=asks, maker=_maker(data), source=_source(data))
     if label is None:
         return replace(task, expected=_expected(data, known))
     if not isinstance(label, Mapping):
@@ -139,6 +145,15 @@ def _expected(data: Mapping[str, Any], known: Collection[str] | None) -> frozens
         return frozenset()
     _check_names("agent", [agent], known)
     return frozenset({agent})
+
+
+def _source(data: Mapping[str, Any]) -> str:
+    """How it came. Raises ValueError."""
+    said, words = data.get("source") or "file", WORDS["task.source"]
+    if said not in words:
+        known = suggestion(str(said), map(str, words))
+        raise ValueError(f"`source` is {shown(str(said))}, which it cannot be: {known}")
+    return str(said)
 
 
 def _maker(data: Mapping[str, Any]) -> Principal:

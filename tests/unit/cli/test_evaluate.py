@@ -94,6 +94,53 @@ def test_a_label_that_would_be_none_is_an_error(tmp_path: Path, line: dict[str, 
     assert (code, "tasks.jsonl:1: " in problem) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"source": "fiel"}, "`source` is fiel, which it cannot be: did you mean `file`?"),
+        ({"permissions": {"mod": "plan"}}, "permissions.mod: is not a known key; did you mean `mode`?"),
+        ({"budget": {"usd": "1"}}, "budget.usd: is the text `1`, but must be a number"),
+        ({"risk": "low"}, "`risk` is a label, and stands outside of `expected`"),
+        ({"route": "default", "tier": "fast"}, "`route` is a label, and stands outside of `expected`"),
+    ],
+)
+def test_what_would_be_overlooked_is_an_error_with_its_line(
+    tmp_path: Path, asked: dict[str, object], said: str
+) -> None:
+    code, _, problems = run(tmp_path, tasks=json.dumps({"id": "1", "instructions": "boil a soup", **asked}))
+    assert code == 2
+    assert f"tasks.jsonl:1: {said}" in problems
+
+
+def test_rules_see_what_a_task_asks_for(tmp_path: Path) -> None:
+    (tmp_path / "claudomator.yaml").write_text(
+        "policy:\n  - {name: free, when: 'task.mode == \"bypassPermissions\"', deny: refused}\n"
+    )
+    task = {"id": "1", "instructions": "boil a soup", "permissions": {"mode": "bypassPermissions"}}
+    _, printed, _ = run(
+        tmp_path,
+        *("--policy", str(tmp_path / "claudomator.yaml"), "-o", "json", "--decisions", str(tmp_path / "out.jsonl")),
+        tasks=json.dumps(task),
+    )
+    assert json.loads((tmp_path / "out.jsonl").read_text())["decision"]["route"] == "reject", printed
+
+
+@pytest.mark.parametrize("tasks", ["", "\n", " \n\n"])
+def test_an_empty_file_passes_no_build(tmp_path: Path, tasks: str) -> None:
+    assert run(tmp_path, tasks=tasks)[0] == 2
+    (tmp_path / "gates.yaml").write_text("top1: {at_least: 0.5}\n")
+    code, _, problems = run(tmp_path, "--gates", str(tmp_path / "gates.yaml"), tasks=tasks)
+    assert (code, "tasks.jsonl has nothing in it" in problems) == (2, True)
+    assert run(tmp_path, cards="")[0] == 2
+
+
+@pytest.mark.parametrize("gates", ["", "# top1: {at_least: 1}\n", "top1: {at_least: yes}\n", "top1: {}\n"])
+def test_gates_that_demand_nothing_are_refused(tmp_path: Path, gates: str) -> None:
+    (tmp_path / "gates.yaml").write_text(gates)
+    code, _, problems = run(tmp_path, "--gates", str(tmp_path / "gates.yaml"))
+    assert (code, "has no bounds" in problems) == (2, True)
+
+
 def test_keys_for_others_and_labels_of_nobody_are_no_fault(tmp_path: Path) -> None:
     lines = [
         {"id": "1", "text": "boil", "agent": "__none__", "oos": True, "note": "x", "lang": "en", "work": "other"},
