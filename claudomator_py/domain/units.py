@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from claudomator_py.domain.errors import shown
 
@@ -42,6 +43,7 @@ def format_duration(milliseconds: int) -> str:
     return "".join(parts)
 
 
+@lru_cache(maxsize=4096)
 def format_instant(epoch_ms: int) -> str:
     """Return the instant in RFC 3339, UTC, with milliseconds."""
     instant = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)

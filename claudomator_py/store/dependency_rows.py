@@ -32,8 +32,8 @@ _AWAITED = Statement(
     .where(TASK_DEPENDENCY.c.name.in_(bindparam("names", expanding=True)), TASK_DEPENDENCY.c.depends_on_id.is_(None))
     .distinct()
 )
-_STATES = Statement(
-    select(TASK_DEPENDENCY.c.name, TASK.c.state)
+_BOUND = Statement(
+    select(TASK_DEPENDENCY.c.name, TASK.c.id, TASK.c.state)
     .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
     .where(_OF)
     .order_by(bytewise(TASK_DEPENDENCY.c.name))
@@ -88,18 +88,12 @@ def awaited(connection: Connection, names: Collection[str]) -> set[str]:
 
 def states(connection: Connection, task_id: str) -> Sequence[DependencyState]:
     """The task's dependencies, each with the state of the task that it was bound to."""
-    return [DependencyState(name, state) for name, state in _STATES.rows(connection, task=task_id)]
+    return [DependencyState(name, state) for name, _, state in _BOUND.rows(connection, task=task_id)]
 
 
 def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | None, str | None]]:
     """Name, task id and state of each dependency."""
-    query = (
-        select(TASK_DEPENDENCY.c.name, TASK.c.id, TASK.c.state)
-        .select_from(TASK_DEPENDENCY.outerjoin(TASK, TASK.c.id == TASK_DEPENDENCY.c.depends_on_id))
-        .where(TASK_DEPENDENCY.c.task_id == task_id)
-        .order_by(bytewise(TASK_DEPENDENCY.c.name))
-    )
-    return [(name, bound_id, state) for name, bound_id, state in connection.execute(query)]
+    return [(name, bound_id, state) for name, bound_id, state in _BOUND.rows(connection, task=task_id)]
 
 
 def dependents(connection: Connection, task_id: str) -> Sequence[Task]:

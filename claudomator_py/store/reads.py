@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
+    Integer,
     Select,
     String,
     and_,
@@ -25,7 +27,7 @@ from sqlalchemy import (
 
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, StateName
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import LatestFilter, StateSelection, TaskFilter
 from claudomator_py.store.run_rows import run_from
 from claudomator_py.store.statement import Statement
@@ -154,25 +156,52 @@ def status_lists(
     Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
     Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
     """
-    mine = tasks_seen(by)
+    lists = _status_lists(by.run_id if by.role is Role.RUN else None, by.organisation)
+
+    def in_state(state: StateName) -> Listed:
+        """How many there are is known already: to count all that has ended takes longer the more there are."""
+        return Listed(lists[state].first(connection, limit), counts.get(state, 0))
+
+    queued = in_state("QUEUED")
+    waiting = lists["WAITING"].listed(connection, limit - len(queued.tasks))
+    return {
+        "needs_you": lists["NEEDS_INPUT"].listed(connection, limit),
+        "problems": lists["FAILED"].listed(connection, limit, since=failed_since_ms),
+        "running": in_state("RUNNING"),
+        "queued": Listed([*queued.tasks, *waiting.tasks], queued.total + waiting.total),
+        "recent": _joined([in_state(state) for state in _OVER], limit),
+    }
+
+
+class _StatusList:
+    """Statements for the beginning of a list, and for its length."""
+
+    def __init__(self, which: ColumnElement[bool], order: Sequence[Any]) -> None:
+        self._first = Statement(select(TASK).where(which).order_by(*order).limit(bindparam("limit", type_=Integer)))
+        self._count = Statement(select(func.count()).select_from(TASK).where(which))
+
+    def first(self, connection: Connection, limit: int, **given: int) -> list[Task]:
+        return [task_from(row) for row in self._first.rows(connection, limit=limit, **given)] if limit else []
+
+    def listed(self, connection: Connection, limit: int, **given: int) -> Listed:
+        tasks = self.first(connection, limit, **given)
+        return Listed(tasks, len(tasks) if len(tasks) < limit else self._count.value(connection, **given))
+
+
+@lru_cache(maxsize=16)
+def _status_lists(run: str | None, organisation: str | None) -> Mapping[StateName, _StatusList]:
+    """By the state that most of its tasks are in, what the status lists for that run, or for the organisation."""
+    mine = tasks_seen(Principal("", OPERATOR.role if run is None else Role.RUN, organisation, run))
     latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
     by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
-
-    def in_state(state: StateName, order: Sequence[Any]) -> Listed:
-        """How many there are is known already: to count all that has ended takes longer the more there are."""
-        return Listed(_first(connection, mine & (TASK.c.state == state), order, limit), counts.get(state, 0))
-
-    queued = in_state("QUEUED", in_turn)
-    waits = and_(mine, TASK.c.state == "WAITING", ~_FOR_BUDGET)
-    waiting = _listed(connection, waits, by_time, limit - len(queued.tasks))
-    failed = and_(mine, TASK.c.state == "FAILED", TASK.c.updated_ms >= failed_since_ms)
+    since = TASK.c.updated_ms >= bindparam("since", type_=BigInteger)
     return {
-        "needs_you": _listed(connection, and_(mine, or_(TASK.c.state == "NEEDS_INPUT", _FOR_BUDGET)), latest, limit),
-        "problems": _listed(connection, failed, latest, limit),
-        "running": in_state("RUNNING", latest),
-        "queued": Listed([*queued.tasks, *waiting.tasks], queued.total + waiting.total),
-        "recent": _joined([in_state(state, latest) for state in _OVER], limit),
+        "NEEDS_INPUT": _StatusList(and_(mine, or_(TASK.c.state == "NEEDS_INPUT", _FOR_BUDGET)), latest),
+        "FAILED": _StatusList(and_(mine, TASK.c.state == "FAILED", since), latest),
+        "QUEUED": _StatusList(and_(mine, TASK.c.state == "QUEUED"), in_turn),
+        "WAITING": _StatusList(and_(mine, TASK.c.state == "WAITING", ~_FOR_BUDGET), by_time),
+        **{state: _StatusList(and_(mine, TASK.c.state == state), latest) for state in ("RUNNING", *_OVER)},
     }
 
 
@@ -182,13 +211,6 @@ def _joined(lists: Sequence[Listed], limit: int) -> Listed:
         (task for one in lists for task in one.tasks), key=lambda task: (task.updated_ms, task.id), reverse=True
     )
     return Listed(tasks[:limit], sum(one.total for one in lists))
-
-
-def _listed(connection: Connection, which: ColumnElement[bool], order: Sequence[Any], limit: int) -> Listed:
-    tasks = _first(connection, which, order, limit)
-    if len(tasks) < limit:
-        return Listed(tasks, len(tasks))
-    return Listed(tasks, connection.execute(select(func.count()).select_from(TASK).where(which)).scalar_one())
 
 
 def _first(connection: Connection, which: ColumnElement[bool], order: Sequence[Any], limit: int) -> Sequence[Task]:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -26,6 +27,10 @@ from claudomator_py.domain.redaction import Redactor, clean
 
 MAX_DEPTH: Final = 200
 """As for events of agents, the deepest of what is stored, see ``agents.jsonlines``."""
+MAX_KEPT: Final = 512
+"""Values of a shape that are kept with the text that they were read from."""
+MAX_KEPT_TEXT: Final = 8 * 1024
+"""Characters of such a text."""
 _MAX_INTEGER: Final = 2**63
 _LONG_NUMBER = re.compile(r"\d{19}|\d[eE]\+?\d{3}")
 _LONE: Final = re.compile("[\ud800-\udfff]")
@@ -87,6 +92,35 @@ def readable(shape: type[M], stored: object) -> M | None:
     except ValidationError as error:
         log.warning("what is stored as %s cannot be read: %d problems", shape.__name__, error.error_count())
         return None
+
+
+def keeping_reader(shape: type[M]) -> Callable[[object], M | None]:
+    """Return what makes of a text that ``raw`` selects what ``readable`` makes of its JSON.
+
+    What the latest of them hold is kept by the whole text, so that it is never older than what the row has. The shape
+    must be frozen: whoever asks for the same text is given the same value.
+    """
+
+    def read(text: object) -> M | None:
+        stored = read_json(text) if isinstance(text, str | bytes) else UNREADABLE
+        return readable(shape, stored if isinstance(stored, dict) else UNREADABLE)
+
+    @lru_cache(maxsize=MAX_KEPT)
+    def kept(text: str) -> M:
+        value = read(text)
+        if value is None:
+            raise LookupError  # which is not kept: it is said anew each time
+        return value
+
+    def look_up(text: object) -> M | None:
+        if not isinstance(text, str) or len(text) > MAX_KEPT_TEXT:
+            return read(text)
+        try:
+            return kept(text)
+        except LookupError:
+            return None
+
+    return look_up
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -171,6 +205,29 @@ def _valid(element: _Sound, compiler: Any, **options: Any) -> str:
 def _without_halves(element: _Sound, compiler: Any, **options: Any) -> str:
     column = compiler.process(element.clauses, **options)
     return f"CASE WHEN CAST({column} AS TEXT) !~ '{_LONE_ON_POSTGRESQL}' THEN {column} END"
+
+
+class _Raw(FunctionElement[Any]):
+    """A column of JSON as its text."""
+
+    type = String()
+    name = "raw_json"
+    inherit_cache = True
+
+
+def raw(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the column's JSON as it is stored, to be read by whoever selects it."""
+    return _Raw(column)
+
+
+@compiles(_Raw)
+def _as_stored(element: _Raw, compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.clauses, **options))
+
+
+@compiles(_Raw, "postgresql")
+def _as_text(element: _Raw, compiler: Any, **options: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **options)} AS TEXT)"
 
 
 class ShownText(TypeDecorator[str]):

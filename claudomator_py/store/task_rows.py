@@ -24,6 +24,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import NewEvent, record, record_all
 from claudomator_py.store.statement import Statement, changer, loader, writer
+from claudomator_py.store.stored_json import keeping_reader, raw
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
@@ -42,6 +43,13 @@ _REVISION = Statement(
         TASK_REVISION.c.task_id == bindparam("task"), TASK_REVISION.c.revision == bindparam("number")
     )
 )
+_CONTENTS = Statement(
+    select(TASK_REVISION.c.task_id, TASK_REVISION.c.revision, raw(TASK_REVISION.c.spec)).where(
+        TASK_REVISION.c.task_id.in_(bindparam("tasks", expanding=True)),
+        TASK_REVISION.c.revision.in_(bindparam("numbers", expanding=True)),
+    )
+)
+_read_spec = keeping_reader(TaskSpec)
 _stored = writer(TASK)
 _stored_revision = writer(TASK_REVISION)
 
@@ -223,6 +231,24 @@ def coming_contents(connection: Connection) -> Sequence[tuple[str, TaskSpec]]:
 def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
     """The content as it was parsed. Raises LookupError."""
     return TaskSpec.model_validate(revision_of(connection, task_id, revision).spec)
+
+
+def specs_shown(connection: Connection, tasks: Collection[Task]) -> Mapping[str, TaskSpec]:
+    """The content of each task as it is shown, by id; where it cannot be read, the name with a sentence that says so.
+    Raises LookupError where there is none."""
+    if not tasks:
+        return {}
+    wanted = {task.id: task.revision for task in tasks}
+    rows = _CONTENTS.rows(connection, tasks=sorted(wanted), numbers=sorted(set(wanted.values())))
+    found = {task_id: _read_spec(text) for task_id, revision, text in rows if wanted[task_id] == revision}
+    if missing := wanted.keys() - found.keys():
+        raise LookupError(f"tasks without their content: {', '.join(sorted(missing))}")
+    return {task.id: found[task.id] or _unreadable(task) for task in tasks}
+
+
+def _unreadable(task: Task) -> TaskSpec:
+    told = {"name": task.name, "instructions": "What was stored of this task cannot be read.", "schedule": None}
+    return TaskSpec.model_validate(told)
 
 
 def _as_accepted(task: Task) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Everything at a glance: tasks, agents, files that are refused, and whether the daemon is well."""
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Self
 
 from sqlalchemy import Connection
@@ -79,7 +80,8 @@ class Overview(Service):
             refused = len(self._refusals) if whole else 0
             since_ms = now_ms - DAY_MS
             lists = reads.status_lists(connection, SHOWN, failed_since_ms=since_ms, counts=counts, by=self._by)
-            shown = {name: tuple(self.task_views.of(connection, found.tasks)) for name, found in lists.items()}
+            views = iter(self.task_views.of(connection, [task for found in lists.values() for task in found.tasks]))
+            shown = {name: tuple(islice(views, len(found.tasks))) for name, found in lists.items()}
             return StatusView(
                 needs_you=shown["needs_you"],
                 problems=shown["problems"],

@@ -53,7 +53,7 @@ from claudomator_py.resources.tasks.shape import (
     TaskView,
     WhyView,
 )
-from claudomator_py.resources.tasks.views import TaskViews, spec_shown, with_tree
+from claudomator_py.resources.tasks.views import TaskViews, with_tree
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import decision_rows, events, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
@@ -362,7 +362,7 @@ def _live_sentences(runs: list[Run], observer: Observer, host: RunHost) -> list[
 
 
 def _event_sentences(connection: Connection, task: Task, view: TaskView, told: list[Event]) -> list[str]:
-    spec = spec_shown(connection, task)
+    spec = task_rows.specs_shown(connection, [task])[task.id]
     return [
         *thread_sentences(view),
         *conversation_sentences(task, told),

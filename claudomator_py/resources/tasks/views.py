@@ -90,25 +90,34 @@ class TaskViews(Service):
     def changed(self, connection: Connection, task_id: str) -> TaskView:
         """Return a task with its content as its row says, which is what a change answers: why it is still queued is for
         the planner to say, to whoever asks afterwards."""
-        return self._of(connection, [task_rows.get(connection, task_id)], None, with_spec=True)[0]
+        tasks = [task_rows.get(connection, task_id)]
+        return self._of(connection, tasks, task_rows.specs_shown(connection, tasks), None, with_spec=True)[0]
 
     def of(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
         """Return these tasks, with the reason and the time of every wait."""
-        return self._of(connection, tasks, self._planned(connection, tasks), with_spec=with_spec)
+        specs = task_rows.specs_shown(connection, tasks)
+        return self._of(connection, tasks, specs, self._planned(connection, tasks, specs), with_spec=with_spec)
 
-    def _planned(self, connection: Connection, tasks: Sequence[Task]) -> "_Planned | None":
+    def _planned(
+        self, connection: Connection, tasks: Sequence[Task], specs: Mapping[str, TaskSpec]
+    ) -> "_Planned | None":
         """What the planner knows; None where nothing is queued, which it need not be asked about."""
-        queued = [task for task in tasks if task.state == "QUEUED"]
+        queued = [(task, specs[task.id]) for task in tasks if task.state == "QUEUED"]
         if not queued:
             return None
         present = self._observer.present(connection)
-        specs = [(task, spec_shown(connection, task)) for task in queued]
         limited = any(agent.holds for agent in present.agents)
         holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
-        return _Planned(present, self._observer.heads(connection, specs), holds)
+        return _Planned(present, self._observer.heads(connection, queued), holds)
 
     def _of(
-        self, connection: Connection, tasks: Sequence[Task], planned: "_Planned | None", *, with_spec: bool
+        self,
+        connection: Connection,
+        tasks: Sequence[Task],
+        specs: Mapping[str, TaskSpec],
+        planned: "_Planned | None",
+        *,
+        with_spec: bool,
     ) -> list[TaskView]:
         found = reads.runs_of(connection, [task.id for task in tasks])
         runs = {task_id: unnamed(connection, of_task, self._by) for task_id, of_task in found.items()}
@@ -117,13 +126,15 @@ class TaskViews(Service):
         hidden = specialist_rows.hidden(connection, [task.specialist for task in tasks], self._by)
         shapes = []
         for task in tasks:
-            spec, of_task = spec_shown(connection, task), runs.get(task.id, [])
-            why = self._wait(connection, task, spec, of_task, planned, now_ms)
+            spec, of_task = specs[task.id], runs.get(task.id, [])
+            outcomes = [readable(Outcome, run.outcome) for run in of_task]
+            why = self._wait(connection, task, spec, of_task, outcomes, planned, now_ms)
             shapes.append(
                 task_view(
                     task,
                     spec,
                     of_task,
+                    outcomes,
                     why,
                     budget=task_budget(connection, task, spec) if spec.budget.units else None,
                     asks=input_view(task, now_ms),
@@ -157,6 +168,7 @@ class TaskViews(Service):
         task: Task,
         spec: TaskSpec,
         runs: Sequence[Run],
+        outcomes: Sequence[Outcome | None],
         planned: "_Planned | None",
         now_ms: int,
     ) -> Wait:
@@ -173,8 +185,7 @@ class TaskViews(Service):
         if task.state == "WAITING":
             return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), now_ms)
         if task.state == "FAILED" and task.reason is not None:
-            last = runs[-1] if runs else None
-            outcome = None if last is None else readable(Outcome, last.outcome)
+            outcome = outcomes[-1] if outcomes else None
             states = dependency_rows.states(connection, task.id)
             failed = failure_text(task.reason, outcome, states)
             said = rejection(task) if task.reason == Reason.REJECTED else None
@@ -187,7 +198,7 @@ class TaskViews(Service):
             # Who rejected it, a rule or a person, shows in what is said.
             return Wait(task.reason, f"Rejected. {said[:1].upper()}{said[1:]}" if said else failed, short)
         if task.state == "COMPLETED":
-            done = _success(runs)
+            done = _success(runs, outcomes)
             said = None if done is None else done_text(done, checked=bool(spec.check))
             return Wait(None, said, said)
         if task.state == "NEEDS_INPUT":
@@ -244,18 +255,11 @@ def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection
     return view.model_copy(update={"worktree": told})
 
 
-def spec_shown(connection: Connection, task: Task) -> TaskSpec:
-    """The content of the task as it is shown; where it cannot be read, the name with a sentence that says so."""
-    stored = task_rows.revision_of(connection, task.id, task.revision).spec
-    unreadable = {"name": task.name, "instructions": "What was stored of this task cannot be read.", "schedule": None}
-    return readable(TaskSpec, stored) or TaskSpec.model_validate(unreadable)
-
-
-def _success(runs: Sequence[Run]) -> Outcome | None:
+def _success(runs: Sequence[Run], outcomes: Sequence[Outcome | None]) -> Outcome | None:
     """What the last run that succeeded came to."""
-    for run in reversed(runs):
+    for run, outcome in zip(reversed(runs), reversed(outcomes), strict=True):
         if run.outcome is not None and run.ended_as == OutcomeStatus.SUCCEEDED:
-            return readable(Outcome, run.outcome)
+            return outcome
     return None
 
 
@@ -305,6 +309,7 @@ def task_view(
     task: Task,
     spec: TaskSpec,
     runs: Sequence[Run],
+    outcomes: Sequence[Outcome | None],
     why: Wait,
     *,
     asks: InputView | None = None,
@@ -316,8 +321,8 @@ def task_view(
     with_spec: bool = False,
     conceals: bool = False,
 ) -> TaskView:
-    """Return the shape of a task. runs: all of them, oldest first. conceals: whether its specialist does not exist for
-    whoever asks."""
+    """Return the shape of a task. runs: all of them, oldest first. outcomes: what is known of each of them. conceals:
+    whether its specialist does not exist for whoever asks."""
     needs = tuple(
         DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
         for name, bound, state in dependencies
@@ -345,14 +350,14 @@ def task_view(
         continues=next((one for one in needs if one.name == spec.continues), None),
         spec=shown_document(spec) if with_spec else None,
         warnings=tuple(warnings),
-        **_of_runs(runs, spec),
+        **_of_runs(runs, outcomes, spec),
         **({"specialist": None} if conceals else {}),
     )
 
 
-def _of_runs(runs: Sequence[Run], spec: TaskSpec) -> dict[str, object]:
+def _of_runs(runs: Sequence[Run], all_outcomes: Sequence[Outcome | None], spec: TaskSpec) -> dict[str, object]:
     """What a task's runs say of it; where there are none, what is asked for."""
-    outcomes = [outcome for run in runs if (outcome := readable(Outcome, run.outcome)) is not None]
+    outcomes = [outcome for outcome in all_outcomes if outcome is not None]
     told: dict[str, object] = {
         "runs": len(runs),
         "tokens": _sum_tokens(outcomes),
@@ -366,7 +371,7 @@ def _of_runs(runs: Sequence[Run], spec: TaskSpec) -> dict[str, object]:
     if last.live:
         progress = readable(Progress, last.progress)
         told["progress"] = None if progress is None else RunProgressView.of(progress)
-    if (ended := readable(Outcome, last.outcome)) is not None:
+    if (ended := all_outcomes[-1]) is not None:
         told |= {"result_text": ended.text, "denials": ended.denials}
         told |= {"changes": ended.changes_text, "is_doubtful": ended.is_doubtful}
     return told

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.redaction import MARK, Redactor
+from claudomator_py.domain.redaction import _TOKENS, MARK, Redactor
 
 VALUE = 'pa"ss wörd/with\\everything'
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow/IBAAK+CAQEA\nabcd==\n-----END RSA PRIVATE KEY-----"
@@ -41,6 +41,18 @@ def test_what_looks_like_a_secret_is_taken_out(secret: str, around: str) -> None
     assert MARK in shown
     assert secret not in shown
     assert secret[15:] not in shown
+
+
+@given(
+    st.lists(
+        st.sampled_from([*SHAPES[:9], "sk-", "\\n", "n", "\\", "_", "task-", " ", "\u0130", "BEARER ", "a1" * 10]),
+        max_size=5,
+    )
+)
+def test_a_key_is_found_wherever_the_whole_pattern_finds_one(parts: list[str]) -> None:
+    """What tells at little cost that there is none is never wrong about that."""
+    text = "".join(parts)
+    assert Redactor().finds(text) == (_TOKENS.search(text) is not None)
 
 
 def test_the_word_before_a_bearer_token_stays() -> None:
