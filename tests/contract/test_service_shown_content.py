@@ -108,7 +108,7 @@ def test_what_is_shown_is_what_is_stored(database: Database, seed: int) -> None:
             view, stored = days.world.task(name), days.stored(name)
             assert view.spec is not None
             if stored is None:
-                assert "cannot be read" in view.spec["instructions"], said
+                assert "cannot be read" in str(view.spec["instructions"]), said
                 assert view.priority == "normal"
             else:
                 assert view.spec == shown_document(stored), said
