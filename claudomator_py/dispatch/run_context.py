@@ -120,7 +120,7 @@ class ContextReader:
         return replace(
             context,
             told=done_by(context.told, queued.card, Constraints.parse(task.constraints)),
-            tree=None if working_dir is None else tree_wanted(connection, task, working_dir, earlier),
+            tree=None if working_dir is None else tree_wanted(connection, task, context.spec, working_dir, earlier),
             left=left_by(before, agent) if context.earlier is None else None,
             card=queued.card,
             before=tuple(before),

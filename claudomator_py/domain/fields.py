@@ -114,6 +114,14 @@ def _name(value: str) -> str:
     raise refusal(f"`{shown(value)}` is not a name", remedy)
 
 
+def _ref(value: str) -> str:
+    if value.startswith("-") or ".." in value or re.search(r"[\s~^:?*\[\\]|@\{", value):
+        raise refusal(
+            f"`{shown(value)}` is not the name of a branch or tag", "write it as git lists it, such as `main`"
+        )
+    return value
+
+
 def name_from(text: str) -> str | None:
     """Return what a name can have of the text: ``Fix Café`` is ``fix-cafe``. None if nothing is left of it."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
@@ -223,6 +231,8 @@ Text = Annotated[str, TextUse.LABEL, AfterValidator(without_control)]
 Prose = Annotated[str, TextUse.PROSE, AfterValidator(without_control), AfterValidator(str.rstrip)]
 Line = Annotated[str, TextUse.LABEL, Field(min_length=1, max_length=4_096), AfterValidator(_on_one_line)]
 Name = Annotated[str, TextUse.LABEL, AfterValidator(_name), _schema(type="string", pattern=NAME_PATTERN)]
+Ref = Annotated[Line, AfterValidator(_ref)]
+"""A branch, a tag or a commit of git."""
 Directory = Annotated[Line, AfterValidator(_directory), _schema(type="string", pattern=r"^(/|~/|~$)", maxLength=4_096)]
 Duration = Annotated[
     int,

@@ -38,6 +38,7 @@ from claudomator_py.domain.fields import (
     Name,
     OneOrMore,
     Prose,
+    Ref,
     Strict,
     TextUse,
     refusal,
@@ -45,6 +46,7 @@ from claudomator_py.domain.fields import (
 )
 from claudomator_py.domain.schedule import STAMP_LENGTH, CatchUp, Overlap, fire_name
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
+from claudomator_py.domain.worktree import Isolation
 
 DEFAULT_TIMEOUT_MS = 60 * MINUTE_MS
 DEFAULT_STALL_MS = 30 * MINUTE_MS
@@ -89,13 +91,6 @@ class OnInput(StrEnum):
 
     WAIT = "wait"
     DENY = "deny"
-
-
-class Isolation(StrEnum):
-    """Where a task's changes are kept apart: nowhere, or in a work tree of git that is its own."""
-
-    NONE = "none"
-    WORKTREE = "worktree"
 
 
 class PermissionMode(StrEnum):
@@ -304,6 +299,10 @@ class TaskSpec(Strict):
         description="`worktree`: run on a separate branch, in a separate work tree of the git repository that contains "
         "`working_dir`.",
     )
+    base: Ref | None = Field(
+        None,
+        description="Where its work tree begins: a branch, tag or task of `depends_on`. Default: where that one ended.",
+    )
     budget: Budget = Field(Budget(), description="Budget of the task across all of its runs, including restarts.")
     max_turns: Count | None = Field(
         None, ge=1, le=10_000, description="Maximum number of turns in a run, for agents whose CLI can enforce it."
@@ -349,6 +348,13 @@ class TaskSpec(Strict):
     def _isolated_from_something(cls, value: Isolation, info: ValidationInfo) -> Isolation:
         if value is Isolation.WORKTREE and info.data.get("working_dir", "") is None:
             raise refusal("does not say of which repository", "add `working_dir`, or leave out `isolation`")
+        return value
+
+    @field_validator("base")
+    @classmethod
+    def _of_a_work_tree(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("isolation", Isolation.WORKTREE) is Isolation.NONE:
+            raise refusal("is about a work tree, and there is none", "add `isolation: worktree`, or remove it")
         return value
 
     @field_validator("depends_on")

@@ -9,14 +9,27 @@ _ID = 8
 _MAX_LENGTH = 60
 
 
+class Isolation(StrEnum):
+    """Where a task's changes are kept apart: nowhere, or in a work tree of git that is its own."""
+
+    NONE = "none"
+    WORKTREE = "worktree"
+
+
 @dataclass(frozen=True, slots=True)
 class WorktreeRequest:
-    """A tree that a task needs. name: of its folder, the same for all runs that share it. folder: in the repository."""
+    """A tree that a task needs. name: of its folder, the same for all runs that share it. folder: in the repository.
+
+    base: the branch, tag or commit that it is to begin at; None: where the trees in ``after`` ended, the names of
+    those of the tasks that it waited for, or else at what is checked out.
+    """
 
     name: str
     branch: str
     task_id: str
     folder: str
+    base: str | None = None
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,12 @@ class Tree:
     """Where it keeps what belongs to all trees of the repository."""
     source_dir: str = ""
     """What git_dir is, for the work tree that it was made from. All three are empty in records of earlier versions."""
+    begun_at: str | None = None
+    """The branch, tag or commit that it began at; None: at what was checked out in the repository."""
+    passed_over: tuple[str, ...] = ()
+    """The branches of tasks that it waited for of which none has all of the others, so it began at none of them."""
+    left_behind: int = 0
+    """Files that the task whose branch it began at had left uncommitted, which are not in it."""
 
 
 class TreeStanding(StrEnum):

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from claudomator_py.domain.errors import Problem, printable
-from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.worktree import Isolation
 from claudomator_py.environment.workdirs import directory_key, resolve
 
 

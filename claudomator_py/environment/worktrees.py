@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import (
+    Isolation,
     Tree,
     TreeFault,
     TreeState,
@@ -22,7 +23,7 @@ from claudomator_py.domain.worktree import (
 from claudomator_py.environment.workdirs import directory_key, place_in_repository, resolve
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Trees
-from claudomator_py.store import events, run_rows, task_rows
+from claudomator_py.store import dependency_rows, events, run_rows, task_rows
 from claudomator_py.store.tables import Run, Task
 
 log = get_logger("claudomator.worktree")
@@ -37,7 +38,9 @@ def isolated(spec: TaskSpec) -> str | None:
     return spec.working_dir if spec.isolation is Isolation.WORKTREE else None
 
 
-def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: Run | None) -> WorktreeRequest:
+def tree_wanted(
+    connection: Connection, task: Task, spec: TaskSpec, working_dir: str, earlier: Run | None
+) -> WorktreeRequest:
     """Return the tree of the task's present generation: that of its earlier runs, and of the conversation it is in.
 
     earlier: the run whose conversation or work the next one continues with, of whichever task. Raises TreeFault for a
@@ -56,7 +59,13 @@ def tree_wanted(connection: Connection, task: Task, working_dir: str, earlier: R
         name = tree_name(repository, task.name, task.id, task.generation)
     else:
         name = Path(before.dir_key).name
-    return WorktreeRequest(name, branch_name(owner.name, name), owner.id, folder)
+    needed = {one.name: one for one in dependency_rows.dependencies(connection, task.id)}
+    if spec.base is not None and spec.base not in spec.depends_on:
+        return WorktreeRequest(name, branch_name(owner.name, name), owner.id, folder, base=spec.base)
+    chosen = [needed[spec.base]] if spec.base in needed else [*needed.values()]
+    ends = [run_rows.of_task(connection, one.id) for one in chosen]
+    after = tuple(Path(runs[-1].dir_key).name for runs in ends if runs and runs[-1].dir_key)
+    return WorktreeRequest(name, branch_name(owner.name, name), owner.id, folder, after=after)
 
 
 def _owner(connection: Connection, run: Run) -> Task | None:
@@ -106,6 +115,9 @@ def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
         "uncommitted_left_out": tree.left_out,
         "submodules_left_out": tree.submodules,
         "filters_left_out": list(tree.filters),
+        "begun_at": tree.begun_at,
+        "passed_over": list(tree.passed_over),
+        "left_behind": tree.left_behind,
     }
     data |= {key: value for key, value in told.items() if value}
     events.record(connection, run.started_ms, TREE_USED, task_id=run.task_id, run_id=run.id, data=data)

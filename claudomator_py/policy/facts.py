@@ -19,9 +19,10 @@ from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget, Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH, Isolation, PermissionMode, Priority, TaskSpec
+from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH, PermissionMode, Priority, TaskSpec
 from claudomator_py.domain.transcript import named_in
 from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.worktree import Isolation
 
 WEBHOOK = "webhook"
 """The role of whoever writes through a channel's webhook: nobody whom the daemon knows."""

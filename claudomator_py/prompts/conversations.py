@@ -10,8 +10,9 @@ from claudomator_py.domain.conversation import Conversations, ResumedConversatio
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import short_id
+from claudomator_py.domain.worktree import Isolation
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import resolve
 from claudomator_py.ports import RunHost

@@ -4,7 +4,8 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Constraints, tools_in_both
-from claudomator_py.domain.task import Isolation, PermissionMode, Permissions, TaskSpec
+from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
+from claudomator_py.domain.worktree import Isolation
 from claudomator_py.scheduler.decision import Route
 
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)

@@ -15,7 +15,8 @@ from claudomator_py.domain.lifecycle import (
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.readiness import rank
-from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.worktree import Isolation
 from claudomator_py.scheduler.lanes import lane_columns
 from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store import dependency_rows, reads, task_rows

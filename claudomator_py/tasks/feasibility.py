@@ -5,7 +5,8 @@ from collections.abc import Collection
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Transport
 from claudomator_py.domain.errors import Problem, shown, suggestion
-from claudomator_py.domain.task import Isolation, Permissions, TaskSpec
+from claudomator_py.domain.task import Permissions, TaskSpec
+from claudomator_py.domain.worktree import Isolation
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.standing import standing_warnings
 from claudomator_py.environment.workdirs import Workdirs, zone_problem
@@ -61,15 +62,15 @@ def acceptance_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem
 
 
 def _tree_warnings(spec: TaskSpec) -> list[Problem]:
-    """Waiting for a task is not beginning with its work: that is on a branch of its own."""
+    """It can only begin where one of them ended."""
     others = [name for name in spec.depends_on if name != spec.continues]
-    if spec.isolation is not Isolation.WORKTREE or not others or spec.continues is not None:
+    if spec.isolation is not Isolation.WORKTREE or len(others) < 2 or spec.continues is not None or spec.base:
         return []
     message = (
-        "says what to wait for, and the work tree begins at what is checked out in the repository: without what "
-        f"{', '.join(others)} committed in a work tree"
+        f"names {len(others)} tasks, and the work tree begins where that one ended which has what the others committed "
+        "in work trees; where none has, at what is checked out in the repository"
     )
-    remedy = "write `continues` to work in its tree, or have it merged first"
+    remedy = "name one of them as `base`, or have them merged first"
     return [Problem(field="depends_on", message=message, remedy=remedy)]
 
 

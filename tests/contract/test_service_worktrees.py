@@ -242,13 +242,36 @@ def test_what_continues_a_task_and_names_its_directory_again_stays_in_the_tree(w
     assert world.task("polish").branch == world.task("fix").branch
 
 
-def test_a_tree_that_waits_for_another_is_told_to_begin_without_its_commits(world: World, repository: str) -> None:
+def test_a_tree_that_waits_for_several_is_told_that_it_can_begin_at_one_alone(world: World, repository: str) -> None:
+    for name in ("fix", "form"):
+        world.submit(name, working_dir=repository, isolation="worktree")
+    waits = {"working_dir": repository, "isolation": "worktree", "depends_on": ["fix", "form"]}
+    warnings = world.submit("polish", **waits).warnings
+    assert any("depends_on" in one and "names 2 tasks" in one and "`base`" in one for one in warnings)
+    for name, fields in (
+        ("one", waits | {"depends_on": ["fix"]}),
+        ("chosen", waits | {"base": "form"}),
+        ("beside", waits | {"isolation": "none"}),
+        ("next", {"continues": "fix", "depends_on": ["form"]}),
+    ):
+        assert not any("depends_on" in one for one in world.submit(name, **fields).warnings)
+
+
+def test_a_tree_is_asked_for_where_the_task_ended_that_it_waited_for(
+    world: World, trees: FakeTrees, repository: str
+) -> None:
     world.submit("fix", working_dir=repository, isolation="worktree")
-    waits = {"working_dir": repository, "depends_on": ["fix"]}
-    warnings = world.submit("polish", isolation="worktree", **waits).warnings
-    assert any("depends_on" in one and "without what fix committed" in one and "continues" in one for one in warnings)
-    assert not any("depends_on" in one for one in world.submit("other", **waits).warnings)
-    assert not any("depends_on" in one for one in world.submit("next", continues="fix").warnings)
+    begun(world, "fix")
+    first = Path(world.live("fix").dir_key).name
+    world.succeed("fix")
+    ended(world, "fix")
+    for name, fields in (("polish", {}), ("chosen", {"base": "fix"}), ("released", {"base": "release-1"})):
+        world.submit(name, working_dir=repository, isolation="worktree", depends_on=["fix"], **fields)
+        begun(world, name)
+        order = trees.orders[Path(world.live(name).dir_key).name]
+        assert (order.after, order.base) == (((), "release-1") if name == "released" else ((first,), None))
+        world.succeed(name)
+        ended(world, name)
 
 
 def test_a_task_in_another_tree_begins_afresh_there(world: World, repository: str) -> None:

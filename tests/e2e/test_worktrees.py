@@ -255,3 +255,33 @@ def test_a_queued_task_whose_place_breaks_ends_with_the_reason(site: Site, isola
     else:
         assert (task.state, task.reason) == ("FAILED", "setup_failed")
         assert str(shop) in str(task.reason_text)
+
+
+def test_a_task_begins_where_the_one_ended_that_it_waited_for(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    first = spec(shop, "first", f"echo 1 > one; git add . && {COMMIT}; echo later > draft")
+    second = spec(shop, "second", f"ls > seen; git add . && {COMMIT}", depends_on=["first"])
+    aside = spec(shop, "aside", f"echo 2 > two; git add . && {COMMIT}")
+    both = spec(shop, "both", "ls > seen", depends_on=["second", "aside"])
+    chosen = spec(shop, "chosen", "ls > seen", depends_on=["second", "aside"], base="aside")
+    views = {view.name: view for view in done(site, daemon, first, second, aside, both, chosen)}
+    assert {view.state for view in views.values()} == {"COMPLETED"}, [view.reason_text for view in views.values()]
+
+    def seen(name: str) -> set[str]:
+        (tree,) = [tree for tree in trees(site, shop) if views[name].id[:8] in tree]
+        return set((Path(tree) / "seen").read_text().split()) - {"seen", "api"}
+
+    assert seen("second") == {"one"}
+    assert seen("both") == set()
+    assert seen("chosen") == {"two"}
+    told = {name: " ".join(daemon.client.why(name).sentences) for name in views}
+    assert f"of {views['first'].branch}, in" in told["second"]
+    assert "1 file that was left uncommitted there is not in that tree" in told["second"]
+    assert f"None of {views['second'].branch}, {views['aside'].branch} has the others" in told["both"]
+
+
+def test_a_base_that_is_not_there_fails_with_what_to_do(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    (view,) = done(site, daemon, spec(shop, "fix", "true", base="release-9"))
+    assert view.state == "FAILED"
+    assert "no branch, tag or commit release-9; correct `base`" in str(view.reason_text)

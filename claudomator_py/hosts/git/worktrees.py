@@ -20,6 +20,7 @@ from pathlib import Path
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, TreeState, WorktreeRequest
 from claudomator_py.hosts import leftovers
+from claudomator_py.hosts.git.beginning import begun
 from claudomator_py.hosts.git.git import Git, GitRefused, fault_of
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding
 from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
@@ -186,7 +187,7 @@ class LocalTrees:
             source_dir=source.git_dir,
         )
         with self._at(tree) as at:
-            tree = at.survey(source)
+            tree = begun(at.shadow, at.survey(source), order, self._records)
         return self._make(tree, lock)
 
     def _make(self, tree: Tree, lock: int, *, branch_is_there: bool = False) -> Tree:

@@ -14,7 +14,7 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.text import clause, subject_line
-from claudomator_py.domain.units import format_instant, short_id, size_text
+from claudomator_py.domain.units import counted, format_instant, short_id, size_text
 from claudomator_py.domain.wording import clock_text, due_text, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
@@ -141,7 +141,14 @@ def tree_sentences(events: Sequence[Event]) -> list[str]:
     told = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)
     if told is None:
         return []
-    sentences = [f"It works on branch {told['branch']}, from commit {told['base'][:_COMMIT]}, in {told['path']}."]
+    at = f" of {told['begun_at']}" if told.get("begun_at") else ""
+    sentences = [f"It works on branch {told['branch']}, from commit {told['base'][:_COMMIT]}{at}, in {told['path']}."]
+    if passed_over := told.get("passed_over"):
+        remedy = "Merge them, or name one of these tasks as `base`."
+        sentences.append(f"None of {', '.join(passed_over)} has the others, so it began at none of them. {remedy}")
+    if count := told.get("left_behind"):
+        were, are = ("was", "is") if count == 1 else ("were", "are")
+        sentences.append(f"{counted(count, 'file')} that {were} left uncommitted there {are} not in that tree.")
     if told.get("uncommitted_left_out"):
         sentences.append("The repository had uncommitted changes then: they are not in that tree.")
     if told.get("submodules_left_out"):

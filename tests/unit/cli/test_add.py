@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.task import Isolation, TaskSpec
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.worktree import Isolation
 from tests.fakes.command import Command
 from tests.fakes.prepared import PreparedService
 

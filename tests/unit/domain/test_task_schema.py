@@ -41,6 +41,7 @@ GOOD: list[dict[str, Any]] = [
     {"isolation": "none", "on_input": "deny", "budget": {}},
     {"budget": {"usd": 2, "tokens": 500000, "runs": None}},
     {"isolation": "worktree", "working_dir": "/a"},
+    {"isolation": "worktree", "working_dir": "/a", "base": "feature/x"},
     {"on_input": "wait", "approval": True},
 ]
 BAD: list[dict[str, Any]] = [

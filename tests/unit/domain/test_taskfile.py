@@ -152,6 +152,11 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"retry": {"max_attempts": "3"}}, "retry.max_attempts: is the text `3`, but must be a whole number"),
     ({"max_turns": 2.5}, "max_turns: is the number 2.5, but must be a whole number"),
     ({"isolation": "worktree"}, "isolation: does not say of which repository; add `working_dir`, or leave out"),
+    ({"base": "main"}, "base: is about a work tree, and there is none; add `isolation: worktree`, or remove it"),
+    (
+        {"isolation": "worktree", "working_dir": "/a", "base": "a..b"},
+        "base: `a..b` is not the name of a branch or tag; write it as git lists it, such as `main`",
+    ),
     ({"isolation": "wroktree"}, "isolation: `wroktree` is not one of none, worktree; did you mean `worktree`?"),
     ({"on_lost": "ignore"}, "on_lost: `ignore` is not one of fail, retry; write one of these"),
     ({"check": ["make && make test"]}, 'check[0]: `&&` needs a shell, and none is used here; write [sh, -c, "make'),

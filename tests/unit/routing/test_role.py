@@ -7,7 +7,8 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.domain.task import Isolation, Permissions, TaskSpec
+from claudomator_py.domain.task import Permissions, TaskSpec
+from claudomator_py.domain.worktree import Isolation
 from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of
 
 
