@@ -14,17 +14,18 @@ from pydantic import AfterValidator
 
 Span = tuple[int, int]
 
-_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[^\W_](?:[\w-]{0,62})\.){1,8}[^\W\d_]{2,24}(?![\w-])")
 _PHONE = re.compile(
     r"(?<![\w+./-])(?:"
     r"\+\d(?:[ ()/.-]{0,2}\d){7,14}"
     r"|\(\d{3}\) ?\d{3}[ .-]\d{4}|\d{3}[ .-]\d{3}[ .-]\d{4}"
+    r"|00[1-9]\d{0,2}(?:[ ()/.-]{1,2}\d{1,12}){2,6}"
     r"|0\d{2,5}[ /-]{1,2}\d{3,12}(?:[ -]\d{1,12}){0,4}"
     r")(?![\w-])"
 )
 
-_SEPARATOR = r"[ .-]"
-"""Between groups, at most one; ``_folded`` makes one of these of its relatives."""
+_SEPARATOR = r"(?:[ .-]{1,3}|_)"
+"""Between groups; ``_folded`` makes one of these of its relatives."""
 _DIGITS = re.compile(r"\d+")
 _ROW = re.compile(rf"(?<![^\W_])(?<!\+)\d+(?:{_SEPARATOR}\d+)*(?![^\W_])")
 _MAX_CARD: Final = 19

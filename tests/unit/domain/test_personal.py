@@ -18,7 +18,10 @@ _ACCOUNTS = (
 _SEPARATORS = (
     "",
     " ",
+    "  ",
     "-",
+    " - ",
+    "_",
     "\t",
     "\N{NO-BREAK SPACE}",
     "\N{NARROW NO-BREAK SPACE}",
@@ -85,6 +88,10 @@ def test_what_a_run_leaves_is_kept_without_them_and_without_growing() -> None:
         ("call +49 30 1234567", "1234567"),
         ("call (555) 123-4567", "4567"),
         ("call 030 123456-78", "123456"),
+        ("call 0049-30-1234567", "1234567"),
+        ("call 0043 1 234567", "234567"),
+        ("write to anna@m\N{LATIN SMALL LETTER U WITH DIAERESIS}ller.de", "anna"),
+        ("write to ann@\u4f8b\u3048.\u30c6\u30b9\u30c8 now", "ann@"),
     ],
 )
 def test_data_of_persons_is_taken_out(text: str, gone: str) -> None:
@@ -110,13 +117,17 @@ def test_data_of_persons_is_taken_out(text: str, gone: str) -> None:
         "a4111111111111111, 4111111111111111f",
         "py39-black-isort-flake8-mypy-docs",
         "XX89370400440532013000",
+        "00123456789",
+        "pip install a@1.2.3 and b@file.py_x",
     ],
 )
 def test_other_numbers_stay(text: str) -> None:
     assert without_personal(text) == text
 
 
-@pytest.mark.parametrize("unit", ["4 ", "4-", "4111 ", "0", "1.", "DE89 ", "de", "\N{ARABIC-INDIC DIGIT FOUR} "])
+@pytest.mark.parametrize(
+    "unit", ["4 ", "4-", "4_", "4 - ", "a@a.", "00 ", "4111 ", "0", "1.", "DE89 ", "de", "\N{ARABIC-INDIC DIGIT FOUR} "]
+)
 def test_long_rows_of_numbers_are_read_in_time(unit: str) -> None:
     without_personal(unit * 20_000)
 
