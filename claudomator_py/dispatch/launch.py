@@ -1,7 +1,7 @@
 """From a run's row to what its shim is told: prompt, command line, limits and environment."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from claudomator_py.acts.reach import Reach
@@ -113,7 +113,11 @@ def agent_run(
     own = _own(run, rules, own_span(run.task_id, run.id))
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
     hosts = agent.hosts if spec.host is None else (spec.host,)
-    return _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules, spec.add_dirs, handoff, note, hosts)
+    if spec.needs is not None:
+        hosts = tuple(host for host in hosts if host != LOCAL)
+    plain = _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules)
+    order = replace(plain.order, folders=spec.add_dirs, handoff=handoff, note=note, hosts=hosts, agent=agent.name)
+    return replace(plain, order=order)
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
@@ -130,10 +134,6 @@ def _prepared(
     stdin: str,
     variables: dict[str, str],
     rules: LaunchRules,
-    folders: tuple[str, ...] = (),
-    handoff: str | None = None,
-    note: str | None = None,
-    hosts: tuple[str, ...] = (LOCAL,),
 ) -> Prepared:
     cwd, bounds = _place(run, spec, rules)
     order = RunSpec(
@@ -146,11 +146,8 @@ def _prepared(
         limits=RunLimits(spec.timeout, spec.stall_timeout, rules.grace_ms, rules.output_bytes),
         scratch_of=run.scratch_of,
         reserved=bounds.reserved,
-        folders=folders,
         folder_bounds=rules.bounds,
-        handoff=handoff,
-        note=note,
-        hosts=hosts,
+        needs=spec.needs,
     )
     return Prepared(order, variables)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from claudomator_py.domain.fields import Duration, Line, Strict, refusal
+from claudomator_py.domain.fields import Duration, Line, Name, Size, Strict, refusal
 from claudomator_py.domain.shape import View
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 
@@ -42,12 +42,26 @@ class HostSpec(Strict):
     constraint: Line | None = Field(None, description="Features that a node must have, as for `sbatch --constraint`.")
     account: Line | None = Field(None, description="Slurm account that is charged. Default: the user's own.")
     qos: Line | None = Field(None, description="Quality of service, as for `sbatch --qos`.")
+    licenses: Mapping[Name, Line] = Field(
+        {},
+        max_length=100,
+        description="By agent: the Slurm licence of which each of its runs takes one, such as `{claude: claude-max}`. "
+        "Slurm then keeps the number, for all who use the cluster.",
+    )
     time_margin: Duration = Field(
         10 * MINUTE_MS,
         le=DAY_MS,
         description="How much longer than a task's `timeout` Slurm lets its job live, so that the run's own limit "
         "comes first.",
     )
+
+
+class HostNeeds(Strict):
+    """What a node must have for a run, and keeps for it."""
+
+    gpus: int | None = Field(None, ge=1, le=1_000, description="Number of GPUs.")
+    cpus: int | None = Field(None, ge=1, le=10_000, description="Number of processors.")
+    memory: Size | None = Field(None, ge=1 << 20, description="Memory, in whole MiB.")
 
 
 class NodeView(View):

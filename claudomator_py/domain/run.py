@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
+from claudomator_py.domain.host import HostNeeds
 from claudomator_py.domain.outcome import AgentText, Tokens
 from claudomator_py.domain.task import TaskSpec
 
@@ -146,6 +147,10 @@ class RunSpec:
     folder_bounds: Bounds = Bounds()
     hosts: tuple[str, ...] = ("local",)
     """Where it may take place."""
+    needs: HostNeeds | None = None
+    """What its node must have; only an engine can keep that."""
+    agent: str | None = None
+    """Whose run it is; None: a check's."""
 
 
 class RunConflict(Exception):

@@ -44,6 +44,7 @@ from claudomator_py.domain.fields import (
     refusal,
     without_control,
 )
+from claudomator_py.domain.host import LOCAL, HostNeeds
 from claudomator_py.domain.schedule import STAMP_LENGTH, CatchUp, Overlap, fire_name
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.domain.worktree import Isolation
@@ -100,6 +101,13 @@ class PermissionMode(StrEnum):
     ACCEPT_EDITS = "acceptEdits"
     PLAN = "plan"
     BYPASS = "bypassPermissions"
+
+
+def _needs(value: object) -> object:
+    if isinstance(value, (str, list)):
+        remedy = "write such as `needs: {cpus: 4}`, or `depends_on` for tasks that must complete first"
+        raise refusal("is about what a node must have", remedy)
+    return value
 
 
 def _priority(value: object) -> object:
@@ -230,6 +238,11 @@ class TaskSpec(Strict):
         description="Where the task runs: `local` for this machine, or one of the configured `hosts`. Only agents that "
         "may run there take it. Default: one of the agent's hosts.",
     )
+    needs: Annotated[HostNeeds | None, BeforeValidator(_needs)] = Field(
+        None,
+        description="What a node must have for the task's runs, as for `{gpus: 1, cpus: 4, memory: 16GiB}`. Only "
+        "clusters of `hosts` can keep it for them, so no run takes place on this machine.",
+    )
     agent: AgentHint = Field(AgentHint(), description="Preferred agent and model strength.")
     specialist: Name | None = Field(
         None, description="The specialist who does it, by the id of its card. Default: the task is routed by its text."
@@ -343,6 +356,13 @@ class TaskSpec(Strict):
             raise refusal("does not say whose", "add `specialist`, or leave out `skill`")
         return value
 
+    @field_validator("needs")
+    @classmethod
+    def _kept_by_a_cluster(cls, value: HostNeeds | None, info: ValidationInfo) -> HostNeeds | None:
+        if value is not None and info.data.get("host") == LOCAL:
+            raise refusal("cannot be kept for a run on this machine", "remove it, or name a cluster as `host`")
+        return value
+
     @field_validator("isolation")
     @classmethod
     def _isolated_from_something(cls, value: Isolation, info: ValidationInfo) -> Isolation:
@@ -391,7 +411,7 @@ class TaskSpec(Strict):
         return value
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def prerequisites(self) -> tuple[str, ...]:
         """The names of all tasks that must complete first, the one that it continues included."""
         return self.depends_on if self.continues is None else tuple(dict.fromkeys((*self.depends_on, self.continues)))
 

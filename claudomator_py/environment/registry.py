@@ -8,6 +8,7 @@ from functools import cache
 from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.budget import Budget
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.pricing import unmeasured
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.ports import AgentKind
@@ -151,6 +152,8 @@ class AgentRegistry:
 
 
 def _is_elsewhere(spec: TaskSpec, agent: AgentSpec) -> list[str]:
+    if spec.needs is not None and agent.hosts == (LOCAL,):
+        return [f"{agent.name} runs on this machine alone, which keeps no `needs`; add a cluster to its `hosts`"]
     if spec.host is None or spec.host in agent.hosts:
         return []
     return [f"{agent.name} does not run on {spec.host}; add that to agents.{agent.name}.hosts"]

@@ -20,6 +20,11 @@ def odd_hosts(hosts: Mapping[str, HostSpec], agents: Mapping[str, AgentSpec], li
         if other != name:
             message = f"is the folder of `{shown(other)}` as well"
             problems.append(problem_at(lines, ("hosts", name, "root"), message, "give each host a folder of its own"))
+        problems += [
+            problem_at(lines, ("hosts", name, "licenses", agent), "is not an agent", suggestion(agent, agents))
+            for agent in host.licenses
+            if agent not in agents
+        ]
     known = {LOCAL, *hosts}
     problems += [
         problem_at(lines, ("agents", name, "hosts"), f"there is no host `{shown(host)}`", suggestion(host, known))

@@ -43,7 +43,6 @@ _ELSEWHERE = {
     "directory": "working_dir: ...",
     "checks": "check: [...]",
     "after": "depends_on: [...]",
-    "needs": "depends_on: [...]",
 }
 """What other programs call it, and people expect; and where it is."""
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")

@@ -34,7 +34,7 @@ from claudomator_py.store.tables import Task, TaskRevision
 
 def is_ready_when_new(spec: TaskSpec, now_ms: int) -> bool:
     """Whether a new task of that content can be queued at once, as it waits for nothing."""
-    if spec.needs or is_spent(spec.budget, Spending):
+    if spec.prerequisites or is_spent(spec.budget, Spending):
         return False
     return isinstance(readiness((), _not_before(spec), None, now_ms, approved=not spec.approval), Queued)
 
@@ -201,11 +201,13 @@ def _not_before(spec: TaskSpec) -> int | None:
 
 def cycle_problems(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> list[Problem]:
     """The cycle of dependencies that these tasks close with this content, which is stored or will be; none, or one."""
-    if not any(spec.needs for _, spec in contents):
+    if not any(spec.prerequisites for _, spec in contents):
         return []
-    wanted = {task.id: spec.needs for task, spec in contents}
+    wanted = {task.id: spec.prerequisites for task, spec in contents}
     # What a running task will depend on once its run has ended.
-    coming = {task_id: spec.needs for task_id, spec in task_rows.coming_contents(connection) if task_id not in wanted}
+    coming = {
+        task_id: spec.prerequisites for task_id, spec in task_rows.coming_contents(connection) if task_id not in wanted
+    }
     cycle = dependency_rows.cycle(connection, wanted, coming)
     if cycle is None:
         return []

@@ -117,7 +117,7 @@ def _renew(
 ) -> Task:
     content = task_rows.revision_of(connection, task.id, revision)
     spec = TaskSpec.model_validate(content.spec)
-    dependency_rows.replace(connection, task.id, spec.needs)
+    dependency_rows.replace(connection, task.id, spec.prerequisites)
     new_generation = new_generation or task.seq > 0
     changes: dict[str, Any] = {
         "revision": revision,
@@ -147,7 +147,7 @@ def _renew(
         "constraints": None,
     }
     into: Queued | Waiting = Waiting(WaitReason.DEPENDENCY)
-    if not spec.needs:
+    if not spec.prerequisites:
         readiness = readiness_of(connection, task, spec, None, now_ms, approved=False)
         into = readiness if isinstance(readiness, Queued | Waiting) else into
     task = task_rows.advance(connection, task, Renewed(into), now_ms, data=data, **changes)

@@ -163,3 +163,18 @@ def test_a_run_that_waits_for_a_node_says_why_and_runs_then(site: Site) -> None:
     assert ended(daemon, "patient").state == "COMPLETED"
     assert last_run(daemon, "patient").host == "cluster"
     assert daemon.client.hosts()[1].unusable == ()
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_a_node_keeps_what_a_task_needs(site: Site) -> None:
+    on_cluster(site, "cluster", "local")
+    daemon = start(site)
+    noted = f"do: tr '\\0' '\\n' < /proc/$PPID/environ > {site.work}/parent"
+    site.drop("large.yaml", document(None, noted, needs={"cpus": 3}))
+    assert ended(daemon, "large").state == "COMPLETED"
+    assert "SLURM_CPUS_PER_TASK=3\n" in (site.work / "parent").read_text()
+    site.drop("impossible.yaml", document(None, "do: true", needs={"cpus": 300}))
+    in_state(daemon, "impossible", "RUNNING")
+    wait_until(lambda: "no node of the partition has" in (daemon.client.task("impossible").reason_text or ""))
+    daemon.client.cancel("impossible")
+    assert ended(daemon, "impossible").state == "CANCELLED"

@@ -200,7 +200,7 @@ class PreparedService:
         def write(connection: Connection) -> None:
             task_rows.add(connection, task, now_ms)
             add_content(connection, task_id, 1, spec, task.dir_key, now_ms)
-            dependency_rows.replace(connection, task_id, spec.needs)
+            dependency_rows.replace(connection, task_id, spec.prerequisites)
 
         self.database.write(write)
         return task_id

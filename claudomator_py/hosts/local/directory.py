@@ -209,5 +209,10 @@ def _spec_json(order: RunSpec, cwd: str) -> bytes:
             "grace_ms": limits.grace_ms,
             "output_bytes": limits.output_bytes,
         },
+        "node": {
+            "agent": order.agent,
+            # In bytes, and not as people write it.
+            "needs": None if order.needs is None else dict(order.needs),
+        },
     }
     return json.dumps(data).encode()

@@ -11,12 +11,12 @@ import shlex
 import subprocess
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from claudomator_py.domain.host import HostSpec, NodeView
 from claudomator_py.domain.units import MINUTE_MS
@@ -175,23 +175,35 @@ class Slurm:
             *(f"--{name}={value}" for name in _OPTIONS if (value := getattr(self._host, name)) is not None),
         ]
         try:
-            if (minutes := self._minutes(path)) is not None:
-                options.append(f"--time={minutes}")
+            options += self._asked(json.loads((Path(path) / spec.FILE).read_bytes()))
             with in_memory(variables.encode(errors="surrogateescape")) as fd:
                 self._ask("sbatch", *options, f"--export-file={fd}", text=script, fd=fd)
             self._refusal = None
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, LookupError) as problem:
             self._refusal = time.monotonic(), str(problem)
             # Never "not submitted": it is looked for by its name, and given up under its lock once it is not there.
             log.warning("whether Slurm took the job %s is unknown: %s", key, problem)
 
-    def _minutes(self, path: str) -> int | None:
-        """Slurm's limit, in its whole minutes, after our own. Raises OSError, ValueError."""
-        limits = json.loads((Path(path) / spec.FILE).read_bytes())["limits"]
-        if limits["timeout_ms"] is None:
-            return None
-        total: int = limits["timeout_ms"] + limits["grace_ms"] + self._host.time_margin
-        return -(-total // MINUTE_MS)
+    def _asked(self, order: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what that run asks of a node. Slurm's limit, in its whole minutes, comes after our own.
+
+        order: what ``spec.json`` says. Raises LookupError.
+        """
+        limits, node = order["limits"], order.get("node") or {}
+        if limits["timeout_ms"] is not None:
+            total: int = limits["timeout_ms"] + limits["grace_ms"] + self._host.time_margin
+            yield f"--time={-(-total // MINUTE_MS)}"
+        if (license_ := self._host.licenses.get(node.get("agent") or "")) is not None:
+            yield f"--licenses={license_}:1"
+        needs = node.get("needs") or {}
+        if needs:
+            yield from ("--nodes=1", "--ntasks=1")
+        if (gpus := needs.get("gpus")) is not None:
+            yield f"--gres=gpu:{gpus}"
+        if (cpus := needs.get("cpus")) is not None:
+            yield f"--cpus-per-task={cpus}"
+        if (memory := needs.get("memory")) is not None:
+            yield f"--mem={-(-memory // (1 << 20))}M"
 
     def _interrupt(self, key: str) -> None:
         self._try("scancel", "--me", f"--name={key}", "--state=PENDING")

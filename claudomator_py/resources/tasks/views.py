@@ -138,7 +138,7 @@ class TaskViews(Service):
                     why,
                     budget=task_budget(connection, task, spec) if spec.budget.units else None,
                     asks=input_view(task, now_ms),
-                    dependencies=dependency_rows.bound(connection, task.id) if spec.needs else (),
+                    dependencies=dependency_rows.bound(connection, task.id) if spec.prerequisites else (),
                     branch=branch_of(connection, task, of_task[-1] if of_task else None),
                     origin=self._reach_origin(task, spec, of_task),
                     warnings=self._warnings(task, spec),

@@ -3,11 +3,12 @@ Slurm's: its own are too slow to be asked for each of these."""
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.host import LOCAL, HostSpec, HostType
+from claudomator_py.domain.host import LOCAL, HostNeeds, HostSpec, HostType
 from claudomator_py.domain.run import RunFate, RunSpec
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.slurm.host import ClusterRunHost
@@ -16,6 +17,8 @@ from tests.patience import wait_until
 
 RUN_ID = "standing-run"
 KEY = f"cl-{RUN_ID}-0"
+LARGE = {"gpus": 2, "memory": "3MB"}
+ORDER = RunSpec(RUN_ID, (("true",),), None, (), ("PATH",), "", LIMITS, hosts=("lab",))
 
 
 class Commands:
@@ -25,7 +28,8 @@ class Commands:
         self._folder = folder
         for name in ("sbatch", "squeue", "scancel", "sinfo"):
             program = folder / name
-            said = 'case $* in *--version*) echo "slurm 22.05.8"; exit;; esac\n' if name == "sinfo" else ""
+            said = f"echo \"$*\" >> '{folder}/{name}.asked'\n"
+            said += 'case $* in *--version*) echo "slurm 22.05.8"; exit;; esac\n' if name == "sinfo" else ""
             told, failed = f"cat '{folder}/{name}.said' 2> /dev/null", f"cat '{folder}/{name}.failed' >&2; exit 1"
             program.write_text(f"#!/bin/sh\n{said}{told} || {{ {failed}; }}\n")
             program.chmod(0o755)
@@ -33,6 +37,13 @@ class Commands:
 
     def say(self, name: str, text: str) -> None:
         (self._folder / f"{name}.said").write_text(text)
+
+    def is_asked(self, name: str) -> bool:
+        return (self._folder / f"{name}.asked").exists()
+
+    def asked(self, name: str) -> str:
+        """How it was called last."""
+        return (self._folder / f"{name}.asked").read_text().splitlines()[-1]
 
     def fail(self, name: str, words: str) -> None:
         (self._folder / f"{name}.said").unlink(missing_ok=True)
@@ -50,7 +61,9 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
 def host(tmp_path: Path, commands: Commands) -> Iterator[ClusterRunHost]:
     del commands
     (tmp_path / "shared").mkdir()
-    spec = HostSpec(kind=HostType.SLURM, root=str(tmp_path / "shared"), partition="night")
+    spec = HostSpec(
+        kind=HostType.SLURM, root=str(tmp_path / "shared"), partition="night", licenses={"claude": "claude-max"}
+    )
     launcher = Launcher()
     host = ClusterRunHost(tmp_path / "runs", launcher, hosts={"lab": spec}, grace_ms=100)
     yield host
@@ -60,7 +73,7 @@ def host(tmp_path: Path, commands: Commands) -> Iterator[ClusterRunHost]:
 
 def submitted(host: ClusterRunHost) -> None:
     """A run that was given to the cluster, and looked at."""
-    host.prepare(RunSpec(RUN_ID, (("true",),), None, (), ("PATH",), "", LIMITS, hosts=("lab",)))
+    host.prepare(ORDER)
     host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
     assert host.reconcile(RUN_ID).fate is RunFate.STARTING
 
@@ -99,8 +112,7 @@ def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHo
     assert said == "waits for lab, which has not taken it: sbatch: error: invalid partition specified: night"
     commands.say("sinfo", "n1|idle|none\n")
     assert "invalid partition" in (host.hosts()[1].problem or "")
-    there = RunSpec("next", (("true",),), None, (), ("PATH",), "", LIMITS, hosts=("lab", LOCAL))
-    host.prepare(there)
+    host.prepare(replace(ORDER, run_id="next", hosts=("lab", LOCAL)))
     assert host.host_of("next") == LOCAL
 
 
@@ -124,3 +136,28 @@ def test_a_cluster_that_does_not_answer_says_so(host: ClusterRunHost, commands: 
     assert (lab.problem, lab.nodes) == ("squeue: error: no answer", {})
     commands.say("squeue", "")
     assert host.hosts()[1].problem == "sinfo: error: no answer"
+
+
+@pytest.mark.parametrize(
+    ("needs", "options"),
+    [
+        (None, []),
+        (HostNeeds(cpus=4), ["--nodes=1", "--ntasks=1", "--cpus-per-task=4"]),
+        (
+            HostNeeds.model_validate({"gpus": 2, "memory": "3MB"}),
+            ["--nodes=1", "--ntasks=1", "--gres=gpu:2", "--mem=3M"],
+        ),
+    ],
+)
+def test_slurm_is_asked_for_what_a_run_needs(
+    host: ClusterRunHost, commands: Commands, needs: HostNeeds | None, options: list[str]
+) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("squeue", "")
+    host.prepare(replace(ORDER, needs=needs, agent="claude"))
+    host.spawn(RUN_ID, {"PATH": os.environ["PATH"]})
+    asked = wait_until(lambda: commands.asked("sbatch") if commands.is_asked("sbatch") else None).split()
+    found = [word for word in asked if word.startswith(("--nodes", "--ntasks", "--cpus", "--gres", "--mem"))]
+    assert found == options
+    assert "--licenses=claude-max:1" in asked
+    assert "--partition=night" in asked

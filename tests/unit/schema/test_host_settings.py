@@ -7,6 +7,7 @@ import pytest
 
 from claudomator_py.domain.host import choose_host
 from claudomator_py.schema.settings import Settings, parse_settings
+from claudomator_py.schema.taskfile import parse_task
 
 CLUSTER = {"kind": "slurm", "root": "/srv/runs"}
 
@@ -29,6 +30,7 @@ def test_an_agent_is_at_home_unless_it_says_otherwise() -> None:
         ({"local": CLUSTER}, "this machine"),
         ({"lab": CLUSTER, "other": {**CLUSTER, "root": "/srv/runs/"}}, "folder of `lab`"),
         ({"lba": CLUSTER}, "there is no host `lab`"),
+        ({"lab": {**CLUSTER, "licenses": {"clade": "x"}}}, "licenses.clade: is not an agent; did you mean `claude`?"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(hosts: dict[str, object], said: str) -> None:
@@ -38,6 +40,22 @@ def test_what_cannot_be_meant_is_refused(hosts: dict[str, object], said: str) ->
     assert isinstance(problems, list)
     (problem,) = problems
     assert said in problem.render()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"needs": ["build"]}, "`depends_on` for tasks that must complete first"),
+        ({"needs": {"cpus": 0}}, "needs.cpus"),
+        ({"needs": {"memory": 16}}, "needs.memory"),
+        ({"needs": {"gpu": 1}}, "did you mean `gpus`?"),
+        ({"host": "local", "needs": {"gpus": 1}}, "name a cluster as `host`"),
+    ],
+)
+def test_what_no_node_can_have_is_refused(fields: dict[str, object], said: str) -> None:
+    problems = parse_task({"name": "t", "instructions": "Do it.", **fields})
+    assert isinstance(problems, list)
+    assert said in "\n".join(problem.render() for problem in problems)
 
 
 @pytest.mark.parametrize(
