@@ -18,6 +18,7 @@ from claudomator_py.store.visibility import runs_seen
 
 # As the index has it: SQLite uses that only for a condition that is written like its own.
 _BEGUN = RUN.c.state != literal_column("'revoked'")
+_NEWEST = (RUN.c.windows_ms.desc(), RUN.c.started_ms.desc(), RUN.c.id)
 _LATEST = 8
 """Reports of an account that are looked at: each may be about some of its windows only."""
 
@@ -59,7 +60,7 @@ class WindowReport(NamedTuple):
 def window_reports(connection: Connection, kind: str, account: str, limit: int = _LATEST) -> Sequence[WindowReport]:
     """Return what the account said last of its windows, the newest first, at most limit."""
     query = select(RUN.c.windows_ms, RUN.c.id, RUN.c.windows).where(RUN.c.kind == kind, RUN.c.account == account)
-    query = query.where(RUN.c.windows_ms.is_not(None)).order_by(RUN.c.windows_ms.desc()).limit(limit)
+    query = query.where(RUN.c.windows_ms.is_not(None)).order_by(*_NEWEST).limit(limit)
     return [
         WindowReport(
             at_ms,

@@ -156,6 +156,7 @@ def test_in_reserved_hours_a_task_waits_or_goes_elsewhere_and_says_so(world: Wor
     world.reserves = (WEEKDAYS,)
     resets_at = world.now_ms + 2 * HOUR_MS
     say(world, "below", resets_at, five_hour=0.79)
+    world.now_ms += 1
     say(world, "at", resets_at, five_hour=0.8)
     world.submit("bound", agent={"type": "claude", "strict": True})
     world.submit("free")

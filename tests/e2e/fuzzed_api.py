@@ -125,7 +125,7 @@ def _draw_string(self: HypothesisProvider, intervals: IntervalSet, *, min_size: 
 
 def _is_text_in_a_query(case: Case[Any]) -> bool:
     """Whether a parameter of the query is wrong as JSON only: ``?text=-5.7e133`` is text like any other, of several the
-    last one counts, and an empty list is not there."""
+    last one counts, and what is empty is not sent, whatever its name."""
     parameters = openapi_document()["paths"][case.path][case.method.lower()].get("parameters", ())
     kinds = {
         one["name"]: {kind.get("type") for kind in one["schema"].get("anyOf", [one["schema"]])}
@@ -133,7 +133,10 @@ def _is_text_in_a_query(case: Case[Any]) -> bool:
         if one["in"] == "query"
     }
     given = (case.query or {}).items()
-    return any(not isinstance(value, str) and "string" in kinds.get(name, ()) for name, value in given)
+    return any(
+        value in (None, [], {}) or (not isinstance(value, str) and "string" in kinds.get(name, ()))
+        for name, value in given
+    )
 
 
 def _defuse(case: Case[Any]) -> None:

@@ -131,7 +131,7 @@ class QwenEvents(RunEvents):
     def _begins_turn(self, event: Event) -> bool:
         if event.get("type") == "system":
             return event.get("subtype") == "init"
-        return event.get("type") in _OF_A_TURN and text_of(event, "parent_tool_use_id") is None
+        return text_of(event, "type") in _OF_A_TURN and text_of(event, "parent_tool_use_id") is None
 
     def take_stderr(self, line: str) -> None:
         self.complaint = self.complaint or line or None

@@ -173,9 +173,9 @@ def test_exit_0_without_the_answer_is_no_success(printed: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("exit_codes", {0: "auth"}, "0"),
-        ("exit_codes", {75: "timeout"}, "rate_limited"),
-        ("exit_codes", {75: "slow"}, "75"),
+        ("exit_codes", {"0": "auth"}, "0"),
+        ("exit_codes", {"75": "timeout"}, "rate_limited"),
+        ("exit_codes", {"75": "slow"}, "75"),
         ("limit_text", ["(open"], "is not a regular expression"),
         ("result", {"format": "xml", "text": "a"}, "format"),
         ("result", {}, "text"),

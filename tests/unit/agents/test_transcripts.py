@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
@@ -203,6 +203,7 @@ LINES = st.dictionaries(NAMES, VALUES, max_size=5).map(lambda value: json.dumps(
     lines=st.lists(LINES | st.binary(max_size=20), max_size=6),
     cuts=st.lists(st.integers(0, 1_000), max_size=6),
 )
+@example(kind="qwen", lines=[b'{"type": []}'], cuts=[])
 def test_any_bytes_are_read_whatever_their_pieces(kind: str, lines: list[bytes], cuts: list[int]) -> None:
     data = b"\n".join(lines)
     transcript = AGENT_KINDS[kind].transcript("stdout")
