@@ -81,7 +81,7 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class WindDown:
-    """How a run is to be ended that has had its last word, unless it prints something or exits before."""
+    """How a run is to be ended that has had its last word, unless it prints what may be an event, or exits, before."""
 
     stdout: int
     """The bytes that it had printed by then."""

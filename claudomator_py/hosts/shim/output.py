@@ -15,6 +15,8 @@ _SMALLEST_CAP = 16 * _BLOCK
 _RUNAWAY_BYTES = 64 << 30
 _FULL_BYTES = 64 << 10
 _PIECE = 1 << 20
+_MAX_CHATTER = 64 * 1024
+"""Bytes that are looked at for an event; more are taken to have one."""
 
 
 class CappedOutput:
@@ -43,6 +45,11 @@ class CappedOutput:
         growth = max(size - self._size, 0)
         self._size = size
         return growth
+
+    def may_tell_since(self, offset: int) -> bool:
+        """Return whether an event may stand behind that offset: those of all agents are objects of JSON."""
+        behind = self._size - offset
+        return not 0 <= behind <= _MAX_CHATTER or b"{" in os.pread(self.fd, behind, offset)
 
     def within_cap(self) -> bool:
         """Punch out the middle if the stream takes more than its cap. False: the stream has to be ended.

@@ -82,7 +82,7 @@ class WindDownWatch:
     """Ends a run that has had its last word and stays, as the daemon asks for in its directory.
 
     The shim cannot read what a run says; the daemon can, and says how much of it there was. Once the run has printed
-    more, the request is void: another turn may have begun. Keys: stdout, bytes; after_ms; idle, whether only the time
+    more than chatter, the request is void: another turn may have begun. Keys: stdout, bytes; after_ms; idle, whether only the time
     counts in which the run neither writes nor computes.
     """
 
@@ -106,7 +106,9 @@ class WindDownWatch:
             self._version = (stat.st_ino, stat.st_mtime_ns)
             self._load(now)
         if self._outputs[0].size != self._said:
-            return False
+            if self._said < 0 or self._outputs[0].may_tell_since(self._said):
+                return False
+            self._said = self._outputs[0].size
         return now >= self._at if self._idle is None else self._idle.reached(now, wrote=wrote)
 
     def _load(self, now: float) -> None:

@@ -40,11 +40,20 @@ def test_one_that_exits_by_then_has_ended_by_itself(rig: Rig) -> None:
     assert (ended(path).exit.exit_code, ended(path).exit.ended_by) == (0, None)
 
 
-def test_whatever_it_prints_makes_the_request_void(rig: Rig) -> None:
-    path, shim = begun(rig, "echo done; sleep .2; echo more; sleep 1; exit 0")
+@pytest.mark.parametrize("more", ["echo '{}'", "echo more; echo '[{}]'", "printf '{'", "seq 20000"])
+def test_what_may_be_an_event_makes_the_request_void(rig: Rig, more: str) -> None:
+    path, shim = begun(rig, f"echo done; sleep .2; {more}; sleep 1; exit 0")
     asked(path, after_ms=500)
     shim.wait()
     assert (ended(path).exit.exit_code, ended(path).exit.ended_by) == (0, None)
+
+
+@pytest.mark.parametrize("line", ["log line", "50 % ...", "", "[info] still here"])
+def test_a_program_that_goes_on_chattering_is_ended(rig: Rig, line: str) -> None:
+    path, shim = begun(rig, f"echo done; while :; do sleep .1; echo '{line}'; done")
+    asked(path, after_ms=500)
+    shim.wait()
+    assert ended(path).exit.ended_by == "wind_down"
 
 
 def test_what_was_asked_for_last_counts(rig: Rig) -> None:
