@@ -82,8 +82,8 @@ class WindDownWatch:
     """Ends a run that has had its last word and stays, as the daemon asks for in its directory.
 
     The shim cannot read what a run says; the daemon can, and says how much of it there was. Once the run has printed
-    more than chatter, the request is void: another turn may have begun. Keys: stdout, bytes; after_ms; idle, whether only the time
-    counts in which the run neither writes nor computes.
+    more than chatter, the request is void: another turn may have begun. Keys: stdout, bytes; after_ms; idle, whether
+    only the time counts in which the run neither writes nor computes.
     """
 
     def __init__(self, directory: int, outputs: list[CappedOutput], agent: procfs.Process | None = None) -> None:
