@@ -67,6 +67,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     ),
     "branches": LazyCommand("List the branches of tasks that are not merged.", _command("branches", "branches")),
     "merge": LazyCommand("Merge the branch of a task.", _command("branches", "merge")),
+    "pr": LazyCommand("Make a pull request of the branch of a task, with `gh`.", _command("branches", "pr", "cli_pr")),
     "discard": LazyCommand("Remove the work tree and the branch of a task.", _command("branches", "discard")),
     "why": LazyCommand("Explain why a task is where it is.", _command("tasks", "why")),
     "cancel": LazyCommand(
@@ -114,7 +115,7 @@ GROUPS: Mapping[str, LazyCommand] = {
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Hand over": ("add", "submit", "validate", "schedule"),
     "Look": ("status", "list", "show", "why", "result", "logs", "log", "report"),
-    "Judge": ("diff", "branches", "merge", "discard"),
+    "Judge": ("diff", "branches", "merge", "pr", "discard"),
     "Decide": ("answer", "approve", "reject", "cancel", "restart"),
     "Agents and limits": ("agents", "hosts", "hold", "release", "drain", "undrain"),
     "Who does what": ("route", "search", "specialists", "routing", "channel", "policy", "decisions"),

@@ -70,10 +70,10 @@ class Tree:
 class TreeStanding(StrEnum):
     """How a tree stands to what it was made from. Only what is unchanged, merged or gone holds nothing of its own.
 
-    UNCHANGED: no commit and no change. MERGED: all of its commits are in the branch that it was made from, or in that
-    one's upstream. AHEAD: it has commits that are not. DIRTY: uncommitted changes or new files. LOCKED: by
-    ``git worktree lock``. GONE: the folder is not there any more, and its branch, if there is one, is merged.
-    UNKNOWN: git could not tell, or was not asked, as the tree is not what it made any more.
+    UNCHANGED: no commit and no change. MERGED: all of its commits, or what they bring, are in the branch that it
+    was made from, or in that one's upstream. AHEAD: it has commits that are not. DIRTY: uncommitted changes or new
+    files. LOCKED: by ``git worktree lock``. GONE: the folder is not there any more, and its branch, if there is
+    one, is merged. UNKNOWN: git could not tell, or was not asked, as the tree is not what it made any more.
     """
 
     UNCHANGED = "unchanged"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from claudomator_py.domain.worktree import Tree, TreeBusy, TreeStanding, TreeState
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, TreeState
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git.shadow import POINTER, pointing_to
 
@@ -125,3 +125,14 @@ def back_pointer(git_dir: str | Path) -> str | None:
         return (Path(git_dir) / "gitdir").read_text(errors="surrogateescape").removesuffix("\n")
     except (OSError, ValueError):
         return None
+
+
+def require_sound(tree: Tree) -> None:
+    """Raise TreeFault for a tree that is there, and not as git made it."""
+    if os.path.lexists(tree.path) and (wrong := finding(tree)) is not None:
+        raise TreeFault(f"{tree.path} is no work tree of git any more: {suspicious(tree, wrong)}")
+
+
+def suspicious(tree: Tree, wrong: str) -> str:
+    """Return what to say of such a tree."""
+    return f"{wrong}, so git is not run there; see what was done in {tree.path}, and move it away"

@@ -20,9 +20,10 @@ from pathlib import Path
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, TreeState, WorktreeRequest
 from claudomator_py.hosts import leftovers
+from claudomator_py.hosts.git.absorbed import is_absorbed
 from claudomator_py.hosts.git.beginning import begun
 from claudomator_py.hosts.git.git import Git, GitRefused, fault_of
-from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding
+from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding, require_sound, suspicious
 from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
 
 CHECKOUT_S = 600.0
@@ -73,7 +74,7 @@ class LocalTrees:
                 if not made or not Path(tree.path).exists():
                     return self._again(tree, made, order, lock)
                 tree = self._located(tree)
-                _require_sound(tree)
+                require_sound(tree)
                 self._records.forget_state(order.name)
                 return tree
         except GitRefused as refused:
@@ -127,7 +128,7 @@ class LocalTrees:
             if record is None or not record[1]:
                 raise TreeFault(f"{self.path(name)} is not there any more")
             tree = self._located(record[0])
-            _require_sound(tree)
+            require_sound(tree)
             with self._at(tree) as at, self._alone(tree.common_dir):
                 yield tree, at.shadow
 
@@ -146,7 +147,7 @@ class LocalTrees:
                 with self._at(tree) as at, self._alone(tree.common_dir):
                     tip = at.tip()
                     if keep is not None:
-                        _require_sound(tree)
+                        require_sound(tree)
                         keep(tree, at.shadow)
                     elif not (state := at.state(made=record[1])).standing.is_spent:
                         raise TreeFault(f"{tree.path} is {state.standing.value}")
@@ -301,7 +302,7 @@ class _At:
                 return TreeState(TreeStanding.GONE)
             return TreeState(TreeStanding.AHEAD, self._commits(tip), words="its folder is gone, its branch is not")
         if (wrong := finding(tree)) is not None:
-            return TreeState(TreeStanding.UNKNOWN, words=_suspicious(tree, wrong))
+            return TreeState(TreeStanding.UNKNOWN, words=suspicious(tree, wrong))
         lock = self._lock_reason()
         head = self.shadow("rev-parse", "HEAD", git_dir=tree.git_dir)
         ends = {head} if tip is None else {head, tip}
@@ -361,7 +362,11 @@ class _At:
         return int(self.shadow("rev-list", "--count", f"{self.tree.base}..{end}"))
 
     def _is_merged(self, commit: str) -> bool:
-        return any(self.shadow.says("merge-base", "--is-ancestor", commit, target) for target in self._targets())
+        base, *targets = self._targets()
+        if any(self.shadow.says("merge-base", "--is-ancestor", commit, target) for target in (base, *targets)):
+            return True
+        objects = f"{self.tree.common_dir}/objects"
+        return any(is_absorbed(self.shadow, objects, commit, target) for target in targets)
 
     def _targets(self) -> Iterator[str]:
         """Where its commits may have gone: what it was made from, the branch there, and that one's upstream."""
@@ -388,13 +393,3 @@ class _At:
             elif here and key == "locked":
                 return value
         return None
-
-
-def _require_sound(tree: Tree) -> None:
-    """Raise TreeFault for a tree that is there, and not as git made it."""
-    if os.path.lexists(tree.path) and (wrong := finding(tree)) is not None:
-        raise TreeFault(f"{tree.path} is no work tree of git any more: {_suspicious(tree, wrong)}")
-
-
-def _suspicious(tree: Tree, wrong: str) -> str:
-    return f"{wrong}, so git is not run there; see what was done in {tree.path}, and move it away"

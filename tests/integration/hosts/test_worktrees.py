@@ -258,6 +258,62 @@ def test_commits_in_the_upstream_are_merged(trees: LocalTrees, repository: Repos
     assert standing(trees, tree) is TreeStanding.MERGED
 
 
+def takes_over(repository: Repository, how: str) -> None:
+    """Have main take over what the task's branch has, by other commits."""
+    branch = "claudomator/fix-1"
+    match how:
+        case "squash":
+            repository.git("merge", "-q", "--squash", branch)
+            repository.git("commit", "-q", "-m", "squashed")
+        case "pick" | "pick and go on":
+            repository.git("cherry-pick", f"main..{branch}")
+            if how == "pick and go on":
+                repository.commit("work", "changed since\n")
+        case "half":
+            repository.git("cherry-pick", f"{branch}~1")
+        case "revert":
+            takes_over(repository, "squash")
+            repository.git("revert", "--no-edit", "HEAD")
+        case "other":
+            repository.commit("work", "something else\n")
+
+
+@pytest.mark.parametrize(
+    ("how", "is_merged"),
+    [
+        ("squash", True),
+        ("pick", True),
+        ("pick and go on", True),
+        ("half", False),
+        ("revert", False),
+        ("other", False),
+    ],
+)
+def test_a_branch_that_was_squashed_or_rebased_onto_its_target_is_merged(
+    trees: LocalTrees, repository: Repository, how: str, is_merged: bool
+) -> None:
+    tree = trees.ensure(order(repository.path))
+    repository.commit("work", "done\n", at=tree.path)
+    repository.commit("more", "2\n", at=tree.path)
+    repository.commit("meanwhile", "main goes on\n")
+    kept(trees, tree, TreeStanding.AHEAD)
+    takes_over(repository, how)
+    before = repository.git("count-objects")
+    assert standing(trees, tree) is (TreeStanding.MERGED if is_merged else TreeStanding.AHEAD)
+    assert repository.git("count-objects") == before, "a look writes nothing to the repository"
+    if is_merged:
+        trees.remove(tree)
+        assert repository.branches == ["main"]
+
+
+def test_commits_that_come_to_nothing_keep_a_tree(trees: LocalTrees, repository: Repository) -> None:
+    tree = trees.ensure(order(repository.path))
+    repository.commit("tried", "1\n", at=tree.path)
+    repository.git("revert", "--no-edit", "HEAD", at=tree.path)
+    repository.commit("meanwhile", "main goes on\n")
+    kept(trees, tree, TreeStanding.AHEAD)
+
+
 def test_a_commit_beside_the_branch_keeps_a_tree(trees: LocalTrees, repository: Repository) -> None:
     tree = trees.ensure(order(repository.path))
     repository.git("checkout", "-q", "--detach", at=tree.path)

@@ -1,0 +1,121 @@
+"""A pull request of a task's branch, by git and a program in the place of gh that writes down how it was called."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.repositories import COMMIT, done, git, spec
+from tests.e2e.site import Site
+
+GH = """#!{python}
+import json, os, sys
+record = {{"argv": sys.argv[1:], "stdin": sys.stdin.read(), "cwd": os.getcwd(), "dir": os.environ.get("GIT_DIR")}}
+open({record!r}, "w").write(json.dumps(record))
+print("https://forge.example/pull/7")
+sys.exit({code})
+"""
+
+
+@pytest.fixture
+def shop(site: Site) -> Path:
+    """A repository with a commit, and one to push to."""
+    path = site.root / "shop"
+    path.mkdir()
+    git(path, "init", "-q", "-b", "main")
+    (path / "readme").write_text("hello\n")
+    git(path, "add", "--all")
+    git(path, "commit", "-q", "-m", "first")
+    git(site.root, "clone", "-q", "--bare", str(path), "origin.git")
+    git(path, "remote", "add", "origin", str(site.root / "origin.git"))
+    return path
+
+
+def with_gh(site: Site, code: int = 0) -> tuple[str, Path]:
+    """A PATH with gh on it, and what that writes down."""
+    folder, record = site.root / "bin", site.root / "gh.json"
+    folder.mkdir(exist_ok=True)
+    (folder / "gh").write_text(GH.format(python=sys.executable, record=str(record), code=code))
+    (folder / "gh").chmod(0o755)
+    return f"{folder}:/usr/bin:/bin", record
+
+
+def pr(site: Site, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    return site.command("pr", *arguments, "--state-dir", str(site.state), **environ)
+
+
+def pushed(site: Site) -> set[str]:
+    return set(git(site.root / "origin.git", "for-each-ref", "--format=%(refname:short)").split())
+
+
+def test_it_pushes_the_branch_and_has_gh_make_it(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    (view,) = done(site, daemon, spec(shop, "fix", f"echo 1 > one; git add . && {COMMIT}; echo The door is fixed."))
+    path, record = with_gh(site)
+
+    tried = pr(site, "fix", "--dry-run", PATH=path)
+    assert tried.returncode == 0, tried.stderr
+    assert f"gh pr create --head {view.branch} --base main --title work" in tried.stdout
+    assert not record.exists()
+    assert pushed(site) == {"main"}
+
+    made = pr(site, "fix", PATH=path, GIT_DIR="/nowhere")
+    assert made.returncode == 0, made.stderr
+    assert "https://forge.example/pull/7" in made.stdout
+    told = json.loads(record.read_text())
+    assert told["argv"][:6] == ["pr", "create", "--head", view.branch, "--base", "main"]
+    assert told["argv"][6:] == ["--title", "work", "--body-file", "-"]
+    assert (told["stdin"], told["cwd"], told["dir"]) == ("The door is fixed.", str(shop), None)
+    assert pushed(site) == {"main", view.branch}
+
+
+def test_target_title_and_draft_are_chosen(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    twice = f"echo 1 > one; git add . && {COMMIT}; echo 2 > two; git add . && {COMMIT}"
+    done(site, daemon, spec(shop, "fix", twice))
+    path, record = with_gh(site)
+    assert pr(site, "fix", PATH=path).returncode == 0
+    assert json.loads(record.read_text())["argv"][6:8] == ["--title", "fix"]
+    chosen = ("--into", "release", "--title", "--draft is no flag here", "--draft")
+    assert pr(site, "fix", *chosen, PATH=path).returncode == 0
+    argv = json.loads(record.read_text())["argv"]
+    assert argv[5:8] == ["release", "--title", "--draft is no flag here"]
+    assert argv[-1] == "--draft"
+
+
+@pytest.mark.parametrize(
+    ("does", "fields", "expected"),
+    [
+        ("true", {"isolation": "none"}, "has no branch of its own"),
+        ("true", {}, "has committed nothing"),
+        (f"echo 1 > one; git add . && {COMMIT}; echo 2 > two", {}, "1 file in"),
+    ],
+)
+def test_what_is_no_pull_request_is_refused(
+    site: Site, shop: Path, does: str, fields: dict[str, object], expected: str
+) -> None:
+    daemon = site.start().ready()
+    done(site, daemon, spec(shop, "fix", does, **fields))
+    path, record = with_gh(site)
+    refused = pr(site, "fix", PATH=path)
+    assert refused.returncode == 1
+    assert expected in refused.stderr
+    assert not record.exists()
+    assert pushed(site) == {"main"}
+
+
+def test_what_fails_says_how_far_it_came(site: Site, shop: Path) -> None:
+    daemon = site.start().ready()
+    done(site, daemon, spec(shop, "fix", f"echo 1 > one; git add . && {COMMIT}"))
+    without = pr(site, "fix", PATH="/usr/bin:/bin")
+    assert (without.returncode, "gh is not installed" in without.stderr) == (1, True)
+    assert pushed(site) == {"main"}
+    path, _ = with_gh(site, code=3)
+    nowhere = pr(site, "fix", "--remote", "nowhere", PATH=path)
+    assert "Nothing was made." in nowhere.stderr
+    failed = pr(site, "fix", PATH=path)
+    assert failed.returncode == 1
+    assert "gh ended with 3" in failed.stderr
+    assert "The branch is pushed already." in failed.stderr
