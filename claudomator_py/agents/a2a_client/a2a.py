@@ -242,7 +242,10 @@ class Conversation:
                 if data is None:
                     if not heard and silence_s is not None and time.monotonic() - since >= silence_s:
                         break
-                    self._output.alive(self.task.state)
+                    if heard or method != wire.SUBSCRIBE:
+                        # Servers of 0.3 keep up a subscription to a task whose agent has raised an exception, too: that
+                        # they are there is no sign that anybody works on it.
+                        self._output.alive(self.task.state)
                     continue
                 with contextlib.suppress(_NotRpc):
                     self._take(_result_of(data))

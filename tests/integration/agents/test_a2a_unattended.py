@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.agents import client_output
 from claudomator_py.agents.a2a_client import a2a
 from claudomator_py.agents.a2a_client.connection import Server, address
 from claudomator_py.agents.a2a_client.discovery import AgentInterface
@@ -83,6 +84,11 @@ def pings(server: Abandoned, handler: BaseHTTPRequestHandler) -> None:
         time.sleep(0.05)
 
 
+def pings_after_snapshot(server: Abandoned, handler: BaseHTTPRequestHandler) -> None:
+    """As a server of 1.0 answers, and keeps it up for a while."""
+    stream(handler, event(server.task()), *[b": ping\r\n\r\n"] * 3)
+
+
 def refusal(server: Abandoned, handler: BaseHTTPRequestHandler) -> None:
     """As it answers where an agent has returned."""
     del server
@@ -138,6 +144,17 @@ def test_one_that_is_attended_to_is_followed_however_quiet_it_is(
         end = end_at(url, monkeypatch)
     assert end.outcome == "completed"
     assert "tasks/cancel" not in server.methods
+
+
+@pytest.mark.parametrize(("subscribed", "counts"), [(pings, False), (pings_after_snapshot, True)])
+def test_that_a_server_is_there_keeps_no_run_from_stalling(
+    subscribed: Subscribed, counts: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(client_output, "ALIVE_S", 0.0)
+    with plain_server(Abandoned(subscribed, orderly=False, news=(2, "completed"))) as (url, _):
+        end = end_at(url, monkeypatch)
+    assert end.outcome == "completed"
+    assert ('"alive"' in capsys.readouterr().out) is counts
 
 
 def test_news_of_it_show_that_somebody_works_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
