@@ -15,6 +15,7 @@ from claudomator_py.agents.api_errors import Rules, classify, limited, words
 from claudomator_py.agents.ending import RunVerdict, denials, failed
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import find_reset
+from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 
 LOST_SESSION = words(r"does not know the session")
@@ -225,11 +226,11 @@ class TurnEnd:
 
     def _answered(self) -> RunVerdict:
         stop = text_of(self.end, "stop_reason")
-        text = (text_of(self.end, "text") or "").strip()
+        text = _seen(text_of(self.end, "text"))
         if stop != "end_turn":
             if stop == "cancelled" and self.rejected:
                 return self._denied()
-            reason = _STOPS.get(stop or "", Reason.AGENT_ERROR)
+            reason = _STOPS.get(stop, Reason.UNFINISHED) if stop is not None else Reason.AGENT_ERROR
             return failed(reason, f"its turn ended with {stop or 'no reason'}{f': {text}' if text else ''}")
         counts = text_of(self.end, "counts") or "absent"
         silent = counts == "nothing" or (counts == "absent" and self.profile.tells)
@@ -279,6 +280,11 @@ class TurnEnd:
         if tools:
             return failed(Reason.UNFINISHED, "its turn ended after a tool call, without a word of what came of it")
         return failed(Reason.NO_ANSWER, "it said that it was done, but its model has neither said nor done anything")
+
+
+def _seen(text: str | None) -> str:
+    """What there is to be seen of it."""
+    return "" if text is None or is_blank(text) else text.strip()
 
 
 def _message(error: str, data: object) -> str:

@@ -43,6 +43,8 @@ _BY_FINISH = {
     "content-filter": (Reason.REFUSED, "the model's service withheld the answer"),
     "length": (Reason.UNFINISHED, "its answer was cut off: it was as long as the model's settings allow"),
 }
+_CALLS = "tool-calls"
+"""Ends a step after which another one has to come."""
 _NO_MODEL = re.compile(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _RULED = words(r"prevents you from using")
@@ -214,6 +216,8 @@ class OpencodeEvents(RunEvents):
                 complaint = told[0]
             if complaint:
                 return classify(complaint, _RULES, ending.printed_ms)
+        if self.finish is not None and self.finish != _CALLS:
+            return failed(Reason.UNFINISHED, f"its model was cut off: {self.finish}")
         return super().exited_well(ending)
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:

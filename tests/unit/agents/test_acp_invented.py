@@ -56,6 +56,11 @@ TURNS: list[tuple[str, list[dict[str, Any]], dict[str, Any] | None, tuple[Reason
     (GENERIC, [], error(-32000, "Authentication required"), (Reason.AUTH,)),
     (GENERIC, [tool("completed"), said("Now I")], error(-32603, "Service Unavailable", {"status": 503}), AWAY),
     # Turns that call themselves ended.
+    *((GENERIC, [said("Half")], ended(stop), (Reason.UNFINISHED,)) for stop in ("length", "pause_turn", "END_TURN")),
+    *(
+        (agent, [said("\u200b\u2060 ")], ended(usage=SOME), (Reason.NO_ANSWER,))
+        for agent in (GENERIC, "claude", "codex")
+    ),
     ("codex", [said("unexpected status 429 Too Many Requests: slow down")], ended(usage=None), LIMITED),
     ("codex", [said("stream disconnected before completion")], ended(usage=NONE), ()),
     ("copilot", [said("Info: Retrying"), said('Error: 429 {"message": "slow down"}')], ended(), LIMITED),

@@ -310,3 +310,12 @@ def test_what_copilot_begins_after_its_result_takes_that_back() -> None:
     assert ended("copilot", COPILOT["asks"], COPILOT["tool"], COPILOT["text"], COPILOT["end"]).status is SUCCEEDED
     aborted = ended("copilot", COPILOT["text"], {"type": "abort", "data": {}}, COPILOT["end"])
     assert (aborted.status, aborted.reason) == (FAILED, Reason.INTERRUPTED)
+
+
+@pytest.mark.parametrize("why", ["content_filter", "max_tokens", "error", "other", "unknown"])
+def test_a_last_step_of_opencode_that_ended_otherwise_was_cut_off(why: str) -> None:
+    end = {"type": "step_finish", "part": {"reason": why}}
+    outcome = ended("opencode", OPENCODE.begin, OPENCODE.text, end)
+    assert (outcome.status, outcome.reason) == (FAILED, Reason.UNFINISHED)
+    calls = {"type": "step_finish", "part": {"reason": "tool-calls"}}
+    assert ended("opencode", OPENCODE.begin, OPENCODE.tool, calls).reason is Reason.AGENT_ERROR

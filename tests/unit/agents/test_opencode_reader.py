@@ -133,7 +133,7 @@ def test_a_tool_that_failed_is_not_one_that_was_rejected() -> None:
 
 @pytest.mark.parametrize(
     ("finish", "reason"),
-    [("length", "unfinished"), ("content-filter", "refused"), ("tool-calls", "agent_error"), ("?", "agent_error")],
+    [("length", "unfinished"), ("content-filter", "refused"), ("tool-calls", "agent_error"), ("?", "unfinished")],
 )
 def test_another_end_than_a_stop_is_no_success(finish: str, reason: str) -> None:
     assert read(*said("x"), *step(finish), exit_record=ended(0)).reason == reason
