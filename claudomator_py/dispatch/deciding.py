@@ -37,7 +37,7 @@ from claudomator_py.routing.ranking import (
 from claudomator_py.routing.role import agent_name
 from claudomator_py.scheduler.decision import HandoffRecord, SpecialistRecord
 from claudomator_py.schema.agent_settings import asks_no_model, reads_task
-from claudomator_py.schema.routing_settings import OnAmbiguity
+from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task
@@ -216,7 +216,7 @@ class Decider:
         by_hand = specialist_meant(task)
         no_role = self._takes_no_role(spec, by_hand)
         judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, by_hand))
-        needs = _needs_of(spec, judged)
+        needs = _needs_of(task, spec, judged)
         # Where nobody is looked for, nobody asks who there is, see ``needs_no_route``.
         looked_for = bool(handed) or not no_role
         known = {} if visible_to is None else visible_to
@@ -244,7 +244,9 @@ class Decider:
     def raised(self, connection: Connection, subject: Subject, risk: Risk, by: str) -> Subject:
         """The task as the policy sees it with the risk that the model of that name sees, if that is more."""
         judged = self.policing.raised(connection, subject.task, subject.judged, risk, by)
-        return replace(subject, judged=judged, asked=replace(subject.asked, needs=_needs_of(subject.spec, judged)))
+        return replace(
+            subject, judged=judged, asked=replace(subject.asked, needs=_needs_of(subject.task, subject.spec, judged))
+        )
 
     def decide(self, subjects: Sequence[Subject], digest: str | None = None) -> dict[str, SpecialistRecord]:
         """Who does each of them, by the task's id. digest: of the registry, if it was read just before. Raises
@@ -267,7 +269,7 @@ class Decider:
     def judged_again(self, subject: Subject, record: SpecialistRecord) -> Decided:
         """With what the policy says of whoever was chosen, by whatever; a person is asked where they may not do it."""
         judged = self.policing.again(subject.judged, record.specialist, record.skill)
-        needs = _needs_of(subject.spec, judged)
+        needs = _needs_of(subject.task, subject.spec, judged)
         needs = replace(needs, approved=needs.approved or subject.asked.needs.approved)
         update = {
             "risk": judged.verdict.risk,
@@ -336,8 +338,11 @@ class Decider:
             needs = replace(one.needs, away=frozenset(name for name, card in cards.items() if self._is_away(card)))
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
-            if one.was_asked:
+            # One stop is enough: whoever has approved it is not asked in addition who does it.
+            if one.was_asked or (needs.approved and of_task.on_ambiguity is OnAmbiguity.CLARIFY):
                 of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
+            if needs.approved:
+                of_task = replace(of_task, on_vague=OnVague.DEFAULT)
             known, now_ms = learned[one.organisation], self._clock()
             votes = known.votes(compared.task, now_ms)
             topic = topic_of(cards.values(), compared.likeness)
@@ -359,11 +364,12 @@ class Decider:
         return records
 
 
-def _needs_of(spec: TaskSpec, judged: Judged) -> Needs:
+def _needs_of(task: Task, spec: TaskSpec, judged: Judged) -> Needs:
     """What the task says that it needs, and what the policy says."""
+    approved = bool(judged.approved) or (spec.approval and task.approved_ms is not None)
     verdict = judged.verdict
     capabilities = tuple(dict.fromkeys((*spec.requires, *verdict.requires)))
-    return Needs(verdict.risk, capabilities, verdict.excluded, approved=bool(judged.approved), unread=judged.unread)
+    return Needs(verdict.risk, capabilities, verdict.excluded, approved=approved, unread=judged.unread)
 
 
 def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:

@@ -62,17 +62,23 @@ def named_in(instructions: str) -> str:
 
 
 def _messages(instructions: str) -> list[Mapping[str, object]]:
-    """Empty for a text that is not written by ``transcript`` from end to end, so that nobody hides an order in a
-    frame."""
+    """Empty for a text that does not begin with what ``transcript`` writes, so that nobody hides an order in a frame.
+    What stands behind that, such as what a run says that hands it on, is a part of the last message."""
     channel = _CHANNEL.match(instructions)
     marker = _MARKED.search(instructions)
     if channel is None or marker is None:
         return []
-    lines = instructions[marker.end() + 1 :].removesuffix(f"\n{marker.group()}\n").split("\n")
-    if transcript(channel[1], lines) != instructions:
+    end = instructions.find(f"\n{marker.group()}", marker.end()) + len(marker.group()) + 1
+    lines = instructions[marker.end() + 1 : end - len(marker.group()) - 1].split("\n")
+    # The text of a task has no end of line at its end.
+    if transcript(channel[1], lines) != f"{instructions[:end]}\n":
         return []
     try:
         found = [json.loads(line) for line in lines]
     except (ValueError, RecursionError):
         return []
-    return found if all(isinstance(one, dict) for one in found) else []
+    if not all(isinstance(one, dict) for one in found):
+        return []
+    if more := instructions[end:].strip():
+        found[-1]["text"] = f"{found[-1].get('text', '')}\n\n{more}"
+    return found

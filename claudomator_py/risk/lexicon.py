@@ -63,7 +63,8 @@ class Words(dict[str, int]):
         if len(self) > _MAX_MEMO:
             self.clear()
         plain = word.replace("\u2019", "'")
-        tells = self.exact.get(plain, 0 if plain[0].isalnum() else BREAKS)
+        # Whoever is addressed stands before an order: "@ops restart the mail server".
+        tells = LEAD | KNOWN if plain[0] == "@" else self.exact.get(plain, 0 if plain[0].isalnum() else BREAKS)
         for length in self.lengths:
             if length > len(plain):
                 break

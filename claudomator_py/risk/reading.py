@@ -42,7 +42,7 @@ from claudomator_py.risk.lexicon import (
 )
 
 _TOKEN: Final = re.compile(
-    r"[^\W_]+(?:['\u2019][^\W_]+)*|[,:](?!\S)|[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
+    r"(?<!\w)@[\w-]+|[^\W_]+(?:['\u2019][^\W_]+)*|[,:](?!\S)|[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
     r"|(?<!\S)-+(?!\S)|-->"
 )
 _MAX_MEMO: Final = 50_000
@@ -76,6 +76,11 @@ _MORE: Final = (
 BIT: Final = {name: 1 << 60 + number for number, name in enumerate(_MORE)}
 _AFTER: Final = {READ: BIT["after.read"], BUILD: BIT["after.build"], VERB: BIT["after.order"]}
 COMMAND: Final = BIT["cmd.order"] | BIT["cmd.named"]
+
+
+# Read while this module is imported, which one thread does: two that were read at a time would not know each other's
+# languages.
+_LEXICON: Final = lexicon()
 
 
 class Order(NamedTuple):
@@ -116,14 +121,14 @@ class Sentence(NamedTuple):
 
 def read(sentence: str, *, for_harm: bool = False) -> Sentence:
     """Return what a sentence says. for_harm: only what it asks for of harm."""
-    folded, english = fold(sentence), lexicon().languages[ENGLISH]
+    folded, english = fold(sentence), _LEXICON.languages[ENGLISH]
     words, tells = _said(folded)
     told = reduce(or_, tells, 0)
     foreign = not folded.isascii()
     harm = None
     if foreign or told & HARM:
         may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
-        harm = lexicon().harms.of(folded, may, foreign=foreign)
+        harm = _LEXICON.harms.of(folded, may, foreign=foreign)
     if for_harm:
         return Sentence(harm=harm)
     language: Words | None = english
@@ -163,7 +168,7 @@ def tokens(folded: str) -> list[str]:
 def _said(folded: str) -> tuple[list[str], list[int]]:
     """Return its words, and what each tells in English."""
     words = tokens(folded)
-    return words, list(map(lexicon().languages[ENGLISH].__getitem__, words))
+    return words, list(map(_LEXICON.languages[ENGLISH].__getitem__, words))
 
 
 def _surely(tells: Sequence[int]) -> bool:
@@ -173,9 +178,9 @@ def _surely(tells: Sequence[int]) -> bool:
 
 def told_by(folded: str, words: Sequence[str], tells: Sequence[int]) -> Words | None:
     """Return the language of a folded sentence of those words; None: its letters are none of those that are known."""
-    known = lexicon().languages
+    known = _LEXICON.languages
     if not folded.isascii():
-        for name, script in lexicon().scripts.items():
+        for name, script in _LEXICON.scripts.items():
             if script.search(folded):
                 return known[name]
         if not re.search("[a-z]", folded):
@@ -192,7 +197,7 @@ def told_by(folded: str, words: Sequence[str], tells: Sequence[int]) -> Words | 
 
 @cache
 def _latin() -> tuple[Words, ...]:
-    return tuple(one for name, one in lexicon().languages.items() if name not in lexicon().scripts)
+    return tuple(one for name, one in _LEXICON.languages.items() if name not in _LEXICON.scripts)
 
 
 @cache
@@ -217,7 +222,7 @@ def _english(sentence: str, folded: str, words: list[str], tells: list[int], tol
         return
     # What stands in brackets parts no verb from its thing or place: "Run the scan (full policy) on production".
     for part in (_ASIDE.sub("", sentence), *asides):
-        yield from _clauses(part, *lexicon().languages[ENGLISH].read(*_said(fold(part))), beside)
+        yield from _clauses(part, *_LEXICON.languages[ENGLISH].read(*_said(fold(part))), beside)
 
 
 def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iterator[Order]:
@@ -334,7 +339,7 @@ def _verb(words: Sequence[str], tells: Sequence[int], begin: int, end: int) -> t
 
 def _command(raw: str) -> int:
     """Whether a command stands there that acts on others, and whether it is ordered or only spoken of."""
-    known = lexicon().sets
+    known = _LEXICON.sets
     for match in _PROGRAM.finditer(raw):
         name, begins = match[1].lower(), raw[: match.start()]
         if match[1][0].isupper() or not (name in known["programs"] or match[0].startswith("./")):
@@ -356,7 +361,7 @@ def _command(raw: str) -> int:
 @lru_cache(maxsize=500)
 def _risky(command: str) -> bool:
     """Whether it does what can be much harm; a program alone is only named."""
-    return " " in command and any(act.kind in lexicon().sets["risky"] for act in acts(command))
+    return " " in command and any(act.kind in _LEXICON.sets["risky"] for act in acts(command))
 
 
 # --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
@@ -365,7 +370,7 @@ def _risky(command: str) -> bool:
 def _foreign(sentence: str, folded: str, words: list[str], harm: Harm | None, language: Words | None) -> Sentence:
     if language is None:
         return Sentence((), harm, words=len(words))
-    english = lexicon().languages[ENGLISH]
+    english = _LEXICON.languages[ENGLISH]
     if language.name in SPACELESS:
         parts = list(language.parts(folded))
         told = reduce(or_, (one for _, one in parts), 0)

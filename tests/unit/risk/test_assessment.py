@@ -1,6 +1,8 @@
 """How much harm a task could do, by its text: each entry of the lexicon is read as its examples say."""
 
 import json
+import subprocess
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -123,6 +125,34 @@ def test_orders_in_many_words_are_judged_as_they_are_meant() -> None:
     assert vague[True] / vague.total() >= 0.9
 
 
+# --- who asks at a time ---------------------------------------------------------------------------------------------
+
+AT_A_TIME = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from claudomator_py.risk.assessment import assess_anew
+
+begin = Barrier(6)
+
+def judged(text):
+    begin.wait()
+    return [words for _, words in assess_anew(text).signs]
+
+with ThreadPoolExecutor(6) as pool:
+    found = list(pool.map(judged, sys.argv[1:] * 6))
+print(len({str(one) for one in found}), found[0])
+"""
+
+
+@pytest.mark.parametrize("text", ["@generalist Run `npm publish` and mail all customers", "Restart db-7, then nginx."])
+def test_the_first_texts_are_judged_alike_by_threads_that_judge_them_at_a_time(text: str) -> None:
+    known = [words for _, words in assess_anew(text).signs]
+    command = [sys.executable, "-I", "-X", "utf8", "-c", AT_A_TIME, text]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert told.strip() == f"1 {known}"
+
+
 # --- how it is spelt --------------------------------------------------------------------------------------------------
 
 
@@ -216,6 +246,19 @@ def test_what_is_criminal_is_refused_behind_more_orders_than_are_read() -> None:
 @pytest.mark.parametrize("text", ["Deploy.", "Redeploy!", "ship it", "Please restart it.", "Merge it and deploy."])
 def test_an_order_of_one_word_is_one(text: str) -> None:
     assert held(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@ops restart the mail server",
+        "hey @ops deploy it to production",
+        "@ops @web-team: wipe the disks of the old servers",
+    ],
+)
+def test_who_is_addressed_stands_before_an_order(text: str) -> None:
+    assert held(text)
+    assert not held(text.partition(" ")[0] + " what does restart do?")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""A task that is vague, risky and ruled, and that needs tools, stops once: whoever approves it answers it all."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
+from claudomator_py.domain.triage import PrimaryRule
+from tests.e2e.daemon import Daemon
+from tests.e2e.scenarios_support import document, in_state
+from tests.e2e.site import Site, open_site
+from tests.warm.starter import WarmStarter
+
+RULES = [
+    {"name": "ask", "when": 'task.risk != "low"', "approve": {"within": "1h"}},
+    {
+        "name": "isolate",
+        "when": 'task.risk == "high"',
+        "tools": {"disallowed_tools": ["WebSearch"]},
+        "reach": "network",
+    },
+]
+TEXTS = (
+    "Deploy it.",
+    "Ship it!",
+    "Please restart it.",
+    "Run `npm publish` and then send the newsletter to all customers.",
+    "Delete the old backups of the production database, it is urgent.",
+    "Run `git push --force origin main`, `npm publish` and `terraform destroy`.",
+    "Starte bitte den Mailserver neu und gib dem Praktikanten Admin-Rechte.",
+)
+VAGUE = ("fix it please", "Please do something about it.")
+
+
+@pytest.fixture
+def site(tmp_path: Path, warm: WarmStarter) -> Iterator[Site]:
+    routing = {"on_vague": "ask", "on_ambiguity": "clarify"}
+    agents = {"alpha": {"kind": "simulated", "auto_select": True}}
+    with open_site(tmp_path / "site", warm=warm, agents=agents, routing=routing, policy=RULES) as site:
+        yield site
+
+
+def stops(daemon: Daemon, ref: str) -> int:
+    """How often it has asked a person."""
+    return sum("NEEDS_INPUT" in str(event.data) for event in daemon.client.list_events(task=ref, limit=500).items)
+
+
+def approved(site: Site, daemon: Daemon, ref: str) -> None:
+    """Approve what asks, and see it to its end."""
+    in_state(daemon, ref, "NEEDS_INPUT")
+    typed = site.command("approve", ref)
+    assert typed.returncode == 0, typed.stderr
+    done = in_state(daemon, ref, "COMPLETED", "FAILED", "NEEDS_INPUT")
+    assert (done.state, stops(daemon, ref)) == ("COMPLETED", 1), (ref, done.reason_text)
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"approval": True}, {"reach": "tree"}, {"specialist": "generalist"}], ids=lambda fields: str(fields)
+)
+def test_whoever_approves_a_task_answers_it_all(site: Site, fields: dict[str, object]) -> None:
+    daemon = site.start().ready()
+    for number, text in enumerate(TEXTS):
+        site.drop(f"{number}.yaml", document(f"risky-{number}", text, agent=None, **fields))
+    for number in range(len(TEXTS)):
+        approved(site, daemon, f"risky-{number}")
+
+
+def test_what_is_approved_is_not_asked_about_because_it_is_vague(site: Site) -> None:
+    daemon = site.start().ready()
+    for number, text in enumerate(VAGUE):
+        site.drop(f"{number}.yaml", document(f"vague-{number}", text, agent=None, approval=True))
+    site.drop("asks.yaml", document("asks", VAGUE[0], agent=None))
+    for number in range(len(VAGUE)):
+        approved(site, daemon, f"vague-{number}")
+    assert "Which specialist is meant?" in str(in_state(daemon, "asks", "NEEDS_INPUT").reason_text)
+
+
+def test_so_does_who_approves_what_a_message_asks(site: Site) -> None:
+    daemon = site.start().ready()
+    settings = ChannelSettings(primary=PrimaryRule.OFF)
+    daemon.client.create_channel(NewChannel(name="kitchen", participants=("generalist",), settings=settings))
+    for text in TEXTS[2:]:
+        message = daemon.client.post_message("kitchen", NewMessage(content=f"@generalist {text}"))
+        (answer,) = message.answers
+        approved(site, daemon, str(answer.task_id))
