@@ -3,7 +3,7 @@
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from enum import Enum
 from typing import Annotated, Any, TypeVar
 
@@ -200,6 +200,35 @@ def distinct(values: tuple[H, ...]) -> tuple[H, ...]:
     return values
 
 
+def divided(text: str, is_between: Callable[[str], bool] = ",".__eq__) -> Iterator[str]:
+    """Yield what stands between the signs of the text that are outside brackets."""
+    depth, word = 0, ""
+    for character in text:
+        depth = max(0, depth + (character == "(") - (character == ")"))
+        if depth == 0 and is_between(character):
+            if word.strip():
+                yield word.strip()
+            word = ""
+        else:
+            word += character
+    if word.strip():
+        yield word.strip()
+
+
+def _tools(value: object) -> object:
+    """The names in a text of several; of a list, items joined again that YAML divided at a comma within brackets."""
+    if isinstance(value, str):
+        return list(divided(value)) or value
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        return value
+    joined: list[str] = []
+    for one in value:
+        is_open = bool(joined) and joined[-1].count("(") > joined[-1].count(")")
+        joined[-1:] = [f"{joined[-1]}, {one}"] if is_open else [*joined[-1:], one]
+    is_open = bool(joined) and joined[-1].count("(") > joined[-1].count(")")
+    return value if is_open else joined
+
+
 class _OneOrMore:
     """Marks a list of texts whose single item may stand alone."""
 
@@ -265,6 +294,8 @@ Commands = Annotated[tuple[_ListedWords, ...], BeforeValidator(_commands), OneOr
 EnvName = Annotated[str, AfterValidator(_env_name), _schema(type="string", pattern=ENV_NAME_PATTERN)]
 Environment = dict[EnvName, Text]
 Distinct = AfterValidator(distinct)
+Tools = Annotated[tuple[Line, ...], Field(max_length=500), OneOrMore, Distinct, BeforeValidator(_tools)]
+"""Names of tools, with what they may be used for in brackets."""
 
 
 _HOST = re.compile(

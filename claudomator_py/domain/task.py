@@ -41,6 +41,7 @@ from claudomator_py.domain.fields import (
     Ref,
     Strict,
     TextUse,
+    Tools,
     refusal,
     without_control,
 )
@@ -201,9 +202,6 @@ class RetryPolicy(Strict):
     backoff: Duration = Field(
         MINUTE_MS, le=7 * DAY_MS, description="Pause before the second attempt. Doubles with each further attempt."
     )
-
-
-Tools = Annotated[tuple[Line, ...], Field(max_length=500), OneOrMore, Distinct]
 
 
 PLAIN_TOOL = re.compile(r"[\w*-]+")

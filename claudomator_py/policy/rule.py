@@ -20,10 +20,11 @@ from claudomator_py.domain.fields import (
     Prose,
     Strict,
     Text,
+    Tools,
     refusal,
 )
 from claudomator_py.domain.routing import Risk, ToolLimits
-from claudomator_py.domain.task import PermissionMode, Tags, Tools
+from claudomator_py.domain.task import PermissionMode, Tags
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.policy.condition import MAX_LENGTH, BadCondition, Condition
 

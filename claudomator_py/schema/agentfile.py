@@ -13,6 +13,7 @@ from typing import Any, Final
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.card import ALIASES, NOT_APPLIED, Card, id_from
 from claudomator_py.domain.errors import Problem, near
+from claudomator_py.domain.fields import divided
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, Plain, read_documents
@@ -212,21 +213,7 @@ def _tools(value: Any) -> Any:
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return value
     # To YAML, a comma in brackets is between two items as well.
-    return list(dict.fromkeys(_divided(",".join(words))))
-
-
-def _divided(text: str) -> Iterator[str]:
-    depth, word = 0, ""
-    for character in f"{text},":
-        depth = max(0, depth + (character == "(") - (character == ")"))
-        if depth == 0 and (character in _COMMAS or character.isspace()):
-            if word:
-                yield word
-            word = ""
-        else:
-            word += character
-    if word.strip(", \t\r\n"):
-        yield word.removesuffix(",").strip()  # a bracket that nothing closes
+    return list(dict.fromkeys(divided(", ".join(words), lambda sign: sign in _COMMAS or sign.isspace())))
 
 
 def _model(card: dict[Any, Any], kept: dict[str, Plain], lines: dict[tuple[Any, ...], int]) -> None:

@@ -88,7 +88,7 @@ def test_a_model_is_the_tier_of_its_family(model: str, tier: Tier | None) -> Non
         ("tools: Agent(worker, researcher), Read", ("Agent(worker, researcher)", "Read")),
         ("tools: Bash(git diff:*, git log:*)", ("Bash(git diff:*, git log:*)",)),
         ("tools: [Read, Bash(git diff:*)]", ("Read", "Bash(git diff:*)")),
-        ("tools: [Agent(worker, researcher), Read]", ("Agent(worker,researcher)", "Read")),
+        ("tools: [Agent(worker, researcher), Read]", ("Agent(worker, researcher)", "Read")),
         ("tools:\n- Read\n- Bash(npm run test:*)\n", ("Read", "Bash(npm run test:*)")),
         ("tools: Read, Bash, Read", ("Read", "Bash")),
         ("tools: Bash(npm test", ("Bash(npm test",)),

@@ -106,3 +106,27 @@ def test_a_date_is_text() -> None:
     parsed = parse_task_file(b"instructions: x\nname: 2026-11-27\n", "f.yaml")
 
     assert parsed.specs[0].name == "2026-11-27"
+
+
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [
+        ("[Agent(worker, researcher), Read]", ("Agent(worker, researcher)", "Read")),
+        ("[Bash(rm:*, mv:*, dd:*)]", ("Bash(rm:*, mv:*, dd:*)",)),
+        ("['Agent(worker, researcher)', Read]", ("Agent(worker, researcher)", "Read")),
+        ("'Read, Grep'", ("Read", "Grep")),
+        ("'Bash(git diff:*, git log:*), Read,'", ("Bash(git diff:*, git log:*)", "Read")),
+        ("Read", ("Read",)),
+        ("[]", ()),
+        ("['Bash(npm test', Read]", ("Bash(npm test", "Read")),
+    ],
+)
+@pytest.mark.parametrize("field", ["tools", "allowed_tools", "disallowed_tools"])
+def test_a_tool_with_a_comma_in_its_brackets_is_one(field: str, written: str, names: tuple[str, ...]) -> None:
+    """To YAML, the comma is between two items, and a rule that denies would deny nothing."""
+    task = parse_task_file(f"instructions: x\npermissions: {{{field}: {written}}}\n".encode(), "task.yaml")
+    card = parse_card_file(f"id: a\ndescription: x\npermissions: {{{field}: {written}}}\n".encode(), "a.yaml")
+    assert not task.problems
+    assert not card.problems
+    assert getattr(task.specs[0].permissions, field) == names
+    assert getattr(card.cards[0].permissions, field) == names
