@@ -38,7 +38,8 @@ _CLAUSE_END = re.compile(r"(?<=[^.\s])\. |; | \{|\{\"| \(?https?://| · ")
 
 def plain(text: str) -> str:
     """Return the text without control sequences and control characters; carriage returns become line ends."""
-    return _UNWANTED.sub(_replacement, text)
+    # Most that is shown is short and plain, and a page shows hundreds of texts.
+    return text if text.isascii() and text.isprintable() else _UNWANTED.sub(_replacement, text)
 
 
 def one_line(text: str) -> str:

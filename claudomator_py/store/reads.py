@@ -27,13 +27,13 @@ from sqlalchemy import (
 
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, StateName
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.requests import LatestFilter, StateSelection, TaskFilter
 from claudomator_py.store.run_rows import run_from
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
-from claudomator_py.store.visibility import agent_hidden, cards_hidden, tasks_seen
+from claudomator_py.store.visibility import agent_hidden, alike, cards_hidden, tasks_seen
 
 _SUCCESSFUL = tuple(state for state in get_args(StateName) if state not in UNSUCCESSFUL)
 _RUNS_OF = Statement(
@@ -156,7 +156,7 @@ def status_lists(
     Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
     Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
     """
-    lists = _status_lists(by.run_id if by.role is Role.RUN else None, by.organisation)
+    lists = _status_lists(alike(by))
 
     def in_state(state: StateName) -> Listed:
         """How many there are is known already: to count all that has ended takes longer the more there are."""
@@ -189,9 +189,9 @@ class _StatusList:
 
 
 @lru_cache(maxsize=16)
-def _status_lists(run: str | None, organisation: str | None) -> Mapping[StateName, _StatusList]:
-    """By the state that most of its tasks are in, what the status lists for that run, or for the organisation."""
-    mine = tasks_seen(Principal("", OPERATOR.role if run is None else Role.RUN, organisation, run))
+def _status_lists(by: Principal) -> Mapping[StateName, _StatusList]:
+    """By the state that most of its tasks are in, what the status lists for that principal."""
+    mine = tasks_seen(by)
     latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
     by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)

@@ -35,6 +35,7 @@ _CHANGE = Statement(
 _BY_AGE = (RUN.c.started_ms, RUN.c.id)
 _LIVE = Statement(select(RUN).where(RUN.c.live).order_by(*_BY_AGE))
 _LIVE_STEPS = Statement(select(RUN.c.id, RUN.c.state, RUN.c.check_seq).where(RUN.c.live).order_by(*_BY_AGE))
+_WARNED_RUNS = Statement(select(RUN).where(RUN.c.warned_until_ms > bindparam("now")).order_by(RUN.c.ended_ms))
 _WARNED = Statement(select(RUN.c.kind, RUN.c.account).where(RUN.c.warned_until_ms > bindparam("now")).distinct())
 _ENDED = (
     RUN.c.task_id == bindparam("task"),
@@ -169,8 +170,7 @@ def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
 
 def warnings(connection: Connection, now_ms: int) -> dict[tuple[str, str], Run]:
     """By kind and account, the run that was warned last of a limit which has not reset since."""
-    query = select(RUN).where(RUN.c.warned_until_ms > now_ms).order_by(RUN.c.ended_ms)
-    return {(run.kind, run.account): run for run in (run_from(row) for row in connection.execute(query))}
+    return {(run.kind, run.account): run for run in map(run_from, _WARNED_RUNS.rows(connection, now=now_ms))}
 
 
 def ids(connection: Connection) -> set[str]:

@@ -5,22 +5,42 @@ only met a limit which was known by then, or an outage.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Integer, Row, case, cast, func, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Integer,
+    Row,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+)
 
 from claudomator_py.domain.budget import Spending, WindowUse
 from claudomator_py.domain.limits import MAX_RESET_MS
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import readable, sound
 from claudomator_py.store.tables import RUN
-from claudomator_py.store.visibility import runs_seen
+from claudomator_py.store.visibility import alike, runs_seen
 
 # As the index has it: SQLite uses that only for a condition that is written like its own.
 _BEGUN = RUN.c.state != literal_column("'revoked'")
 _NEWEST = (RUN.c.windows_ms.desc(), RUN.c.started_ms.desc(), RUN.c.id)
 _LATEST = 8
 """Reports of an account that are looked at: each may be about some of its windows only."""
+_WINDOWS = Statement(
+    select(RUN.c.windows_ms, RUN.c.id, RUN.c.windows)
+    .where(RUN.c.kind == bindparam("kind"), RUN.c.account == bindparam("account"), RUN.c.windows_ms.is_not(None))
+    .order_by(*_NEWEST)
+    .limit(bindparam("limit", type_=Integer))
+)
 
 
 def of_task(connection: Connection, task_id: str) -> Spending:
@@ -31,9 +51,18 @@ def of_task(connection: Connection, task_id: str) -> Spending:
 
 def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal = OPERATOR) -> Mapping[str, Spending]:
     """What the runs that exist for that principal have used that began from start_ms until before end_ms, by agent."""
-    query = select(RUN.c.agent, *_sums()).where(RUN.c.started_ms >= start_ms, RUN.c.started_ms < end_ms)
-    query = query.where(_BEGUN, runs_seen(by)).group_by(RUN.c.agent)
-    return {row.agent: _spending(row) for row in connection.execute(query)}
+    rows = _by_agent(alike(by)).rows(connection, start=start_ms, end=end_ms)
+    return {
+        agent: Spending(float(usd), int(tokens), int(runs), int(unpriced), int(uncounted))
+        for agent, runs, usd, tokens, unpriced, uncounted in rows
+    }
+
+
+@lru_cache(maxsize=16)
+def _by_agent(by: Principal) -> Statement:
+    start, end = (bindparam(name, type_=BigInteger) for name in ("start", "end"))
+    query = select(RUN.c.agent, *_sums()).where(RUN.c.started_ms >= start, RUN.c.started_ms < end)
+    return Statement(query.where(_BEGUN, runs_seen(by)).group_by(RUN.c.agent))
 
 
 def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, tuple[int, float]]:
@@ -59,8 +88,6 @@ class WindowReport(NamedTuple):
 
 def window_reports(connection: Connection, kind: str, account: str, limit: int = _LATEST) -> Sequence[WindowReport]:
     """Return what the account said last of its windows, the newest first, at most limit."""
-    query = select(RUN.c.windows_ms, RUN.c.id, RUN.c.windows).where(RUN.c.kind == kind, RUN.c.account == account)
-    query = query.where(RUN.c.windows_ms.is_not(None)).order_by(*_NEWEST).limit(limit)
     return [
         WindowReport(
             at_ms,
@@ -71,7 +98,7 @@ def window_reports(connection: Connection, kind: str, account: str, limit: int =
                 if (use := readable(WindowUse, stored)) is not None and use.resets_at <= at_ms + MAX_RESET_MS
             },
         )
-        for at_ms, run_id, said in connection.execute(query)
+        for at_ms, run_id, said in _WINDOWS.rows(connection, kind=kind, account=account, limit=limit)
     ]
 
 

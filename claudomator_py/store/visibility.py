@@ -20,6 +20,11 @@ def tasks_seen(by: Principal) -> ColumnElement[bool]:
     return true() if by.organisation is None else TASK.c.organisation == by.organisation
 
 
+def alike(by: Principal) -> Principal:
+    """Return one for all who see the same tasks and runs: for what is kept by who asks."""
+    return Principal("", by.role if by.role is Role.RUN else OPERATOR.role, by.organisation, by.run_id)
+
+
 def runs_seen(by: Principal) -> ColumnElement[bool]:
     """Of ``RUN``. A run sees itself alone."""
     if by.role is Role.RUN:
