@@ -149,6 +149,41 @@ def test_answer_by_keyboard(lasting_desktop: Desktop) -> None:
     assert found.runs == 2
 
 
+def test_an_answer_is_typed_in_the_row_and_no_event_takes_it_away(lasting_desktop: Desktop) -> None:
+    lasting_desktop.task("which", "outcome=question text='Red or blue?'\n\n  simulate: text=painted")
+    lasting_desktop.settled("which", "NEEDS_INPUT")
+    page = lasting_desktop.page()
+    expect(page.locator("#needs-you")).to_contain_text("Red or blue?")
+    page.keyboard.press("n")
+    expect(page.get_by_role("link", name="which", exact=True)).to_be_focused()
+    page.keyboard.press("a")
+    typed = page.get_by_role("textbox", name="Answer which")
+    expect(typed).to_be_focused()
+    page.keyboard.type("Blu")
+    lasting_desktop.task("meanwhile", "delay=1ms")
+    lasting_desktop.settled("meanwhile", "COMPLETED")
+    page.wait_for_timeout(1_500)
+    expect(typed).to_have_value("Blu")
+    page.keyboard.type("e.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url(f"{lasting_desktop.url}/")
+    assert lasting_desktop.settled("which", "COMPLETED").result_text == "[simulated] painted"
+    expect(page.locator("#recent")).to_contain_text("meanwhile")
+
+
+def test_an_approval_shows_what_is_approved_and_is_reached_from_the_row(lasting_desktop: Desktop) -> None:
+    lasting_desktop.task("careful", "delay=1ms text=Careful.", approval="true")
+    lasting_desktop.settled("careful", "NEEDS_INPUT")
+    page = lasting_desktop.page()
+    page.get_by_role("link", name="Approve… careful").click()
+    shown = page.get_by_role("region", name="What it would do")
+    expect(shown.get_by_label("Instructions")).to_contain_text("text=Careful.")
+    for name in ("Directory", "Agent", "Permissions", "Risk"):
+        expect(shown.locator("dt", has_text=name)).to_be_visible()
+    page.get_by_role("button", name="Approve the task").click()
+    assert lasting_desktop.settled("careful", "COMPLETED").result_text == "[simulated] Careful."
+
+
 def test_a_tool_is_allowed_after_a_look_at_what_that_means(lasting_desktop: Desktop) -> None:
     task = lasting_desktop.task(
         "publishes", "needs=shell(publish) text=no\n\n  simulate: needs=shell(publish) text=out"

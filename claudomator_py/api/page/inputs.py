@@ -15,6 +15,7 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.filters import read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
+from claudomator_py.api.page.task_model import task_page_of
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
@@ -31,6 +32,8 @@ Version = Annotated[int, Form(ge=0), DIGITS]
 Answer = Annotated[str, Form(max_length=20_000)]
 Reason = Annotated[str, Form(max_length=2_000)]
 Tools = Annotated[str, Form(max_length=20_000)]
+Back = Annotated[str, Form(max_length=20)]
+OVERVIEW = "overview"
 Specialist = Annotated[str, Form(max_length=128)]
 _NOTHING: Mapping[str, str] = {"text": "", "tools": "", "reason": "", "specialist": ""}
 """What the fields hold before anybody has typed anything."""
@@ -45,13 +48,13 @@ def router(access: Access) -> APIRouter:
         return _form("answer", access.as_(by), ref, by)
 
     @routes.post("/{ref}/answer")
-    def answer(by: Asking, ref: Ref, version: Version, text: Answer = "") -> Response:
+    def answer(by: Asking, ref: Ref, version: Version, text: Answer = "", back: Back = "") -> Response:
         granted = access.as_(by)
 
         def send() -> TaskView:
             return granted[Tasks].answer(ref, read_fields(AnswerRequest, {"text": text.strip()}), versions=version)
 
-        return _sent(granted, by, "answer", ref, send, {"text": text})
+        return _sent(granted, by, "answer", ref, send, {"text": text}, back=back)
 
     @routes.get("/{ref}/approve")
     def ask_for_approval(by: Asking, ref: Ref) -> Response:
@@ -97,11 +100,19 @@ def router(access: Access) -> APIRouter:
 
 
 def _sent(
-    granted: Session, by: Principal, what: str, ref: str, send: Callable[[], TaskView], typed: Mapping[str, str]
+    granted: Session,
+    by: Principal,
+    what: str,
+    ref: str,
+    send: Callable[[], TaskView],
+    typed: Mapping[str, str],
+    *,
+    back: str = "",
 ) -> Response:
-    """Back to the task, or the form again with what was typed."""
+    """Back to the task, or to where it was sent from, or the form again with what was typed."""
     try:
-        return RedirectResponse(f"/tasks/{send().id}", 303)
+        done = send()
+        return RedirectResponse("/" if back == OVERVIEW else f"/tasks/{done.id}", 303)
     except (StaleVersion, Conflict, Invalid) as refusal:
         return _form(what, granted, ref, by, refusal, typed)
 
@@ -128,6 +139,7 @@ def _form(
         "offered": what in task.available_actions,
         "rules": _rules(task),
         "typed": {**_NOTHING, **typed},
+        "page": None if what == "answer" else task_page_of(granted[Tasks].why(ref), (), None),
     }
     return render("input.html", values, status_of(refusal), by=by)
 

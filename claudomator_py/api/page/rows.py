@@ -20,6 +20,18 @@ TONES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """Something that the API offers for this task. id: of its link, which keeps the focus by it when the page shows
+    everything again.
+    """
+
+    id: str
+    label: str
+    url: str
+    grave: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TaskRow:
     """What one line of a list says."""
 
@@ -47,6 +59,11 @@ class TaskRow:
     """Whether it says that it changed what it did not."""
     priority: str | None
     tags: tuple[str, ...]
+    version: int
+    actions: tuple[Action, ...]
+    """What can be done about one that needs somebody or has failed."""
+    answers: bool
+    """Whether an answer can be typed in the row."""
 
 
 def row_of(task: TaskView) -> TaskRow:
@@ -83,9 +100,26 @@ def row_of(task: TaskView) -> TaskRow:
         is_doubtful=task.is_doubtful and task.state == "COMPLETED",
         priority=task.priority if task.priority != "normal" else None,
         tags=task.tags,
+        version=task.version,
+        actions=actions_of(task) if task.state in ("NEEDS_INPUT", "FAILED") else (),
+        answers="answer" in task.available_actions and task.asks is not None and task.asks.kind == "question",
     )
 
 
 def words_of(state: str) -> str:
     """A state as people say it: NEEDS_INPUT is ``needs input``."""
     return state.replace("_", " ").lower()
+
+
+def actions_of(task: TaskView) -> tuple[Action, ...]:
+    """Exactly what the API offers; what this page does not know yet is left out."""
+    base = f"/tasks/{task.id}"
+    known = {
+        "answer": Action("do-answer", "Answer…", f"{base}/answer", grave=False),
+        "approve": Action("do-approve", "Approve…", f"{base}/approve", grave=False),
+        "reject": Action("do-reject", "Reject…", f"{base}/reject", grave=True),
+        "cancel": Action("do-cancel", "Cancel…", f"{base}/cancel", grave=True),
+        "restart": Action("do-restart", "Restart…", f"{base}/restart", grave=False),
+        "restart_force": Action("do-restart", "Cancel and restart…", f"{base}/restart", grave=True),
+    }
+    return tuple(known[action] for action in task.available_actions if action in known)

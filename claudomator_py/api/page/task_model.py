@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, tokens_text, took
-from claudomator_py.api.page.rows import TaskRow, row_of, words_of
+from claudomator_py.api.page.rows import Action, TaskRow, actions_of, row_of, words_of
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
@@ -24,22 +24,8 @@ _TONES = {
     "needs_input": "ask",
     "cancelled": "off",
 }
-_ELSEWHERE = frozenset({"name", "instructions"})
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """Something that the API offers for this task. id: of its link, which keeps the focus by it when the page shows
-    everything again.
-    """
-
-    id: str
-    label: str
-    url: str
-    grave: bool
-
-
 _CHECK_TONES = {"passed": "good", "failed": "bad", "lost": "bad", "running": "busy"}
+_ELSEWHERE = frozenset({"name", "instructions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +120,12 @@ class TaskPage:
     result: str | None
     instructions: str | None
     content: tuple[tuple[str, str], ...]
+    risk: str | None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What its content says beside its instructions, in words."""
+        return dict(self.content)
 
 
 def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, check: bool = False) -> TaskPage:
@@ -168,21 +160,8 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
         content=tuple(
             (key, _worded(value)) for key, value in spec.items() if key not in _ELSEWHERE and not _empty(value)
         ),
+        risk=None if why.routing is None or why.routing.risk is None else why.routing.risk.value,
     )
-
-
-def actions_of(task: TaskView) -> tuple[Action, ...]:
-    """Exactly what the API offers; what this page does not know yet is left out."""
-    base = f"/tasks/{task.id}"
-    known = {
-        "answer": Action("do-answer", "Answer…", f"{base}/answer", grave=False),
-        "approve": Action("do-approve", "Approve…", f"{base}/approve", grave=False),
-        "reject": Action("do-reject", "Reject…", f"{base}/reject", grave=True),
-        "cancel": Action("do-cancel", "Cancel…", f"{base}/cancel", grave=True),
-        "restart": Action("do-restart", "Restart…", f"{base}/restart", grave=False),
-        "restart_force": Action("do-restart", "Cancel and restart…", f"{base}/restart", grave=True),
-    }
-    return tuple(known[action] for action in task.available_actions if action in known)
 
 
 def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]:

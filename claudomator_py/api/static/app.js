@@ -76,6 +76,8 @@
     due = 0;
     const target = live();
     if (!target || document.hidden || paused) return;
+    // What is typed would be lost; the next event, or the next tick, comes again.
+    if ([...target.querySelectorAll("textarea")].some((one) => one.value)) return;
     const also = target.dataset.also;
     const context = { source: target, target, swap: "outerHTML", select: `#${target.id}` };
     if (also) target.setAttribute("hx-select-oob", also);
@@ -159,7 +161,7 @@
     sessionStorage.setItem("paused", wanted ? "yes" : "no");
     const button = byId("pause");
     button.setAttribute("aria-pressed", String(wanted));
-    button.textContent = wanted ? "Resume" : "Pause";
+    button.textContent = wanted ? "Resume updates" : "Pause updates";
     if (wanted) say("", "Paused");
     follow();
   }
@@ -258,7 +260,24 @@
     links[next].focus();
   }
 
+  // The next task that needs somebody, after the one that has the focus.
+  function next() {
+    const links = [...document.querySelectorAll("#needs-you .rows a.name")];
+    if (!links.length) return document.querySelector("#needs-you") ? null : location.assign("/#needs-you");
+    links[(links.indexOf(document.activeElement) + 1) % links.length].focus();
+  }
+
+  // What can be done first about the row that has the focus, or about the page's task.
+  function act() {
+    const place = document.activeElement.closest(".row") ?? document.querySelector("#task");
+    const first = place?.querySelector("textarea, .actions a");
+    if (first?.tagName === "A") first.click();
+    else first?.focus();
+  }
+
   const KEYS = {
+    a: act,
+    n: next,
     "/": () => byId("filter") ? byId("filter").focus() : location.assign("/"),
     j: () => step(1),
     k: () => step(-1),
@@ -273,6 +292,12 @@
   };
 
   document.addEventListener("keydown", (event) => {
+    const form = event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.closest("textarea")?.form;
+    if (form) {
+      event.preventDefault();
+      form.requestSubmit();
+      return;
+    }
     const typing = event.target.closest("input, select, textarea, dialog");
     if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(KEYS, event.key)) return;
     event.preventDefault();
