@@ -22,7 +22,7 @@ FROZEN: Final = "learning_frozen"
 """The switch: nothing is learned, and nothing later of what happens meanwhile."""
 BATCH_SIZE: Final = 500
 """Events that one transaction looks at, and labels that it learns."""
-UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
+_DAMAGED = (ValueError, TypeError, LookupError, AttributeError)
 """What a row raises that somebody has damaged. It teaches nothing, and keeps nothing later from being learned."""
 log = get_logger("claudomator.learning")
 _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
@@ -64,7 +64,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
         try:
             if event.kind == "state" and event.data.get("state") in ENDED:
                 _label(connection, event, now_ms)
-        except UNREADABLE:
+        except _DAMAGED:
             log.warning("event_teaches_nothing", event_id=event.id, task_id=event.task_id, exc_info=True)
     waiting = learning_rows.unlearned(connection, BATCH_SIZE)
     frozen = switch_rows.find(connection, FROZEN) is not None
@@ -72,7 +72,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
         for label in waiting:
             try:
                 _move(connection, label, rate, now_ms)
-            except UNREADABLE:
+            except _DAMAGED:
                 log.warning("label_teaches_nothing", decision=label.decision_id, exc_info=True)
     learning_rows.mark(connection, [label.decision_id for label in waiting], now_ms, forgotten=frozen)
     changed = bool(waiting) and not frozen

@@ -233,6 +233,10 @@ def parse(line: str) -> Step:
     return step
 
 
+_EXAMPLES = {"tokens": "tokens=100/50", "cost": "cost=0.25"}
+"""Of the values that are bare numbers."""
+
+
 def set_field(step: Step, key: str, value: str) -> None:
     """Raises ScriptError for an unknown key or an impossible value."""
     try:
@@ -251,7 +255,7 @@ def set_field(step: Step, key: str, value: str) -> None:
             case _:
                 raise ScriptError(f"unknown key {key!r}; there are {', '.join(KEYS)}")
     except ValueError as error:
-        raise ScriptError(f"{value!r} cannot be the value of {key}: {error}") from error
+        raise ScriptError(f"{value!r} cannot be the value of {key}; write such as {_EXAMPLES[key]}") from error
 
 
 def set_outcome(step: Step, value: str) -> None:

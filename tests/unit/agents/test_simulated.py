@@ -154,6 +154,15 @@ def test_a_script_that_cannot_be_followed_says_why(line: str, tmp_path: Path) ->
     assert len(outcome.detail or "") > len("[simulated] ")
 
 
+@pytest.mark.parametrize("line", ["tokens=5000", "tokens=many/few", "tokens=1/2/3", "cost=dear"])
+def test_a_number_that_is_none_is_refused_in_words_for_people(line: str, tmp_path: Path) -> None:
+    error = run(f"simulate: {line}", tmp_path).error
+    assert error is not None
+    assert "; write such as " in error
+    assert "unpack" not in error
+    assert "literal" not in error
+
+
 def test_it_hangs_in_silence_until_it_is_ended(tmp_path: Path) -> None:
     process = start(launch("simulate: outcome=hang"), tmp_path)
     assert b'"start"' in process.stdout.readline()
