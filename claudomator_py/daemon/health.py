@@ -3,13 +3,13 @@
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from claudomator_py.dispatch.reconciler import OverdueRequest
 from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.units import SECOND_MS, format_duration, format_size, size_text
+from claudomator_py.domain.units import SECOND_MS, format_duration, format_instant, format_size, size_text
+from claudomator_py.domain.wording import instant_text
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Item
 from claudomator_py.ports import Clock
@@ -96,8 +96,8 @@ def trouble_check(name: str, trouble: Trouble | None, instead: str, remedy: str)
     """Return whether something answers that is asked and not needed. instead: what is done without it."""
     if trouble is None:
         return []
-    since = datetime.fromtimestamp(trouble.since_ms / SECOND_MS, UTC).isoformat(timespec="seconds")
-    detail = f"{trouble.problem}; since {since.replace('+00:00', 'Z')} {instead}"
+    since = instant_text(format_instant(trouble.since_ms))
+    detail = f"{trouble.problem}; since {since} {instead}"
     return [CheckView(name=name, ok=False, detail=detail, remedy=remedy, blocking=False)]
 
 

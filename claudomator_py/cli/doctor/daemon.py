@@ -10,6 +10,7 @@ from pathlib import Path
 
 from claudomator_py.cli.connect import connect
 from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.cli.times import localized, now_ms
 from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
 from claudomator_py.client.errors import ClientError, NotStarted
 from claudomator_py.domain.health import CheckView
@@ -52,10 +53,11 @@ def same_time(theirs_s: float | None, ours_s: float) -> Finding:
 
 def _inside(check: CheckView) -> Finding:
     name = f"daemon: {check.name}"
+    detail = localized(check.detail, now_ms())
     if check.ok:
-        return ok(name, check.detail)
+        return ok(name, detail)
     judge = problem if check.blocking else warn
-    return judge(name, check.detail, check.remedy or "Check the daemon's log.")
+    return judge(name, detail, check.remedy or "Check the daemon's log.")
 
 
 # Both ways of quoting that systemd has for one assignment.

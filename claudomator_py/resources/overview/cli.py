@@ -11,7 +11,7 @@ from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, short_ids
-from claudomator_py.cli.times import clock, now_ms, until
+from claudomator_py.cli.times import clock, localized, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import StateName
@@ -179,6 +179,7 @@ def _trouble(checks: Sequence[CheckView]) -> str:
     for check in checks:
         # On which PATH there is no agent is for `doctor`: it may be longer than all else that is said here.
         detail = check.detail.partition(":")[0] if check.name == "agents" else check.detail
+        detail = localized(detail, now_ms())
         said = one_line("; ".join(part for part in (f"{check.name}: {detail}", check.remedy) if part))
         lines += wrap(
             said,

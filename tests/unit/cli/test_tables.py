@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from freezegun import freeze_time
 
+from claudomator_py.cli.doctor.daemon import _inside
 from claudomator_py.cli.output import fields, short_ids, table_text
 from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
+from claudomator_py.daemon.health import trouble_check
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
+from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.lifecycle import Failed, Phase, Running, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import TaskFilter
@@ -340,6 +343,15 @@ def test_schedules_fit_a_terminal_and_say_what_became_of_the_last_time(
 @pytest.mark.usefixtures("in_berlin")
 def test_times_of_the_daemon_are_worded_on_the_clock_here(said: str, here: str) -> None:
     assert localized(said, parse_instant("2026-09-21T14:14:00Z")) == here
+
+
+@pytest.mark.usefixtures("in_berlin")
+def test_since_when_something_fails_is_told_by_the_clock_here() -> None:
+    began_ms = parse_instant("2026-09-21T14:14:00Z")
+    (check,) = trouble_check("encoder", Trouble("no answer", began_ms), "words alone are compared", "see there")
+    assert check.detail == "no answer; since 2026-09-21 14:14 UTC words alone are compared"
+    with freeze_time("2026-09-21T15:00:00Z"):
+        assert _inside(check).detail == "no answer; since 16:14 CEST words alone are compared"
 
 
 def test_windows_of_accounts_are_told_once_with_their_forecast() -> None:
