@@ -1,5 +1,7 @@
 """Who does a task: routed by its text, named, continued, asked for; and what the run is told."""
 
+import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 DONE = "simulate: outcome=success"
+NAMES = ("task-17", "login-timeout", "review", "db-backup", "write-docs", "fix", "deploy")
 CARDS = (
     card(
         "db-admin",
@@ -167,6 +170,28 @@ def test_the_specialists_that_come_with_it_are_there_where_they_are_wanted(tmp_p
         site.configure(routing={"shipped": False})
         daemon = site.start().ready()
         assert list(daemon.client.all_specialists()) == []
+
+
+def test_what_route_says_is_what_becomes_of_the_file(tmp_path: Path, warm: WarmStarter) -> None:
+    """Of any text and any name, with the specialists that come with it."""
+    data = Path(__file__).parents[1] / "data" / "routing" / "everyday.jsonl"
+    texts = [str(json.loads(line)["text"]) for line in data.read_text("utf-8").splitlines()][::17]
+    names = [f"{name}-{number}" for number, name in enumerate(itertools.islice(itertools.cycle(NAMES), len(texts)))]
+    agents = {"alpha": {"kind": "simulated", "auto_select": True}}
+    with open_site(tmp_path / "site", warm=warm, agents=agents, concurrency={"total": 8}) as site:
+        daemon = site.start().ready()
+        for name, text in zip(names, texts, strict=True):
+            site.drop(f"{name}.yaml", document(None, text, agent=None))
+        told = {
+            name: daemon.client.route(RouteRequest(instructions=text, name=name)).specialist
+            for name, text in zip(names, texts, strict=True)
+        }
+        for name in names:
+            task = in_state(daemon, name, "COMPLETED", "NEEDS_INPUT", "FAILED")
+            if task.state == "NEEDS_INPUT":
+                assert site.command("approve", name).returncode == 0
+                task = in_state(daemon, name, "COMPLETED")
+            assert task.reason == "rejected" or task.specialist == told[name], name
 
 
 def test_with_a_model_a_task_goes_to_who_is_meant_in_other_words(tmp_path: Path, warm: WarmStarter) -> None:
