@@ -31,6 +31,9 @@ def doctor(
         typer.Option(metavar="FILE", help="Also write a .tar.gz for a bug report, without secrets or task texts."),
     ] = None,
     include_tasks: Annotated[bool, typer.Option("--include-tasks", help="With --bundle: include task texts.")] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Also have each cluster run a job of some seconds, to try its file system.")
+    ] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Check the set-up, and say what to fix.
@@ -43,6 +46,11 @@ def doctor(
     if include_tasks and bundle is None:
         raise typer.BadParameter("--include-tasks requires --bundle")
     settings, findings = _look(config, state_dir)
+    if probe:
+        from claudomator_py.cli.doctor.host_probe import probe_findings  # few have a cluster
+
+        for name, host in settings.hosts.items():
+            findings += probe_findings(name, host)
     write_table(_FINDINGS, findings, output, "")
     if output is not Format.JSON:
         for finding in findings:

@@ -1,0 +1,117 @@
+"""A job of some seconds on a host: whether locks, exclusive creation and renaming hold between this machine and a node,
+on which rests that a run begins at most once."""
+
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from claudomator_py.cli.doctor import node_probe
+from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.domain.host import HostSpec
+
+_START_S = 120.0
+_ANSWER_S = 30.0
+_MAX_SKEW_S = 5.0
+_JOB = "claudomator-probe"
+_LOCKS = "Use a file system whose locks hold across machines, such as NFS of version 4."
+
+
+class _Fault(Exception):
+    """Nothing can be said of the node. args: why, and what to do."""
+
+
+def probe_findings(name: str, host: HostSpec) -> Iterator[Finding]:
+    """Yield what a node does and this machine sees of it, and the other way round."""
+    title = f"host {name}: a node"
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".probe-", dir=host.root))
+    except OSError as fault:
+        yield problem(title, f"no folder can be made in {host.root}: {fault.strerror}", "Give this user the folder.")
+        return
+    try:
+        job = _submit(host, folder)
+        try:
+            yield from _compared(title, folder, job)
+        finally:
+            subprocess.run(["scancel", job], capture_output=True, timeout=_ANSWER_S, check=False)
+    except _Fault as fault:
+        yield problem(title, *fault.args)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _submit(host: HostSpec, folder: Path) -> str:
+    """Return the id of the job."""
+    for made in ("lock", "mine", "before"):
+        (folder / made).touch()
+    command = shlex.join([sys.executable, "-I", "-S", node_probe.__file__, str(folder)])
+    chosen = {name: getattr(host, name) for name in ("partition", "constraint", "account", "qos")}
+    options = [f"--{name}={value}" for name, value in chosen.items() if value is not None]
+    fixed = ["--parsable", "--no-requeue", f"--job-name={_JOB}", "--time=2", "--chdir=/", f"--output={folder}/log"]
+    try:
+        done = subprocess.run(
+            ["sbatch", *fixed, *options],
+            input=f"#!/bin/sh\nexec {command}\n",
+            capture_output=True,
+            text=True,
+            timeout=_ANSWER_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise _Fault(f"sbatch: {fault}", "See `sinfo`, and the log of slurmctld.") from fault
+    if done.returncode != 0:
+        raise _Fault(" ".join(done.stderr.split()), "Correct the host's entry, or ask who looks after the cluster.")
+    return done.stdout.strip().partition(";")[0]
+
+
+def _compared(title: str, folder: Path, job: str) -> Iterator[Finding]:
+    held = _said(folder / "held", _START_S, job)
+    skew_s = time.time() - held["time"]
+    with (folder / "lock").open("r+b") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = False
+        except BlockingIOError:
+            is_locked = True
+    (folder / "before").rename(folder / "after")
+    (folder / "go").touch()
+    found = _said(folder / "found", _ANSWER_S, job)
+    there = f"{held['node']} (Python {held['python']})"
+    if held["uid"] != os.getuid():
+        yield problem(
+            title, f"{there} runs jobs as user {held['uid']}, not {os.getuid()}", "Use one user id everywhere."
+        )
+    if not is_locked:
+        yield problem(title, f"{there} and this machine have one lock at once", _LOCKS)
+    if not (found["exclusive"] and found["renamed"]):
+        yield problem(title, f"{there} does not see at once what was made or renamed here", _LOCKS)
+    if is_locked and found["exclusive"] and found["renamed"]:
+        yield ok(title, f"{there}: locks, exclusive creation and renaming hold")
+    if abs(skew_s) > _MAX_SKEW_S:
+        yield warn(title, f"the clock of {there} differs by about {skew_s:.0f} s", "Have both follow a time server.")
+
+
+def _said(file: Path, patience_s: float, job: str) -> dict[str, Any]:
+    """Return what the node said there, once it has."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        # Listing it has network file systems look again.
+        if file in file.parent.iterdir():
+            said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            return said
+        time.sleep(0.1)
+    squeue = ["squeue", "--noheader", f"--jobs={job}", "--format=%T %r"]
+    state = subprocess.run(squeue, capture_output=True, text=True, timeout=_ANSWER_S, check=False).stdout.strip()
+    log = file.parent / "log"
+    words = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] if log.exists() else []
+    why = words[0] if words else f"its job is {state}" if state else "its job is gone"
+    raise _Fault(f"no node has answered within {patience_s:.0f} s: {why}", "See `squeue` and `sinfo -R`.")
