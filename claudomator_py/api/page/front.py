@@ -16,12 +16,14 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import TaskRow, row_of, words_of
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import window_text
-from claudomator_py.domain.requests import ReleaseRequest, TaskFilter
+from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, TaskFilter
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.daemon.shape import DrainRequest
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
@@ -59,6 +61,21 @@ def router(access: Access) -> APIRouter:
     def release(by: Asking, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
         access.as_(by)[Agents].release(name, read_fields(ReleaseRequest, {"family": family}))
         return RedirectResponse("/#agents", 303)
+
+    @routes.post("/agents/{name}/hold")
+    def hold(by: Asking, name: str) -> Response:
+        access.as_(by)[Agents].hold(name, HoldRequest())
+        return RedirectResponse("/#agents", 303)
+
+    @routes.post("/drain")
+    def drain(by: Asking) -> Response:
+        access.as_(by)[DaemonService].drain(DrainRequest())
+        return RedirectResponse("/", 303)
+
+    @routes.post("/undrain")
+    def undrain(by: Asking) -> Response:
+        access.as_(by)[DaemonService].undrain()
+        return RedirectResponse("/", 303)
 
     return routes
 
@@ -149,6 +166,8 @@ class Front:
     """By all agents today."""
     standstill: Sentence | None = None
     """That no agent can take anything, and until when."""
+    drained: bool | None = None
+    """Whether no tasks are started; None: that is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +232,7 @@ def front_of(status: StatusView) -> Front:
         schedules=cards_of(status.schedules),
         spent=_spent_today(status),
         standstill=_standstill(status),
+        drained=any(check.name == "drain" for check in status.trouble),
     )
 
 

@@ -261,7 +261,9 @@ def answer(
 @connected
 def approve(
     client: "Client",
-    task: TaskArgument,
+    tasks: TasksArgument = None,
+    tag: TagOption = None,
+    on: OnOption = None,
     tool: Annotated[
         list[str] | None,
         typer.Option(
@@ -277,15 +279,28 @@ def approve(
             autocompletion=completion.specialists,
         ),
     ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Allow what a task asks for: its first run, or a tool.
 
-    The approval applies to this content of the task, until it is restarted.
+    The approval applies to this content of the task, until it is restarted. With --tag or --on, all matching tasks
+    that ask for approval are approved.
     """
     request = checked(ApproveRequest, {"tools": tool or [], "reason": reason, "specialist": specialist})
-    before = client.task(task)
-    after = client.approve(task, request, if_version=before.version)
+    if tasks is None or len(tasks) != 1 or tag or on or dry_run:
+        found = chosen(client, tasks or (), TaskFilter(tag=tag, agent=on), ("approve",))
+        if agreed(found, "approve", dry_run=dry_run, yes=yes, output=output):
+            do_to_each(
+                client,
+                found,
+                lambda seen, key: client.approve(seen.id, request, if_version=seen.version, idempotency_key=key),
+                output,
+            )
+        return
+    before = client.task(tasks[0])
+    after = client.approve(before.id, request, if_version=before.version)
     _write_task(after, output)
     if output is not Format.JSON and before.asks is not None and not tool:
         for call in before.asks.tools:
@@ -297,16 +312,36 @@ def approve(
 @connected
 def reject(
     client: "Client",
-    task: TaskArgument,
+    task: Annotated[
+        str | None,
+        typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks),
+    ] = None,
     reason: Annotated[str | None, typer.Argument(metavar="REASON", help="Reason to store with the task.")] = None,
     why: Annotated[str | None, typer.Option("--reason", metavar="REASON", help="The same, as an option.")] = None,
+    tag: TagOption = None,
+    on: OnOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Reject a task that needs input. It fails, and so do the tasks that depend on it."""
+    """Reject a task that needs input. It fails, and so do the tasks that depend on it.
+
+    With --tag or --on, all matching tasks that need input are rejected.
+    """
     if reason is not None and why is not None:
         raise typer.BadParameter("give the reason once")
-    reason = why if reason is None else reason
-    _write_task(client.reject(task, RejectRequest(reason=reason)), output)
+    request = RejectRequest(reason=why if reason is None else reason)
+    if task is not None and not (tag or on or dry_run):
+        _write_task(client.reject(task, request), output)
+        return
+    found = chosen(client, [] if task is None else [task], TaskFilter(tag=tag, agent=on), ("reject",))
+    if agreed(found, "reject", dry_run=dry_run, yes=yes, output=output):
+        do_to_each(
+            client,
+            found,
+            lambda seen, key: client.reject(seen.id, request, if_version=seen.version, idempotency_key=key),
+            output,
+        )
 
 
 def _read(file: Path) -> str:

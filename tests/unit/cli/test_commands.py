@@ -186,6 +186,29 @@ def test_cancel_and_restart(command: Command, prepared: PreparedService) -> None
     assert (again.returncode, again.stdout) == (1, "")
 
 
+def test_several_are_approved_and_rejected_at_once(command: Command, prepared: PreparedService) -> None:
+    for name, tags in (("one", ("night",)), ("two", ("night",)), ("three", ()), ("four", ("bad",)), ("five", ("bad",))):
+        task = prepared.add(name, NeedsInput(InputKind.APPROVAL), tags=tags)
+        prepared.add_run(task)
+        prepared.move(task, NeedsInput(InputKind.APPROVAL), result_text="May I?")
+    prepared.add("calm", tags=("night", "bad"))
+    tried = command("approve", "--tag", "night", "--dry-run")
+    assert "2 tasks (2 NEEDS_INPUT); nothing was done" in tried.stderr
+    assert prepared.heard() == []
+    assert command("approve", "one", "three", "--yes").returncode == 0
+    assert command("approve", "--tag", "night", "--yes").returncode == 0
+    assert command("reject", "--tag", "bad", "--reason", "No.", "--yes").returncode == 0
+    assert sorted((name, what) for name, what, _ in prepared.heard()) == [
+        ("five", "rejected"),
+        ("four", "rejected"),
+        ("one", "approved"),
+        ("three", "approved"),
+        ("two", "approved"),
+    ]
+    assert command("reject").returncode == command("approve").returncode == 2
+    assert command("reject", "calm", "--tag", "bad").returncode == 2
+
+
 def test_answer_approve_and_reject(command: Command, prepared: PreparedService) -> None:
     for name, kind in (("asks", InputKind.QUESTION), ("wants", InputKind.APPROVAL), ("no", InputKind.APPROVAL)):
         task = prepared.add(name, NeedsInput(kind))

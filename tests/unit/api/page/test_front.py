@@ -146,6 +146,22 @@ def test_an_agent_that_is_limited_for_a_while_needs_nobody(operator: Visitor, pr
     assert operator.post("/agents/claude/release", {"family": "no family"}).status == 422
 
 
+def test_an_agent_is_held_and_the_daemon_drained_by_buttons(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    page = operator.get("/").body.decode()
+    assert 'action="/agents/claude/hold"' in page
+    assert 'action="/drain"' in page
+    assert operator.post("/agents/claude/hold").status == 303
+    assert operator.post("/drain").status == 303
+    page = operator.get("/").body.decode()
+    assert 'action="/agents/claude/hold"' not in page
+    assert 'action="/agents/claude/release"' in page
+    assert "Start tasks again" in page
+    assert operator.post("/undrain").status == 303
+    assert 'action="/drain"' in operator.get("/").body.decode()
+    assert operator.post("/agents/nobody/hold").status == 404
+
+
 def test_release_ends_the_holds_and_leads_back(operator: Visitor, prepared: PreparedService) -> None:
     prepared.add_agent("claude")
     prepared.limit("claude")
