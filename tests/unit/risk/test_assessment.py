@@ -339,6 +339,8 @@ def test_a_text_is_judged_as_if_its_lines_were_not_wrapped(width: int, most: flo
         ("fix the header\nadd a test\nrun it locally", False),
         ("list them, and explain why nobody can\nrestart the mail server", False),
         ("the form has a button to\nrestart the mail server, which is grey", False),
+        ("Explain in half a page how we\nroll back a release and who may do it.", False),
+        ("Explain the outage to them\nroll back the release on production", True),
     ],
 )
 def test_an_order_may_begin_with_a_line(text: str, is_held: bool) -> None:
