@@ -157,6 +157,7 @@ def test_waits_of_one_kind_are_one_group_whatever_their_times(world: World) -> N
     assert {reason: group.count for reason, group in groups.items()} == {"time": 3, "backoff": 3}
     assert groups["time"].until == format_instant(START_MS + HOUR_MS)
     assert not any(re.search(r"\d\d:\d\d|\(in|\bat$|\buntil$", group.text) for group in groups.values())
+    assert groups["backoff"].text == "tries again"
     assert "the first until" in markdown(report(world), lambda instant: "then" if instant else "")
 
 

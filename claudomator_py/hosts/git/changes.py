@@ -29,6 +29,7 @@ from claudomator_py.domain.changes import (
     RefChange,
     RunChanges,
 )
+from claudomator_py.domain.worktree import BRANCHES
 from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, files_in, size_and_time, text_of
 from claudomator_py.hosts.git.git import Git, GitRefused
 from claudomator_py.hosts.git.shadow import Repository, ShadowRepository, copy_index, discover
@@ -65,6 +66,8 @@ class _PlaceState:
     tree: str | None = None
     """The tree or commit that has the content of every file, committed or not; None: there is no file."""
     refs: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Of these, the branches that other tasks are at work on, each in a work tree of its own."""
     files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Size and time of change of each that git does not compare; without a repository of all."""
     uncommitted: Sequence[str] = ()
@@ -187,12 +190,13 @@ class _Look:
         refs = {name: oid for line in named.result().splitlines() for oid, _, name in [line.partition(" ")]}
         place, git_dir, common_dir = self._repository.top, self._repository.git_dir, self._repository.common_dir
         known = (uncommitted[:MAX_ENTRIES], untracked[:MAX_ENTRIES])
-        return _PlaceState(place, git_dir, common_dir, head, branch, tree, refs, apart, *known)
+        others = {name: refs[name] for name in _branches_of_others(self._repository) if name in refs}
+        return _PlaceState(place, git_dir, common_dir, head, branch, tree, refs, others, apart, *known)
 
     def between(self, before: _PlaceState, after: _PlaceState) -> RunChanges:
         """Return what is other in the second. Raises GitRefused; OSError."""
         ends = (before.tree or self._no_tree(), after.tree or self._no_tree())
-        names = sorted(before.refs.keys() | after.refs.keys())
+        names = sorted((before.refs.keys() | after.refs.keys()) - before.others.keys() - after.others.keys())
         refs = [
             RefChange(name=text_of(name), before=before.refs.get(name), after=after.refs.get(name))
             for name in names
@@ -272,7 +276,7 @@ class _Look:
 
     def _commits(self, before: _PlaceState, after: _PlaceState, refs: Sequence[RefChange]) -> tuple[list[Commit], int]:
         new = {ref.after for ref in refs if ref.after and ref.name != _STASH} | ({after.head} if after.head else set())
-        known = set(before.refs.values()) | ({before.head} if before.head else set())
+        known = {*before.refs.values(), *after.others.values(), *([before.head] if before.head else ())}
         if not new - known:
             return [], 0
         given = "\n".join([*(new - known), *(f"^{oid}" for oid in known)]).encode()
@@ -396,6 +400,18 @@ def _mark_of(path: Path) -> str:
         status = path.stat()
         return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
     return ""
+
+
+def _branches_of_others(repository: Repository) -> list[str]:
+    """Return the branches of tasks that are checked out in other work trees: what is done there is none of this run's
+    doing."""
+    found = []
+    for head in Path(repository.common_dir).glob("worktrees/*/HEAD"):
+        with suppress(OSError):
+            branch = head.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("ref: ").rstrip("\n")
+            if head.parent != Path(repository.git_dir) and branch.startswith(f"refs/heads/{BRANCHES}"):
+                found.append(branch)
+    return found
 
 
 def _compared_files(before: _PlaceState, after: _PlaceState) -> RunChanges:

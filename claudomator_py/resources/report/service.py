@@ -51,7 +51,7 @@ LATE_MS = 2 * MINUTE_MS
 _BRANCH = "refs/heads/"
 _TIME = re.compile(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
 """As the daemon words times in sentences that it has not in parts."""
-_LEADING_TO_A_TIME = re.compile(r"(?: (?:at|until|again at))+\s*$")
+_LEADING_TO_A_TIME = re.compile(r"(?: (?:at|until))+\s*$")
 
 
 class Reports(Service):

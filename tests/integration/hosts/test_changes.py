@@ -170,6 +170,27 @@ def test_a_work_tree_that_is_linked(recorded: Recorded, repository: Repository, 
     assert described(found) == [("new", "added", 1, 0)]
 
 
+def test_what_other_tasks_do_in_work_trees_of_theirs_is_none_of_a_runs_doing(
+    recorded: Recorded, repository: Repository, tmp_path: Path
+) -> None:
+    names = ("mine", "before", "meanwhile")
+    for name in names[:2]:
+        repository.git("worktree", "add", "-q", "-b", f"claudomator/{name}", str(tmp_path / name))
+
+    def act() -> None:
+        repository.git("worktree", "add", "-q", "-b", "claudomator/meanwhile", str(tmp_path / "meanwhile"))
+        repository.git("branch", "topic")
+        for name in names:
+            (tmp_path / name / f"{name}.txt").write_text("x\n")
+            repository.git("-C", str(tmp_path / name), "add", "-A")
+            repository.git("-C", str(tmp_path / name), "commit", "-q", "-m", name)
+
+    found = recorded(act, tmp_path / "mine")
+    assert [commit.subject for commit in found.commits] == ["mine"]
+    assert [ref.name for ref in found.refs] == ["refs/heads/claudomator/mine", "refs/heads/topic"]
+    assert found.summary == "1 commit, 1 file (+1 -0), 1 branch made"
+
+
 def test_a_folder_in_a_repository_is_that_repository(recorded: Recorded, repository: Repository) -> None:
     repository.commit("src/a", "1\n")
     found = recorded(lambda: (repository.path / "readme").unlink(), repository.path / "src")
