@@ -21,6 +21,8 @@ MAX_TOLD: Final = 200
 _MAX_KNOWN: Final = 1_000
 MAX_SIGNS: Final = 10
 """What is told of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
+MAX_RISKY: Final = 100
+"""Risky clauses behind which that is so too, if they are the same few again and again."""
 _UNREAD: Final = 0.26
 """The share of a text's words that have to be known for it to be read."""
 _FEW: Final = 3
@@ -120,14 +122,16 @@ def assess_anew(text: str) -> Assessment:
     from claudomator_py.risk.scoring import is_risky, sentences
 
     signs: dict[tuple[Sign, str], None] = {}
-    orders = known = words = first = 0
+    orders = risky = known = words = first = 0
 
     def is_enough() -> bool:
-        return len(signs) >= MAX_SIGNS or orders >= MAX_ORDERS
+        return len(signs) >= MAX_SIGNS or risky >= MAX_RISKY or orders >= MAX_ORDERS
 
     for piece, sentence, ordered in sentences(text, is_enough):
         orders += len(ordered)
-        signs |= {(Sign(one.kind), _told(one.text)): None for one in ordered if is_risky(one)}
+        found = [one for one in ordered if is_risky(one)]
+        risky += len(found)
+        signs |= {(Sign(one.kind), _told(one.text)): None for one in found}
         if sentence.harm is not None:
             if sentence.harm.refuse and not piece.pasted:
                 return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(piece.text)), *signs)[:MAX_SIGNS])

@@ -31,9 +31,11 @@ _ROLES: Final = (
 )
 ROLE: Final = {name: 1 << 24 + number for number, name in enumerate(_ROLES)}
 """The bit of each list of the lexicon."""
-_MARKS: Final = range(44, 55)
-PHRASE, GAP, ASKED, COMMON, KNOWN, NUMBER, BREAKS, PROGRAM, HARM, FOREIGN, SECOND = (1 << place for place in _MARKS)
-"""``SECOND``: it begins as the second word of some phrase does."""
+_MARKS: Final = range(44, 56)
+PHRASE, GAP, ASKED, COMMON, KNOWN, NUMBER, BREAKS, PROGRAM, HARM, FOREIGN, SECOND, ORDERS = (
+    1 << place for place in _MARKS
+)
+"""``SECOND``: it begins as the second word of some phrase does. ``ORDERS``: a phrase that orders begins with it."""
 READ, BUILD, CODE, TEST, LEAD = (ROLE[name] for name in ("reads", "builds", "code", "test", "lead"))
 ACTS: Final = VERB | DONE | DOING | READ | BUILD
 
@@ -89,7 +91,8 @@ class Words(dict[str, int]):
             key = "_" if "_" in rest else rest[0][:_KEY]
             self.pairs.setdefault(first, {}).setdefault(key, []).append(_Phrase(tuple(rest), tells, hides))
             self.seconds.add(key)
-            self.exact[first] = self.exact.get(first, 0) | (PHRASE | GAP if "_" in rest else PHRASE)
+            mark = PHRASE | (GAP if "_" in rest else 0) | (ORDERS if tells & (VERB | DONE | DOING) else 0)
+            self.exact[first] = self.exact.get(first, 0) | mark
             return
         table = self.exact if english or whole or entry.endswith("$") or len(first) <= _SHORT else self.stems
         for form in _plurals(first) if plural else (first,):

@@ -28,6 +28,7 @@ from claudomator_py.risk.lexicon import (
     KNOWN,
     LEAD,
     NUMBER,
+    ORDERS,
     PHRASE,
     PROGRAM,
     READ,
@@ -57,7 +58,7 @@ _PROD, _MANY, _OWN, _NOT, _FAILS, _WHEN, _STRONG, _PASSIVE, _STATES, _DET, _BACK
     for name in ("prod", "many", "own", "not", "fails", "when", "strong", "passive", "states", "det", "back", "stops")
 )
 _AROUND: Final = TEST | _PROD | _MANY | _OWN | _NOT | _FAILS
-_MAY_ORDER: Final = VERB | DONE | DOING | PROGRAM
+_MAY_ORDER: Final = VERB | DONE | DOING | PROGRAM | ORDERS
 """Words without any of which nothing is ordered that acts on others."""
 _BEGINS: Final = VERB | READ | BUILD | LEAD | NUMBER
 _FOREIGN: Final = READ | BUILD | CODE | _OWN | _NOT | _WHEN | _FAILS
@@ -139,7 +140,7 @@ def read(sentence: str, *, for_harm: bool = False) -> Sentence:
             return _foreign(sentence, folded, words, harm, language)
     orders: tuple[Order, ...] = ()
     said = words
-    if told & PHRASE:
+    if told & PHRASE and told & _MAY_ORDER:
         said, tells = english.read(words, tells)
         told |= reduce(or_, tells, 0)
     if told & _MAY_ORDER:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.risk.assessment import MAX_ORDERS, MAX_SIGNS, Assessment, Sign, assess, assess_anew
+from claudomator_py.risk.assessment import MAX_ORDERS, MAX_RISKY, MAX_SIGNS, Assessment, Sign, assess, assess_anew
 from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.scoring import features, sentences
 from tests.growth import grows_linearly
@@ -232,6 +232,13 @@ def test_what_is_criminal_is_refused_wherever_it_stands_among_what_is_risky(crim
 def test_what_is_criminal_and_pasted_behind_what_is_risky_is_for_a_person(crime: str, pasted: str) -> None:
     found = assess("\n".join([*CROWD, "", pasted.format(crime), "", "Explain it."]))
     assert (found.risk, found.harmful) == (Risk.HIGH, False)
+
+
+def test_what_is_criminal_is_refused_behind_the_same_risky_order_again_and_again() -> None:
+    crowd = "\n".join(f"Restart page {number}, then delete its backups." for number in range(2 * MAX_RISKY))
+    found = assess(crowd)
+    assert [words for _, words in found.signs] == ["delete its backups"]
+    assert assess(f"{crowd}\n{CRIMES[0]}").harmful
 
 
 def test_what_is_criminal_is_refused_behind_more_orders_than_are_read() -> None:
