@@ -37,11 +37,13 @@ def pieces(text: str) -> Iterator[TextPart]:
     every = all(line.pasted for line in found)
     end = (_PLAIN_END if text.isascii() else _END).finditer
     for line in found:
-        begin = 0
-        for match in end(line.text):
-            yield from _parts(line.text[begin : match.start() + 1], line, every=every)
-            begin = match.end()
-        yield from _parts(line.text[begin:], line, every=every)
+        begin, pasted = 0, line.pasted and not every
+        for stop, then in (*((one.start() + 1, one.end()) for one in end(line.text)), (len(line.text), 0)):
+            sentence = line.text[begin:stop]
+            for part in (sentence,) if len(sentence) <= MAX_PIECE else _cut(sentence):
+                if part and not part.isspace():
+                    yield TextPart(part, pasted, line.logged)
+            begin = then
 
 
 def _lines(text: str) -> Iterator[TextPart]:
@@ -91,15 +93,13 @@ def _goes_on(before: str, line: str) -> bool:
     return True
 
 
-def _parts(sentence: str, line: TextPart, *, every: bool) -> Iterator[TextPart]:
-    """Return a sentence of a line; a long one in pieces."""
-    pasted = line.pasted and not every
+def _cut(sentence: str) -> Iterator[str]:
+    """Return a long sentence in pieces."""
     begin = 0
     while len(sentence) - begin > MAX_PIECE:
         end = sentence.rfind(" ", begin + MAX_PIECE - _OVERLAP // 2, begin + MAX_PIECE)
         end = begin + MAX_PIECE if end < 0 else end
-        yield TextPart(sentence[begin:end], pasted, line.logged)
+        yield sentence[begin:end]
         after = sentence.find(" ", end - _OVERLAP, end)
         begin = end - _OVERLAP if after < 0 else after + 1
-    if sentence and not sentence.isspace():
-        yield TextPart(sentence[begin:], pasted, line.logged)
+    yield sentence[begin:]

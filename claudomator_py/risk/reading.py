@@ -274,12 +274,16 @@ def _span(words: Sequence[str], begin: int, end: int) -> tuple[int, int]:
     return first, first + (" ".join(words[begin:end]).count(" ") + 1 if begin < end else 0)
 
 
-@lru_cache(maxsize=50)
 def _written(part: str, begin: int, end: int) -> str:
-    folded = fold(part)
-    places = [found.span() for found in _TOKEN.finditer(folded)]
-    text = part if len(folded) == len(part) else folded
+    text, places = _places(part)
     return text[places[begin - 1][1] if begin else 0 : places[end][0] if end < len(places) else None].strip(" .;!?")
+
+
+@lru_cache(maxsize=50)
+def _places(part: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text of which words are counted, and where each of them is."""
+    folded = fold(part)
+    return part if len(folded) == len(part) else folded, [found.span() for found in _TOKEN.finditer(folded)]
 
 
 def _order(words: Sequence[str], tells: Sequence[int], begin: int, end: int, told: int) -> tuple[int, int, int]:
