@@ -303,6 +303,9 @@ class Branches(Protocol):
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
         """Remove a tree and its branch; all that is in it is kept under a reference. Raises NotMerged."""
 
+    def commit(self, name: str, title: str) -> None:
+        """Commit what is not committed in a tree, on its branch. Raises NotMerged: nothing was changed."""
+
     def recover(self) -> None:
         """Finish what a crash has left half done."""
 

@@ -119,7 +119,8 @@ class ReportApplier:
             crashpoint("outcome-read")
         if isinstance(judged, CheckWanted):
             return judged
-        if self._worktrees is not None and not self._worktrees.looked_after_run(subject.run.dir_key):
+        title = subject.task.name if subject.spec.commit and judged.status is OutcomeStatus.SUCCEEDED else None
+        if self._worktrees is not None and not self._worktrees.looked_after_run(subject.run.dir_key, title):
             return Applied.WAITING
         crashpoint("finish-begin")
         ending = partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms)

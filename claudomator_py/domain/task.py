@@ -314,6 +314,7 @@ class TaskSpec(Strict):
         None,
         description="Where its work tree begins: a branch, tag or task of `depends_on`. Default: where that one ended.",
     )
+    commit: Flag = Field(False, description="Commit what a success leaves uncommitted in its work tree.")
     budget: Budget = Field(Budget(), description="Budget of the task across all of its runs, including restarts.")
     max_turns: Count | None = Field(
         None, ge=1, le=10_000, description="Maximum number of turns in a run, for agents whose CLI can enforce it."
@@ -368,10 +369,10 @@ class TaskSpec(Strict):
             raise refusal("does not say of which repository", "add `working_dir`, or leave out `isolation`")
         return value
 
-    @field_validator("base")
+    @field_validator("base", "commit")
     @classmethod
-    def _of_a_work_tree(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and info.data.get("isolation", Isolation.WORKTREE) is Isolation.NONE:
+    def _of_a_work_tree(cls, value: Any, info: ValidationInfo) -> Any:
+        if value and info.data.get("isolation", Isolation.WORKTREE) is Isolation.NONE:
             raise refusal("is about a work tree, and there is none", "add `isolation: worktree`, or remove it")
         return value
 

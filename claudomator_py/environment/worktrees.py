@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.merging import NotMerged
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import (
     Isolation,
@@ -22,7 +23,7 @@ from claudomator_py.domain.worktree import (
 )
 from claudomator_py.environment.workdirs import directory_key, place_in_repository, resolve
 from claudomator_py.log import get_logger
-from claudomator_py.ports import Trees
+from claudomator_py.ports import Branches, Trees
 from claudomator_py.store import dependency_rows, events, run_rows, task_rows
 from claudomator_py.store.tables import Run, Task
 
@@ -130,8 +131,10 @@ def _tell_nobody() -> None:
 class WorktreeManager:
     """Makes and looks at trees, a few at a time. made: called, on any thread, when that is done or has failed."""
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: Trees, branches: Branches | None = None) -> None:
+        """branches: has what is left in a tree committed; None: it stays as it is."""
         self.trees = trees
+        self._branches = branches
         self.made: Callable[[], None] = _tell_nobody
         self._pool: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree")
         # The end of a run waits for a look, which must not wait for others' checkouts.
@@ -167,10 +170,11 @@ class WorktreeManager:
             if self.trees.seen(tree.name) is None:
                 self._lookers.submit(self.trees.look, tree)
 
-    def looked_after_run(self, path: str) -> bool:
+    def looked_after_run(self, path: str, title: str | None = None) -> bool:
         """Return whether the tree in that folder was looked at after a run in it has ended; ask again once told.
 
-        Each True is for one run. Also True where that folder is no tree.
+        title: of a commit that is made before of what is not committed; None: none is. Each True is for one run. Also
+        True where that folder is no tree.
         """
         tree = self.trees.find(Path(path).name)
         if tree is None or tree.path != path:
@@ -178,13 +182,22 @@ class WorktreeManager:
         with self._lock:
             looking = self._looking.get(path)
             if looking is None:
-                self._looking[path] = looking = self._lookers.submit(self.trees.look, tree)
+                self._looking[path] = looking = self._lookers.submit(self._look, tree, title)
                 looking.add_done_callback(lambda _: self.made())
                 return False
             if not looking.done():
                 return False
             del self._looking[path]
         return True
+
+    def _look(self, tree: Tree, title: str | None) -> TreeState:
+        if title is not None and self._branches is not None:
+            try:
+                self._branches.commit(tree.name, title)
+            except NotMerged as refused:
+                # It stays in the tree, as the look says.
+                log.warning("not_committed", path=tree.path, problem=str(refused), remedy=refused.remedy)
+        return self.trees.look(tree)
 
     @contextmanager
     def leaving(self, name: str) -> Iterator[bool]:

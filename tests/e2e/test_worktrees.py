@@ -285,3 +285,35 @@ def test_a_base_that_is_not_there_fails_with_what_to_do(site: Site, shop: Path) 
     (view,) = done(site, daemon, spec(shop, "fix", "true", base="release-9"))
     assert view.state == "FAILED"
     assert "no branch, tag or commit release-9; correct `base`" in str(view.reason_text)
+
+
+def test_what_a_success_leaves_is_committed_on_its_branch_and_a_failure_keeps_what_it_was(
+    site: Site, shop: Path
+) -> None:
+    (shop / ".gitignore").write_text("*.log\n")
+    git(shop, "add", ".gitignore")
+    git(shop, "commit", "-q", "-m", "ignore")
+    daemon = site.start().ready()
+    does = f"echo 1 > one; git add . && {COMMIT}; echo 2 > two; echo more >> readme; echo x > run.log"
+    done(site, daemon, spec(shop, "keeps", does, commit=True), spec(shop, "idle", "true", commit=True))
+    done(
+        site,
+        daemon,
+        spec(shop, "fails", "echo 2 > two", commit=True, check=["false"], retry={"max_attempts": 1}),
+        spec(shop, "leaves", "echo 2 > two"),
+    )
+    views = {view.task_name: view for view in daemon.client.branches()}
+    assert {name: (view.commits, view.changed) for name, view in views.items()} == {
+        "keeps": (2, 0),
+        "idle": (0, 0),
+        "fails": (0, 1),
+        "leaves": (0, 1),
+    }
+    branch = views["keeps"].branch
+    assert git(shop, "log", "--format=%s", f"main..{branch}").split() == ["keeps", "work"]
+    committed = set(git(shop, "ls-tree", "-r", "--name-only", branch).split())
+    assert committed == {".gitignore", "api/readme", "one", "readme", "two"}
+    assert git(views["keeps"].path, "status", "--porcelain") == ""
+    assert (Path(views["keeps"].path) / "run.log").exists()
+    (shop / "notes").unlink()
+    assert daemon.client.merge("keeps").commits == 2

@@ -70,6 +70,11 @@ class LocalBranches:
             raise NotMerged(f"the work tree {name} is not there any more", "there is nothing left to discard")
         return told[0]
 
+    def commit(self, name: str, title: str) -> None:
+        """Commit what is not committed in a tree, on its branch. Raises NotMerged: nothing was changed."""
+        with self._at(name, dry_run=False) as at:
+            at.commit(title)
+
     @contextmanager
     def _at(self, name: str, *, dry_run: bool) -> Iterator["_MergeTree"]:
         with _explained(name), self._trees.opened(name) as (tree, shadow):
@@ -298,6 +303,12 @@ class _MergeTree:
         if self._commit("HEAD") != tip:
             raise NotMerged(f"{self.tree.path} is not on {self.tree.branch}", "switch it to that, or commit there")
         return self._new(self._files(), [tip], title)
+
+    def commit(self, title: str) -> None:
+        """Commit what is not committed, on its branch."""
+        if self._changed():
+            own = f"refs/heads/{self.tree.branch}"
+            self._advance(own, self._commit(own), self._snapshot(title))
 
     def _files(self) -> str:
         """Return the tree of all files in the work tree that are not ignored."""

@@ -201,7 +201,7 @@ def ends_and_is_being_read(world: World, patch: pytest.MonkeyPatch) -> None:
 
 
 def ends_and_its_tree_is_looked_at(world: World, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(world.worktrees, "looked_after_run", lambda _: False)
+    patch.setattr(world.worktrees, "looked_after_run", lambda *_: False)
     world.end("t", status="failed", reason="refused")
 
 

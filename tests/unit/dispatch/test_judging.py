@@ -61,7 +61,7 @@ def set_on_run(world: World, column: str, value: str) -> None:
 def test_a_run_ends_once_its_tree_was_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = begun(world)
     with monkeypatch.context() as patch:
-        patch.setattr(world.worktrees, "looked_after_run", lambda path: False)
+        patch.setattr(world.worktrees, "looked_after_run", lambda *_: False)
         assert reported(world, run_id) is Applied.WAITING
     assert world.state("t") == "RUNNING"
     assert reported(world, run_id) is Applied.ENDED
@@ -77,7 +77,7 @@ def test_what_an_end_writes_wakes_nobody_for_another_tick(world: World) -> None:
 def test_a_report_that_another_one_overtakes_is_stale(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = begun(world)
 
-    def looked(path: str) -> bool:
+    def looked(*_: object) -> bool:
         monkeypatch.undo()
         assert reported(world, run_id) is Applied.ENDED
         return True
@@ -230,7 +230,7 @@ def test_a_budget_that_is_met_while_an_end_is_judged_begins_no_check(
 ) -> None:
     run_id = begun(world, check=["make test"])
 
-    def looked(path: str) -> bool:
+    def looked(*_: object) -> bool:
         set_on_run(world, "over_budget", "all is spent")
         return True
 
