@@ -20,8 +20,19 @@ MAX_OPEN_LINES = 15
 MAX_OPEN_FILES = 3
 _HEADER = "diff --git "
 _FILE = re.compile(f"^(?={_HEADER})", re.MULTILINE)
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _QUOTED = re.compile(r"\\([0-7]{3}|.)")
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class PatchLine:
+    """A line of a patch. id: by which it can be linked to, empty for one that is no line of the file; number: there."""
+
+    id: str
+    number: int | None
+    tone: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +43,7 @@ class FileEntry:
     path: str
     change: str
     lines: str | None
-    patch: str | None
+    patch: tuple[PatchLine, ...]
     is_cut: bool
     is_open: bool
 
@@ -138,10 +149,30 @@ def _files(number: int, files: Sequence[FileChange], text: str) -> Iterator[File
             path=escaped(file.path),
             change=file.change,
             lines=None if file.added is None or file.removed is None else f"+{file.added} -{file.removed}",
-            patch=shown,
+            patch=tuple(_lines(f"change-{number}-{index}", shown or "")),
             is_cut=patch is not None and len(patch) > MAX_FILE_CHARS,
             is_open=shown is not None and len(files) <= MAX_OPEN_FILES and shown.count("\n") <= MAX_OPEN_LINES,
         )
+
+
+def _lines(entry: str, patch: str) -> Iterator[PatchLine]:
+    """Yield the lines, numbered as in the file after the run; those that were removed as in the one before."""
+    old = new = 0
+    for line in patch.removesuffix("\n").split("\n") if patch else ():
+        sign = line[:1]
+        if (hunk := _HUNK.match(line)) is not None:
+            old, new = int(hunk[1]), int(hunk[2])
+            yield PatchLine("", None, "hunk", line)
+        elif not new and not old:
+            yield PatchLine("", None, "", line)
+        elif sign == "-":
+            yield PatchLine(f"{entry}-L{old}", old, "removed", line)
+            old += 1
+        elif sign in ("+", " "):
+            yield PatchLine(f"{entry}-R{new}", new, "added" if sign == "+" else "", line)
+            new, old = new + 1, old + (sign == " ")
+        else:
+            yield PatchLine("", None, "", line)
 
 
 def patches_of(text: str) -> dict[str, str]:

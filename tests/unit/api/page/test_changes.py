@@ -1,6 +1,8 @@
 """What the page of a task shows of what its runs changed."""
 
+import re
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,35 @@ def test_only_what_is_small_is_open(
     paths = [f"f{number}" for number in range(count)]
     changed(prepared, task, "".join(patch_of(path, *["x"] * lines) for path in paths), **files(*paths))
     assert ('id="change-1-1" open' in operator.get(f"/tasks/{task}").body.decode()) is is_open
+
+
+def test_each_line_of_a_patch_can_be_linked_to(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("t")
+    hunk = "index 1..2 100644\n--- a/tap.py\n+++ b/tap.py\n@@ -7,3 +7,3 @@ def tap\n same\n-old\n+new\r\u2028x\n last\n"
+    more = "@@ -90 +90,2 @@\n-a\n+b\n+c\n\\ No newline at end of file\n"
+    patch = f"diff --git a/tap.py b/tap.py\n{hunk}{more}"
+    changed(prepared, task, patch, **files("tap.py"))
+    body = operator.get(f"/tasks/{task}").body.decode()
+    found = re.findall(r'<span id="change-1-1-([LR]\d+)"(?: class="(\w+)")?', body)
+    assert found == [
+        *(("R7", ""), ("L8", "removed"), ("R8", "added"), ("R9", "")),
+        *(("L90", "removed"), ("R90", "added"), ("R91", "added")),
+    ]
+    assert body.count('href="#change-1-1-') == len(found)
+    assert 'class="hunk">@@ -7,3' in body
+
+
+def test_the_largest_patches_are_shown_within_bounds(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("t")
+    paths = [f"f{number}" for number in range(12)]
+    patch = "".join(patch_of(path, *["x"] * (MAX_FILE_CHARS // 4)) for path in paths)
+    assert len(patch) < MAX_PATCH_BYTES
+    changed(prepared, task, patch, **files(*paths))
+    begun = time.monotonic()
+    page = operator.get(f"/tasks/{task}")
+    assert page.status == 200
+    assert len(page.body) < 16_000_000
+    assert time.monotonic() - begun < 5
 
 
 def test_a_page_is_bounded(operator: Visitor, prepared: PreparedService) -> None:
