@@ -218,6 +218,8 @@ def _text(event: EventContext, reason: Reason | None) -> str:
             parts.append(f"{event.data['remark'].capitalize()}.")
         said = event.outcome.error
         cut = subject_line if event.outcome.reason is Reason.CHECK_FAILED else clause
+        changes = event.outcome.changes_text
+        parts += [f"Changed: {changes}."] if changes is not None else []
         parts += [cut(said)] if said else [event.outcome.text or ""]
     return "\n".join(part for part in parts if part)
 

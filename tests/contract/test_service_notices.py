@@ -127,6 +127,25 @@ def test_the_end_of_a_task_is_told_in_words(world: World, post: Post) -> None:
     assert told.task_id == world.task("good").id
 
 
+@pytest.mark.parametrize(
+    ("changes", "text", "expected"),
+    [
+        ({"file_count": 1, "head": "b" * 40, "added": 3}, "Fixed it.", "Changed: 1 file (+3 -0)"),
+        ({}, "It works already.", "Changed: no changes.\nIt works already."),
+        ({}, "Fixed it.", "Changed: no changes (its result says otherwise).\nFixed it."),
+    ],
+)
+def test_the_end_of_a_task_tells_what_it_changed(
+    world: World, post: Post, changes: dict[str, object], text: str, expected: str
+) -> None:
+    world.submit("good")
+    world.tick()
+    world.end("good", text=text, changes={"place": "/srv/shop", "head_before": "a" * 40, "head": "a" * 40, **changes})
+    world.tick()
+    told = post.mail["phone"].next()
+    assert told.text.startswith(expected)
+
+
 def test_a_failure_is_told_with_its_meaning_and_without_secrets(world: World, post: Post) -> None:
     world.submit("bad")
     world.tick()
