@@ -8,19 +8,20 @@ from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
-_EPOCH = re.compile(r"\|\s*(\d{10}|\d{13})\b")
-_AGAIN = r"(?:resets?|renews?|refresh(?:es)?|try again|retry|(?:available|back)(?: again)?)"
-_LEAD = rf"(?:{_AGAIN}|until)(?:\s+(?:at|on|by|after|from|until))?:?\s+"
+_EPOCH = re.compile(r"(?:\||\breset[a-z_-]*['\"]?\s*[:=])\s*['\"]?(\d{10}|\d{13})\b", re.IGNORECASE)
+_AGAIN = r"(?:resets?(?: time)?|renews?|refresh(?:es)?|restored|continue|try again|retry|(?:available|back)(?: again)?)"
+_LEAD = rf"(?:{_AGAIN}|until)(?:\s+(?:at|on|by|after|from|until|@))?:?\s+"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NAMED_DAY = (
-    r"(?:(?P<named>today|tomorrow)|(?:next\s+)?(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?)\b\.?"
+    r"(?:(?P<named>today|tonight|tomorrow)"
+    r"|(?:next\s+)?(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?(?:day)?)\b\.?"
 )
 _MONTH_NAME = rf"(?:{'|'.join(_MONTHS)})[a-z]*"
 _DATE = (
     rf"(?:(?P<month>{_MONTH_NAME})\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])"
     rf"|(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<then_month>{_MONTH_NAME})\b\.?"
-    r"|(?P<iso>20\d\d-\d\d-\d\d)\b)(?:,?\s+(?P<year>20\d\d)\b(?!:))?"
+    r"|(?P<iso>20\d\d-\d\d-\d\d)\b|(?P<dotted>\d{1,2}\.\d{1,2}\.20\d\d)\b)(?:,?\s+(?P<year>20\d\d)\b(?!:))?"
 )
 _CLOCK = (
     r"(?:(?P<word>midnight|noon)\b"
@@ -58,15 +59,20 @@ _ZONES = {
     "aedt": "+11:00",
 }
 """Short names of zones, as a name of IANA or an offset: those that mean one zone only."""
-_ISO = re.compile(rf"{_LEAD}(20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)", re.IGNORECASE)
+_ISO = re.compile(
+    rf"{_LEAD}(20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?){_ZONE}", re.IGNORECASE
+)
 _UNIT = r"(?:ms|mo(?:nths?)?|milliseconds?|(?:s|m|h|d|w)|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|weeks?)"
 _SPAN = re.compile(
-    rf"(?:{_AGAIN}\s+(?:in|after)|\bwait(?:\s+for)?)\s+"
+    rf"(?:{_AGAIN}\s+(?:in|after)|\bwait(?:\s+for)?)\s+(?:about\s+|around\s+|approximately\s+|less\s+than\s+|~\s*)?"
     rf"(?P<span>(?:(?:[\d.]+|an?|one)\s*{_UNIT}\b[\s,]*(?:and\s+)?)+|[\d.]+[a-z][\d.a-z]*)",
     re.IGNORECASE,
 )
 _SPAN_PART = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,6}})?|\b(?:an?|one)\b)\s*({_UNIT})(?![a-z])", re.IGNORECASE)
-_SECONDS = re.compile(r"\bretry-after['\"]?:\s*['\"]?(\d{1,8})\b(?!\s*[a-z:/-])", re.IGNORECASE)
+_SECONDS = re.compile(
+    r"\bretry[-_]?(?:after|delay)(?:[-_]seconds)?['\"]?\s*[:=]\s*['\"]?(\d{1,8}(?:\.\d{1,9})?)s?(?![\w:/-])",
+    re.IGNORECASE,
+)
 _WORD_NAME = r"[a-z]\w*(?:[.:/-]+\w+)*"
 _NAME = rf"{_WORD_NAME}(?: \d[\w.]*\w|(?-i: \d))?(?:(?-i: [A-Z][a-z]+))*"
 _MODEL = re.compile(
@@ -106,9 +112,9 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
     if span := _SPAN.search(text):
         return _after(span["span"], now_ms)
     if seconds := _SECONDS.search(text):
-        return now_ms + int(seconds[1]) * SECOND_MS
+        return now_ms + round(float(seconds[1]) * SECOND_MS)
     if iso := _ISO.search(text):
-        return _instant(iso[1], zone)
+        return _instant(iso[1], _zone_named(iso) or zone)
     found = (_next(when, now_ms, zone) for when in _WHEN.finditer(text))
     return next((at for at in found if at is not None), None)
 
@@ -154,8 +160,7 @@ def _next(when: re.Match[str], now_ms: int, zone: str | None) -> int | None:
     clock = _time_of(when)
     if clock is None:
         return None
-    named = "UTC" if when["utc"] else when["zone"] or (when["bare"] if _is_zone(when["bare"]) else None)
-    there = _zone(named or zone)
+    there = _zone(("UTC" if when["utc"] else _zone_named(when)) or zone)
     today = datetime.fromtimestamp(now_ms / SECOND_MS, tz=UTC).astimezone(there).date()
     if _has_date(when):
         days = _days(when, today)
@@ -169,7 +174,7 @@ def _next(when: re.Match[str], now_ms: int, zone: str | None) -> int | None:
 
 
 def _has_date(when: re.Match[str]) -> bool:
-    return bool(when["month"] or when["then_month"] or when["iso"])
+    return bool(when["month"] or when["then_month"] or when["iso"] or when["dotted"])
 
 
 def _time_of(when: re.Match[str]) -> time | None:
@@ -196,9 +201,10 @@ def _hour(digits: str, half: str | None) -> int | None:
 
 
 def _days(when: re.Match[str], today: date) -> Iterable[date]:
-    if when["iso"]:
+    if when["iso"] or when["dotted"]:
+        parts = when["iso"].split("-") if when["iso"] else reversed(when["dotted"].split("."))
         try:
-            yield date.fromisoformat(when["iso"])
+            yield date(*map(int, parts))
         except ValueError:
             return
         return
@@ -218,8 +224,11 @@ def _candidates(days: Iterable[date], clock: time, there: tzinfo | None) -> Iter
             yield _in_zone(datetime.combine(day, clock.replace(fold=fold)), there)
 
 
-def _is_zone(name: str | None) -> bool:
-    return name is not None and (name.lower() in _ZONES or _OFFSET.fullmatch(name) is not None)
+def _zone_named(when: re.Match[str]) -> str | None:
+    """The zone that stands behind a time: in brackets any, else one that is known."""
+    bare = when["bare"]
+    known = bare is not None and (bare.lower() in _ZONES or _OFFSET.fullmatch(bare) is not None)
+    return when["zone"] or (bare if known else None)
 
 
 def _zone(name: str | None) -> tzinfo | None:
