@@ -106,7 +106,7 @@ def test_a_task_is_handed_over_awaited_and_read(site: Site, shop: Path, mode: Li
         ("submit_task", {"instructions": 7}, ("instructions",)),
         ("submit_task", {}, ("instructions", "missing")),
         ("submit_task", {"instructions": "x", "depends_on": {"a": 1}}, ("depends_on",)),
-        ("submit_task", {"instructions": "x", "working_dir": "/not/there"}, ("working_dir", "/not/there")),
+        ("submit_task", {"instructions": "x", "working_dir": 7}, ("working_dir", "text")),
         ("task_status", {"task": "nobody"}, ("nobody", "`old`")),
         ("task_status", {"task": ["a"]}, ("task",)),
         ("task_status", {"task": "old", "wait_s": 3_600}, ("wait_s", "50")),
@@ -124,6 +124,13 @@ def test_a_refusal_says_where_and_what_to_do(
     result = talk(place[0], lambda client: client.call_tool(tool, arguments))
     assert result.is_error
     assert all(word in said(result) for word in expected), said(result)
+
+
+def test_what_is_taken_with_a_warning_says_so(place: tuple[Site, Daemon]) -> None:
+    asked = {"instructions": "x", "working_dir": "/not/there"}
+    result = talk(place[0], lambda client: client.call_tool("submit_task", asked))
+    assert not result.is_error
+    assert "/not/there does not exist" in said(result)
 
 
 @pytest.fixture
