@@ -41,7 +41,6 @@ _TOKENS = re.compile(
     r"|AIza[A-Za-z0-9_-]{30,}"
     r"|cm[tr]_[A-Za-z0-9_-]{20,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{20,}"
-    r"|cm[rt]_[A-Za-z0-9_-]{32,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}"
     r"|A[KS]IA[A-Z0-9]{16,}"
     r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"

@@ -20,6 +20,16 @@ def git(folder: Path | str, *words: str) -> str:
     return done.stdout.strip()
 
 
+def repository(folder: Path) -> Path:
+    """A new repository with a commit on ``main``."""
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "readme").write_text("hello\n")
+    git(folder, "add", "--all")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
 def spec(folder: Path, name: str, does: str, **more: object) -> TaskSpec:
     fields = {"name": name, "working_dir": str(folder), "isolation": "worktree", "instructions": f"do: {does}", **more}
     parsed = parse_task(fields)

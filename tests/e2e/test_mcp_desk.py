@@ -13,7 +13,7 @@ from claudomator_py.cli import mcp_tools
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.resources.access.shape import GivenRole, TokenRequest
 from tests.e2e.daemon import Daemon
-from tests.e2e.repositories import COMMIT, git
+from tests.e2e.repositories import COMMIT, repository
 from tests.e2e.scenarios_support import in_state
 from tests.e2e.site import REPOSITORY, Site
 
@@ -52,13 +52,7 @@ def said(result: Any) -> str:
 
 @pytest.fixture
 def shop(site: Site) -> Path:
-    path = site.root / "shop"
-    path.mkdir()
-    git(path, "init", "-q", "-b", "main")
-    (path / "readme").write_text("hello\n")
-    git(path, "add", "--all")
-    git(path, "commit", "-q", "-m", "first")
-    return path
+    return repository(site.root / "shop")
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

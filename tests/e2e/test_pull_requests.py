@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.repositories import COMMIT, done, git, spec
+from tests.e2e.repositories import COMMIT, done, git, repository, spec
 from tests.e2e.site import Site
 
 GH = """#!{python}
@@ -22,12 +22,7 @@ sys.exit({code})
 @pytest.fixture
 def shop(site: Site) -> Path:
     """A repository with a commit, and one to push to."""
-    path = site.root / "shop"
-    path.mkdir()
-    git(path, "init", "-q", "-b", "main")
-    (path / "readme").write_text("hello\n")
-    git(path, "add", "--all")
-    git(path, "commit", "-q", "-m", "first")
+    path = repository(site.root / "shop")
     git(site.root, "clone", "-q", "--bare", str(path), "origin.git")
     git(path, "remote", "add", "origin", str(site.root / "origin.git"))
     return path

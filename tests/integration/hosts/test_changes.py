@@ -191,6 +191,22 @@ def test_what_other_tasks_do_in_work_trees_of_theirs_is_none_of_a_runs_doing(
     assert found.summary == "1 commit, 1 file (+1 -0), 1 branch made"
 
 
+def test_commits_that_a_run_merges_from_another_task_are_not_its_own(
+    recorded: Recorded, repository: Repository, tmp_path: Path
+) -> None:
+    for name in ("mine", "other"):
+        repository.git("worktree", "add", "-q", "-b", f"claudomator/{name}", str(tmp_path / name))
+
+    def act() -> None:
+        repository.commit("theirs", "1\n", at=tmp_path / "other")
+        repository.commit("own", "1\n", at=tmp_path / "mine")
+        repository.git("-C", str(tmp_path / "mine"), "merge", "-q", "-m", "merged", "claudomator/other")
+
+    found = recorded(act, tmp_path / "mine")
+    assert (found.commit_count, found.commits[0].subject) == (2, "merged")
+    assert [file.path for file in found.files] == ["own", "theirs"]
+
+
 def test_a_folder_in_a_repository_is_that_repository(recorded: Recorded, repository: Repository) -> None:
     repository.commit("src/a", "1\n")
     found = recorded(lambda: (repository.path / "readme").unlink(), repository.path / "src")

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.host import LOCAL, HostNeeds
 from claudomator_py.domain.run import Launch, LaunchRequest, RunConflict, RunSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import checks
 from claudomator_py.store import run_rows, task_rows
+from claudomator_py.store.database import Database
 from tests.fakes.runs import MemoryRunHost
-from tests.fakes.world import START_MS, World
+from tests.fakes.world import CLAUDE, CODEX, START_MS, World
 
 
 def starts(host: MemoryRunHost) -> list[tuple[str, int]]:
@@ -218,3 +220,18 @@ def test_a_further_folder_that_cannot_be_examined_fails_the_task(world: World, t
     world.tick()
     assert world.state("t") == "FAILED setup_failed"
     assert "one of its add_dirs cannot be examined" in str(world.task("t").reason_text)
+
+
+def test_what_a_task_needs_takes_its_runs_to_clusters_alone(database: Database) -> None:
+    both = CLAUDE.model_copy(update={"hosts": (LOCAL, "lab"), "max_concurrent": 4})
+    world = World(database, agents=(both, CODEX))
+    world.submit("plain", agent={"type": "claude"})
+    world.submit("large", needs={"cpus": 4}, check=["true"])
+    world.tick()
+    orders = {name: world.host.directories[world.live(name).id, 0].order for name in ("plain", "large")}
+    assert (orders["plain"].hosts, orders["plain"].needs) == ((LOCAL, "lab"), None)
+    assert (orders["large"].hosts, orders["large"].needs) == (("lab",), HostNeeds(cpus=4))
+    assert {order.agent for order in orders.values()} == {"claude"}, "codex is at home alone"
+    world.end("large")
+    world.tick()
+    assert world.host.directories[orders["large"].run_id, 1].order.needs == HostNeeds(cpus=4), "its check as well"
