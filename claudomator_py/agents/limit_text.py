@@ -3,6 +3,7 @@ which model it is."""
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -21,7 +22,8 @@ _MONTH_NAME = rf"(?:{'|'.join(_MONTHS)})[a-z]*"
 _DATE = (
     rf"(?:(?P<month>{_MONTH_NAME})\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])"
     rf"|(?P<first_day>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<then_month>{_MONTH_NAME})\b\.?"
-    r"|(?P<iso>20\d\d-\d\d-\d\d)\b|(?P<dotted>\d{1,2}\.\d{1,2}\.20\d\d)\b)(?:,?\s+(?P<year>20\d\d)\b(?!:))?"
+    r"|(?P<iso>20\d\d(?P<mark>[-/])\d\d(?P=mark)\d\d)\b|(?P<dotted>\d{1,2}\.\d{1,2}\.20\d\d)\b"
+    r"|(?P<slashed>\d{1,2}/\d{1,2}/20\d\d)\b)(?:,?\s+(?P<year>20\d\d)\b(?!:))?"
 )
 _CLOCK = (
     r"(?:(?P<word>midnight|noon)\b"
@@ -59,6 +61,8 @@ _ZONES = {
     "aedt": "+11:00",
 }
 """Short names of zones, as a name of IANA or an offset: those that mean one zone only."""
+_DAYS_END = "24"
+"""The hour that ends a day, as ISO 8601-1 has it in 24:00."""
 _ISO = re.compile(
     rf"{_LEAD}(20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?){_ZONE}", re.IGNORECASE
 )
@@ -105,7 +109,7 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
 
     now_ms: when the message was printed. zone: IANA name of the zone of a time that does not name its own; None: this
     machine's. A clock time without a date is the next such time there, the minute that is just passing included; a date
-    without a year is the one nearest to now.
+    that can be read in several ways, without a year or as 12/3, is the one nearest to now.
     """
     if epoch := _EPOCH.search(text):
         return epoch_ms(int(epoch[1]))
@@ -113,8 +117,8 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
         return _after(span["span"], now_ms)
     if seconds := _SECONDS.search(text):
         return now_ms + round(float(seconds[1]) * SECOND_MS)
-    if iso := _ISO.search(text):
-        return _instant(iso[1], _zone_named(iso) or zone)
+    if (iso := _ISO.search(text)) and (instant := _instant(iso[1], _zone_named(iso) or zone)) is not None:
+        return instant
     found = (_next(when, now_ms, zone) for when in _WHEN.finditer(text))
     return next((at for at in found if at is not None), None)
 
@@ -162,19 +166,20 @@ def _next(when: re.Match[str], now_ms: int, zone: str | None) -> int | None:
         return None
     there = _zone(("UTC" if when["utc"] else _zone_named(when)) or zone)
     today = datetime.fromtimestamp(now_ms / SECOND_MS, tz=UTC).astimezone(there).date()
+    past_midnight = timedelta(days=when["hour"] == _DAYS_END)
     if _has_date(when):
-        days = _days(when, today)
+        days = [day + past_midnight for day in _days(when, today)]
         return min(_candidates(days, clock, there), key=lambda at: abs(at - now_ms), default=None)
     near = [today + timedelta(days=offset) for offset in range(-1, 9)]
     if when["named"]:
-        near = [today + timedelta(days=when["named"].lower() == "tomorrow")]
+        near = [today + timedelta(days=when["named"].lower() == "tomorrow") + past_midnight]
     elif when["weekday"]:
-        near = [day for day in near if day.weekday() == _WEEKDAYS.index(when["weekday"].lower())]
+        near = [day + past_midnight for day in near if day.weekday() == _WEEKDAYS.index(when["weekday"].lower())]
     return min((at for at in _candidates(near, clock, there) if at + MINUTE_MS > now_ms), default=None)
 
 
 def _has_date(when: re.Match[str]) -> bool:
-    return bool(when["month"] or when["then_month"] or when["iso"] or when["dotted"])
+    return any(when[form] for form in ("month", "then_month", "iso", "dotted", "slashed"))
 
 
 def _time_of(when: re.Match[str]) -> time | None:
@@ -184,6 +189,8 @@ def _time_of(when: re.Match[str]) -> time | None:
         return time(12 if when["word"].lower() == "noon" else 0)
     if when["hour"] is None:
         return time(0) if has_day else None
+    if when["hour"] == _DAYS_END and when["half"] is None:
+        return time(0) if when["minute"] == "00" else None
     hour, minute = _hour(when["hour"], when["half"]), int(when["minute"] or 0)
     is_bare = when["half"] is None and when["minute"] is None  # a bare number is no time of day
     if hour is None or minute > 59 or (is_bare and not has_day):
@@ -201,20 +208,20 @@ def _hour(digits: str, half: str | None) -> int | None:
 
 
 def _days(when: re.Match[str], today: date) -> Iterable[date]:
-    if when["iso"] or when["dotted"]:
-        parts = when["iso"].split("-") if when["iso"] else reversed(when["dotted"].split("."))
-        try:
-            yield date(*map(int, parts))
-        except ValueError:
-            return
+    if numbers := when["iso"] or when["dotted"] or when["slashed"]:
+        first, second, third = map(int, re.split(r"\D", numbers))
+        forms = [(first, second, third)] if when["iso"] else [(third, second, first)]
+        if when["slashed"]:
+            forms.append((third, first, second))
+        for form in forms:
+            with suppress(ValueError):  # a month that is none
+                yield date(*form)
         return
     month = _MONTHS.index((when["month"] or when["then_month"]).lower()[:3]) + 1
     years = [int(when["year"])] if when["year"] else [today.year - 1, today.year, today.year + 1]
     for year in years:
-        try:
+        with suppress(ValueError):  # 29 February
             yield date(year, month, int(when["day"] or when["first_day"]))
-        except ValueError:
-            continue  # 29 February
 
 
 def _candidates(days: Iterable[date], clock: time, there: tzinfo | None) -> Iterable[int]:
