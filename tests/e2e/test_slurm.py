@@ -2,8 +2,11 @@
 
 import json
 import os
+import shutil
 import time
 from collections import Counter
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -46,7 +49,7 @@ def test_a_task_runs_on_a_node_and_ends_with_its_own_exit_code(site: Site) -> No
     on_cluster(site)
     daemon = start(site)
     nodes = f"do: echo $SLURMD_NODENAME > {site.work}/node; tr '\\0' '\\n' < /proc/$PPID/environ > {site.work}/parent"
-    site.drop("good.yaml", document(None, nodes, env={"KEY": SECRET}, check=site.ledger.check(0)))
+    site.drop("good.yaml", document(None, nodes, check=site.ledger.check(0)))
     site.drop("bad.yaml", document(None, "do: exit 7", retry={"max_attempts": 1}))
     assert ended(daemon, "good").state == "COMPLETED"
     assert ended(daemon, "bad").state == "FAILED"
@@ -55,9 +58,7 @@ def test_a_task_runs_on_a_node_and_ends_with_its_own_exit_code(site: Site) -> No
     assert (site.root / "shared" / run.id / "submitted").exists()
     parent = (site.work / "parent").read_text()
     assert any(f"SLURMD_NODENAME={node}" in parent for node in NODES)
-    shown = ask("scontrol", "show", "job", "--details") + ask("sacct") + parent.partition("CLAUDOMATOR_AGENT")[0]
-    assert f"JobName=cl-{run.id}-0" in shown
-    assert SECRET not in shown
+    assert f"JobName=cl-{run.id}-0" in ask("scontrol", "show", "job", "--details")
     assert set(starts(site).values()) == {1}
     told = site.command("doctor", "-o", "json", "--probe", **reaching()).stdout
     found = {one["name"]: one for one in json.loads(told)}
@@ -65,6 +66,80 @@ def test_a_task_runs_on_a_node_and_ends_with_its_own_exit_code(site: Site) -> No
     assert not [*(site.root / "shared").glob(".probe-*")]
     assert found["host cluster: cluster"]["verdict"] == "ok"
     assert "linuxproc" in found["host cluster: ends of jobs"]["detail"]
+
+
+def test_a_key_reaches_the_agent_alone(site: Site, slurm_cluster: Cluster) -> None:
+    """Whatever Slurm is given, keeps and shows, while a job waits and while it runs."""
+    on_cluster(site)
+    heard = site.root / "heard"
+    (site.root / "bin").mkdir()
+    noting = site.root / "bin" / "sbatch"
+    noting.write_text(
+        f"#!/bin/sh\nexec 9>>{heard}\nenv >&9\nprintf '%s\\n' \"$@\" >&9\n"
+        f'tee -a {heard} | {shutil.which("sbatch")} "$@"\n'
+    )
+    noting.chmod(0o755)
+    there = reaching() | {"PATH": f"{noting.parent}:{os.environ['PATH']}", "SBATCH_COMMENT": SECRET}
+    daemon = site.start(**there).ready()
+    told = f"echo $KEY > {site.work}/told; echo $PPID > {site.work}/pid"
+    held = f"do: {told}; while [ ! -e {site.work}/go ]; do sleep 0.1; done"
+    ask("scontrol", "update", "PartitionName=agents", "State=DOWN")
+    try:
+        for name in ("kept", "given-up"):
+            site.drop(f"{name}.yaml", document(None, held, env={"KEY": SECRET}))
+        keys = [
+            f"cl-{last_run(daemon, name).id}-0" for name in ("kept", "given-up") if in_state(daemon, name, "RUNNING")
+        ]
+        wait_until(lambda: all(key in ask("squeue", "--noheader", "--format=%j") for key in keys), "the jobs")
+        shown = kept_and_shown(slurm_cluster)
+        files = [site.root / "shared" / last_run(daemon, name).id / "variables.json" for name in ("kept", "given-up")]
+        for file in files:
+            assert SECRET in file.read_text()
+            assert file.stat().st_mode & 0o777 == 0o600
+        daemon.client.cancel("given-up")
+        assert ended(daemon, "given-up").state == "CANCELLED"
+        assert not files[1].exists()
+    finally:
+        ask("scontrol", "update", "PartitionName=agents", "State=UP")
+    started(site)
+    pid = site.work / "pid"
+    wait_until(lambda: pid.exists() and pid.stat().st_size)
+    supervisor = Path("/proc") / pid.read_text().strip()
+    assert (site.work / "told").read_text() == f"{SECRET}\n"
+    assert not files[0].exists()
+    step = supervisor.parent / parent_of(supervisor)
+    for process in (supervisor, step):
+        shown += (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+    shown += kept_and_shown(slurm_cluster) + heard.read_bytes()
+    (site.work / "go").touch()
+    assert ended(daemon, "kept").state == "COMPLETED"
+    for key in keys:
+        assert key.encode() in shown
+    assert b"slurmstepd" in shown
+    assert SECRET.encode() not in shown + kept_and_shown(slurm_cluster)
+    assert set(starts(site).values()) == {1}
+
+
+def kept_and_shown(cluster: Cluster) -> bytes:
+    """Return what Slurm's daemons have on disk, and what they say of the jobs."""
+    files = [
+        path
+        for place in ("state", *(f"spool-{node}" for node in NODES))
+        for path in (cluster.folder / place).rglob("*")
+    ]
+    kept = b""
+    for path in files:
+        with suppress(OSError):
+            kept += path.read_bytes()
+    said = ask("scontrol", "show", "job", "--details") + ask("squeue", "--format=%all")
+    for job in ask("squeue", "--noheader", "--format=%i").split():
+        said += ask("scontrol", "write", "batch_script", job, "-")
+    return kept + said.encode()
+
+
+def parent_of(process: Path) -> str:
+    """Return the id of its parent."""
+    return (process / "stat").read_text().rpartition(")")[2].split()[1]
 
 
 @pytest.mark.usefixtures("slurm_cluster")
@@ -154,6 +229,7 @@ def test_a_run_that_waits_for_a_node_says_why_and_runs_then(site: Site) -> None:
         ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=a new disk")
     try:
         site.drop("patient.yaml", document(None, "do: true"))
+        in_state(daemon, "patient", "RUNNING")
         wait_until(lambda: "waits for cluster: " in (daemon.client.task("patient").reason_text or ""))
         here, there = daemon.client.hosts()
         assert (here.live, there.live, sum(there.waits.values())) == (0, 1, 1)

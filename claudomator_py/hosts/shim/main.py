@@ -20,7 +20,6 @@ from claudomator_py.hosts.shim.watch import Watch
 
 PROMPT = "prompt.md"
 LOG = "shim.log"
-VARIABLES = "CLAUDOMATOR_AGENT_ENVIRONMENT"
 
 ENDED = 0
 CLEAN = 1
@@ -45,12 +44,12 @@ def main_with_input() -> None:
     sys.exit(_run_alone(environ))
 
 
-def main_with_variable() -> None:
-    """The same, with the agent's variables as JSON in one of this process's, which an engine has handed on."""
-    sys.exit(_run_alone(json.loads(os.environ.pop(VARIABLES))))
+def main_with_file() -> None:
+    """The same, with the agent's variables in the run directory: an engine keeps what it is given, and shows it."""
+    sys.exit(_run_alone(None))
 
 
-def _run_alone(environ: dict[str, str]) -> int:
+def _run_alone(environ: dict[str, str] | None) -> int:
     code = run(sys.argv[1], environ, detach())
     return ENDED if code == CLEAN else code
 
@@ -73,8 +72,9 @@ def detach() -> SignalEvents:
     return SignalEvents()
 
 
-def run(path: str, environ: dict[str, str], events: SignalEvents) -> int:
-    """Supervise the run in that directory. environ: where the agent's variables come from. events: of ``detach``.
+def run(path: str, environ: dict[str, str] | None, events: SignalEvents) -> int:
+    """Supervise the run in that directory. environ: where the agent's variables come from; None: see
+    ``record.take_variables``. events: of ``detach``.
 
     A run that was started is never started again; if its shim was killed and its agent is alive, that is taken over.
     Returns ENDED when the run has ended, or CLEAN if it did so by itself and left nothing: no process, no file that is
@@ -82,7 +82,7 @@ def run(path: str, environ: dict[str, str], events: SignalEvents) -> int:
     BROKEN after a fault of the shim itself, or when the directory was removed: everything was ended, and no exit status
     is made up.
     """
-    crash_points.arm(environ.get(crash_points.VARIABLE))
+    crash_points.arm(None if environ is None else environ.get(crash_points.VARIABLE))
     if events.interrupted:
         return LEFT
     try:
@@ -95,6 +95,11 @@ def run(path: str, environ: dict[str, str], events: SignalEvents) -> int:
     orphan = record.orphan(directory)
     if orphan is None and record.given_up(directory):
         return LEFT
+    if environ is None:
+        try:
+            environ = record.take_variables(directory)
+        except (OSError, ValueError):
+            return LEFT
     supervisor = Supervisor(directory, environ, events)
     try:
         code = supervisor.run() if orphan is None else supervisor.take_over(orphan)

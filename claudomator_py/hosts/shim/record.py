@@ -18,6 +18,7 @@ STARTED = "started"
 REVOKED = "revoked"
 CANCEL = "cancel"
 WIND_DOWN = "wind-down.json"
+VARIABLES = "variables.json"
 EXIT = "exit.json"
 EXIT_TEMPORARY = "exit.json.tmp"
 _GIVE_UP = frozenset((REVOKED, CANCEL, STARTED, EXIT))
@@ -165,6 +166,19 @@ def claim_start(directory: int) -> None:
     crash("started-made")
     os.fsync(directory)  # It is empty, and says all by being there.
     crash("started-synced")
+
+
+def take_variables(directory: int) -> dict[str, str]:
+    """Take the agent's variables out of the run directory, where an engine is given none. The lock is held, and nothing
+    is started: without them nothing will be, so what is killed in between has cost no attempt. Raises OSError,
+    ValueError.
+    """
+    fd = os.open(VARIABLES, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    with open(fd, "rb", buffering=0) as file:
+        variables: dict[str, str] = json.loads(file.read())
+    # Closed before: what is removed while it is open, a network file system only renames.
+    os.unlink(VARIABLES, dir_fd=directory)
+    return variables
 
 
 class ExitFields:

@@ -20,9 +20,8 @@ from typing import Any, Final
 
 from claudomator_py.domain.host import HostSpec, NodeView
 from claudomator_py.domain.units import MINUTE_MS
-from claudomator_py.hosts.local.launcher import in_memory, interpreter
+from claudomator_py.hosts.local.launcher import interpreter
 from claudomator_py.hosts.shim import spec
-from claudomator_py.hosts.shim.main import VARIABLES
 
 log = logging.getLogger(__name__)
 
@@ -98,14 +97,12 @@ class Slurm:
         """Ask nothing more; what is being asked is waited for."""
         self._pool.shutdown(cancel_futures=True)
 
-    def submit(
-        self, key: str, path: str, environment: Mapping[str, str], first: Callable[[], None] | None = None
-    ) -> "Future[None]":
+    def submit(self, key: str, path: str, first: Callable[[], None] | None = None) -> "Future[None]":
         """Have Slurm start a supervisor for that run directory, on a thread. Once this is done, ``list`` may know.
 
         first: done before that.
         """
-        return self._pool.submit(self._submit, key, path, environment, first)
+        return self._pool.submit(self._submit, key, path, first)
 
     def listed(self) -> JobList | None:
         """Return what Slurm listed last, at once, and have it asked again once a second; None: it has never said."""
@@ -158,12 +155,11 @@ class Slurm:
         """End the job of that name with all its processes, on a thread."""
         return self._pool.submit(self._try, "scancel", "--me", f"--name={key}")
 
-    def _submit(self, key: str, path: str, environment: Mapping[str, str], first: Callable[[], None] | None) -> None:
+    def _submit(self, key: str, path: str, first: Callable[[], None] | None) -> None:
         if first is not None:
             first()
-        command = interpreter(self._begin, "main", "main_with_variable", path)
+        command = interpreter(self._begin, "main", "main_with_file", path)
         script = f"#!/bin/sh\nexec {shlex.join(command)}\n"
-        variables = f"{VARIABLES}={json.dumps(environment)}\0"
         options = [
             "--parsable",
             "--no-requeue",
@@ -172,12 +168,13 @@ class Slurm:
             "--open-mode=append",
             f"--output={path.replace('%', '%%')}/{_LOG}",
             "--chdir=/",
+            # Slurm would keep what it was given, and take all that this process has where it is given nothing.
+            "--export-file=/dev/null",
             *(f"--{name}={value}" for name in _OPTIONS if (value := getattr(self._host, name)) is not None),
         ]
         try:
             options += self._asked(json.loads((Path(path) / spec.FILE).read_bytes()))
-            with in_memory(variables.encode(errors="surrogateescape")) as fd:
-                self._ask("sbatch", *options, f"--export-file={fd}", text=script, fd=fd)
+            self._ask("sbatch", *options, text=script)
             self._refusal = None
         except (OSError, ValueError, LookupError) as problem:
             self._refusal = time.monotonic(), str(problem)
@@ -225,14 +222,13 @@ class Slurm:
         except EngineSilent as problem:
             log.warning("%s", problem)
 
-    def _ask(self, *command: str, text: str = "", fd: int | None = None) -> str:
+    def _ask(self, *command: str, text: str = "") -> str:
         environ = {name: os.environ[name] for name in _PASSED if name in os.environ}
         try:
             done = subprocess.run(
                 command,
                 input=text,
                 env=environ,
-                pass_fds=() if fd is None else (fd,),
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",

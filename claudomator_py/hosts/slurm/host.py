@@ -8,6 +8,7 @@ only tells when to look.
 
 import asyncio
 import errno
+import json
 import logging
 import os
 import time
@@ -23,7 +24,7 @@ from claudomator_py.domain.host import LOCAL, HostSpec, HostType, HostView, choo
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, RunStatus, Swept
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.hosts.durable import write_new
+from claudomator_py.hosts.durable import FlushGroup
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.local.directory import CHECK
 from claudomator_py.hosts.local.fate import decide_fate
@@ -138,20 +139,21 @@ class ClusterRunHost(LocalRunHost):
         self._hosts.pop(run_id, None)
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
-        """See ``RunHost``. That it was submitted is on disk before it is."""
+        """See ``RunHost``. That it was submitted is on disk before it is, and so are its variables: they are for its
+        supervisor alone, which takes them away before it starts anything."""
         engine = self._engines.get(self.host_of(run_id))
         if engine is None:
             super().spawn(run_id, environment, step)
             return
         path, key = self.place(run_id, step), job_name(run_id, step)
-        if any(os.path.exists(f"{path}/{name}") for name in (record.REVOKED, record.CANCEL)):
+        if any(os.path.exists(f"{path}/{name}") for name in (record.REVOKED, record.CANCEL, SUBMITTED)):
             return
-        try:
-            write_new(f"{path}/{SUBMITTED}")
-        except FileExistsError:
-            return
-        first = self.to_do_first(run_id, step)
-        self._submitting[key] = engine.submit(key, path, environment, first)
+        with FlushGroup() as group:
+            directory = group.add_directory(path)
+            group.write_new(SUBMITTED, directory=directory)
+            group.write_new(record.VARIABLES, json.dumps(dict(environment)).encode(), directory)
+            group.flush()
+        self._submitting[key] = engine.submit(key, path, self.to_do_first(run_id, step))
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """See ``RunHost``. On a cluster: an end is recorded, a held lock is life, and what Slurm says matters only
@@ -161,18 +163,12 @@ class ClusterRunHost(LocalRunHost):
             status = super().reconcile(run_id, step)
             self._missed(status)
             return status
-        path, key = self.place(run_id, step), job_name(run_id, step)
-        status = decide_fate(path, awaited=True)
-        self._missed(status)
-        if status.fate is RunFate.STARTING:
-            return self._starting(engine, path, key)
-        if status.fate in (RunFate.UNFINISHED, RunFate.ORPHANED):
-            return self._unfinished(engine, key)
-        if status.fate is RunFate.ALIVE:
-            self._loose.pop(key, None)
-            self._force(engine, path, key)
-        else:
-            self._forget(key)
+        path = self.place(run_id, step)
+        status = self._fate(engine, path, job_name(run_id, step))
+        if status.fate is RunFate.REVOKED:
+            # Nobody has taken them, and nobody will.
+            with suppress(FileNotFoundError):
+                os.unlink(f"{path}/{record.VARIABLES}")
         return status
 
     def watch_shims(self, live: Iterable[tuple[str, int]]) -> None:
@@ -274,6 +270,20 @@ class ClusterRunHost(LocalRunHost):
         # Until the next look at all that live, this one counts as well.
         self._active[chosen] += 1
         return chosen
+
+    def _fate(self, engine: Slurm, path: str, key: str) -> RunStatus:
+        status = decide_fate(path, awaited=True)
+        self._missed(status)
+        if status.fate is RunFate.STARTING:
+            return self._starting(engine, path, key)
+        if status.fate in (RunFate.UNFINISHED, RunFate.ORPHANED):
+            return self._unfinished(engine, key)
+        if status.fate is RunFate.ALIVE:
+            self._loose.pop(key, None)
+            self._force(engine, path, key)
+        else:
+            self._forget(key)
+        return status
 
     def _missed(self, status: RunStatus) -> None:
         """Nothing is known of a run that is not there for as long as a folder is not. Raises OSError."""
