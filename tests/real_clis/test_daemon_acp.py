@@ -9,7 +9,7 @@ from tests.real_clis.clis import each
 from tests.real_clis.place import END_S, NEXT, SLEEP, Place
 
 COPILOT = next(cli for cli in ACP_CLIS if cli.kind == "copilot")
-FENCED = [cli for cli in ACP_CLIS if cli.kind not in ("codex-acp", "gemini", "cline")]
+FENCED = [cli for cli in ACP_CLIS if cli.kind not in ("codex-acp", "gemini")]
 """Codex runs in its sandbox what it need not ask about; Gemini CLI goes on a minute later."""
 QUESTION = "Shall it be formal?"
 
@@ -35,6 +35,18 @@ def test_a_run_that_takes_too_long_ends_with_all_that_it_started(place: Place, c
     assert (task.state, task.reason) == ("FAILED", "timeout"), why(daemon, "greet")
     wait_until(lambda: not place.running(SLEEP), "its tool to end")
     wait_until(lambda: not place.running(str(cli.program)), "its program to end")
+
+
+@each(*(cli for cli in ACP_CLIS if cli not in FENCED))
+def test_what_goes_too_far_is_stopped(place: Place, cli: OverAcp) -> None:
+    acted = place.site.work / "acted"
+    place.api.script(cli.asking_shell(f"touch {acted}; git push --force origin main"), Text("I may not."))
+    daemon = place.start()
+    place.drop("greet", permissions=cli.commands, reach="network")
+    task = in_state(daemon, "greet", "NEEDS_INPUT", deadline_s=END_S)
+    assert task.asks is not None, why(daemon, "greet")
+    assert "git push --force origin main" in task.asks.tools[0].input
+    assert not acted.exists()
 
 
 @each(*FENCED)
