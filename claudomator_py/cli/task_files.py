@@ -51,18 +51,34 @@ def read(paths: Iterable[Path]) -> list[ReadFile]:
 
     Raises BadParameter for a path at which there is nothing, and never for what is in a file.
     """
-    return [parsed_as_tasks(path, content(path, "task")) for given in paths for path in files_at(given)]
+    found = [(path, path != given and is_configuration(path)) for given in paths for path in files_at(given)]
+    return [parsed_as_tasks(path, content(path, "task")) for path, configures in found if not configures]
+
+
+def is_configuration(path: Path) -> bool:
+    """Return whether it is, by its name, a daemon's configuration, as ``init`` writes it beside tasks."""
+    from claudomator_py.schema.configpath import FILE_NAME
+
+    return path.name == FILE_NAME
 
 
 def files_at(path: Path) -> list[Path]:
-    """Return the path itself, or the files in that folder, by their names those that are read. Raises BadParameter."""
+    """Return the path itself, or the files in that folder, by their names those that are read; none in hidden folders.
+
+    Raises BadParameter.
+    """
     from claudomator_py.schema.documents import is_document
 
     if path != STDIN and not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for a name that is too long
         raise typer.BadParameter(f"there is no {shown(_readable(path))}")
     if path == STDIN or not path.is_dir():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file() and is_document(file.name))
+    found = (file for file in path.rglob("*") if file.is_file() and is_document(file.name))
+    return sorted(file for file in found if not any(map(_is_hidden, file.relative_to(path).parts)))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 def content(path: Path, noun: str) -> TaskFileContent | Problem:

@@ -1,4 +1,4 @@
-"""``validate``: task files and card files, checked as the daemon would read them."""
+"""``validate``: task files, card files and a configuration, checked as the daemon would read them."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,16 @@ import typer
 from claudomator_py.cli import exits
 from claudomator_py.cli.connect import ConfigOption
 from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
-from claudomator_py.cli.task_files import STDIN, ReadFile, TaskFileContent, content, files_at, name_of, parsed_as_tasks
+from claudomator_py.cli.task_files import (
+    STDIN,
+    ReadFile,
+    TaskFileContent,
+    content,
+    files_at,
+    is_configuration,
+    name_of,
+    parsed_as_tasks,
+)
 from claudomator_py.domain.errors import Problem
 
 if TYPE_CHECKING:
@@ -49,6 +58,15 @@ class ReadCards:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class ReadConfiguration:
+    """A daemon's configuration, and its problems."""
+
+    shown: str
+    problems: tuple[Problem, ...]
+
+
+AnyFile = ReadFile | ReadCards | ReadConfiguration
 Found = Callable[["TaskSpec"], Sequence[Problem]]
 Lacking = Callable[["TaskSpec"], Sequence[str]]
 """What the task asks for and some of the agents that may do it cannot enforce, in sentences."""
@@ -75,7 +93,7 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
     def validate(
         files: Annotated[
             list[Path] | None,
-            typer.Argument(metavar="FILE", help="Task files, card files or folders; - reads stdin."),
+            typer.Argument(metavar="FILE", help="Task files, card files, a configuration or folders; - reads stdin."),
         ] = None,
         specialists: Annotated[
             bool, typer.Option("--specialists", help="Read cards of specialists, wherever the files are.")
@@ -86,9 +104,10 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
         output: FormatOption = Format.TABLE,
         config: ConfigOption = None,
     ) -> None:
-        """Check task files and card files. Exits with 1 if one has a problem.
+        """Check task files, card files and a configuration. Exits with 1 if one has a problem.
 
-        Files in a folder of specialists are read as cards, all others as tasks, unless --specialists is given. Folders,
+        Files in a folder of specialists are read as cards, claudomator.yaml as a configuration, all others as tasks,
+        unless --specialists is given. Folders,
         agents, directories and time zones are taken from the configuration that is found, else from that of the only
         daemon that runs; without one, every kind of agent is accepted.
         """
@@ -104,7 +123,7 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
         judged = judge(config)
         folders = [folder.resolve() for folder in judged.card_folders]
         read = [
-            _cards(path) if specialists or _is_within(path, folders) else _tasks(path, judged.refusals)
+            _read(path, judged, is_card=specialists or _is_within(path, folders))
             for given in files
             for path in files_at(given)
         ]
@@ -122,9 +141,25 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
     return validate
 
 
+def _read(path: Path, judged: Judge, *, is_card: bool) -> AnyFile:
+    if is_card:
+        return _cards(path)
+    return _configuration(path) if is_configuration(path) else _tasks(path, judged.refusals)
+
+
 def _is_within(path: Path, folders: Sequence[Path]) -> bool:
     where = path.parent.resolve()
     return path != STDIN and any(where.is_relative_to(folder) for folder in folders)
+
+
+def _configuration(path: Path) -> ReadConfiguration:
+    from claudomator_py.schema.configfile import ConfigError, load_config
+
+    try:
+        load_config(path)
+    except ConfigError as error:
+        return ReadConfiguration(name_of(path), error.problems)
+    return ReadConfiguration(name_of(path), ())
 
 
 def _cards(path: Path) -> ReadCards:
@@ -134,7 +169,7 @@ def _cards(path: Path) -> ReadCards:
     return _parsed_as_cards(path, found)
 
 
-def _known(read: "Sequence[ReadFile | ReadCards]", judged: Judge) -> frozenset[str]:
+def _known(read: Sequence[AnyFile], judged: Judge) -> frozenset[str]:
     """Ids of the specialists in these files, in the folders, and of those that come with Claudomator."""
     inside = [_cards(path) for folder in judged.card_folders if folder.is_dir() for path in files_at(folder)]
     files = [*(file for file in read if isinstance(file, ReadCards)), *inside]
@@ -156,9 +191,11 @@ def _tasks(path: Path, refusals: Found) -> ReadFile:
     return file.checked(refusals)
 
 
-def _lines(file: ReadFile | ReadCards, judged: Judge, known: Collection[str]) -> list[str]:
+def _lines(file: AnyFile, judged: Judge, known: Collection[str]) -> list[str]:
     if file.problems:
         return [problem.render(file.shown) for problem in file.problems]
+    if isinstance(file, ReadConfiguration):
+        return [f"{file.shown}: ok (configuration)"]
     if isinstance(file, ReadCards):
         noun = "specialist" if len(file.cards) == 1 else "specialists"
         ok = f"{file.shown}: ok ({noun} {', '.join(card.id for card in file.cards)})"
@@ -212,7 +249,7 @@ def _held_up(spec: "TaskSpec") -> str:
             return f"times are skipped while one of its tasks waits for a person, for {longest} at most{remedy}"
 
 
-def _as_json(file: ReadFile | ReadCards, judged: Judge, known: Collection[str]) -> dict[str, object]:
+def _as_json(file: AnyFile, judged: Judge, known: Collection[str]) -> dict[str, object]:
     if isinstance(file, ReadCards):
         return {
             "file": file.shown,
@@ -221,6 +258,9 @@ def _as_json(file: ReadFile | ReadCards, judged: Judge, known: Collection[str]) 
             "warnings": [warning.model_dump(mode="json") for warning in file.warnings(known)],
             "problems": [problem.model_dump(mode="json") for problem in file.problems],
         }
+    if isinstance(file, ReadConfiguration):
+        problems = [problem.model_dump(mode="json") for problem in file.problems]
+        return {"file": file.shown, "valid": not file.problems, "problems": problems}
     from claudomator_py.domain.units import format_instant
     from claudomator_py.resources.schedules.cli import next_fires
     from claudomator_py.schema.taskfile import shown_document

@@ -127,6 +127,36 @@ def test_validate_needs_no_daemon(offline: Command) -> None:
     assert offline("validate", "tasks/good.yaml").returncode == 0
 
 
+def test_what_init_writes_can_be_checked_whole(offline: Command) -> None:
+    """A configuration among tasks is checked as one, and what lies in hidden folders is nobody's."""
+    files = {
+        "claudomator.yaml": "inbox: {paths: [tasks]}\n",
+        "tasks/good.yaml": TASK,
+        ".git/hook.yaml": "nothing: of ours\n",
+    }
+    for name, text in files.items():
+        (offline.home / name).parent.mkdir(exist_ok=True)
+        (offline.home / name).write_text(text)
+    done = offline("validate", ".")
+    assert done.stdout.splitlines() == ["claudomator.yaml: ok (configuration)", "tasks/good.yaml: ok (good)"]
+
+    (offline.home / "old").mkdir()
+    (offline.home / "old" / "claudomator.yaml").write_text("inbxo: {paths: [tasks]}\nlimits: {grace: soon}\n")
+    done = offline("validate", "old/claudomator.yaml")
+    assert done.returncode == 1
+    assert "old/claudomator.yaml:1: inbxo: is not a known key; did you mean `inbox`?" in done.stdout
+    (found,) = json.loads(offline("validate", "old", "-o", "json").stdout)
+    assert {problem["line"] for problem in found["problems"]} == {1, 2}
+
+
+def test_a_configuration_among_tasks_is_not_submitted(command: Command) -> None:
+    (command.home / "more").mkdir()
+    (command.home / "more" / "claudomator.yaml").write_text("inbox: {paths: [tasks]}\n")
+    (command.home / "more" / "paint.yaml").write_text(TASK)
+    done = command("submit", "more")
+    assert (done.returncode, "claudomator.yaml" in done.stderr) == (0, False)
+
+
 def test_validate_tells_programs_the_same(offline: Command) -> None:
     (offline.home / "good.yaml").write_text(TASK)
     (offline.home / "bad.yaml").write_text("instructions: x\npriority: highest\n")
