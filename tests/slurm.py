@@ -36,6 +36,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1
 JobRequeue=0
 ReturnToService=2
 KillWait=5
+SlurmdTimeout=20
 MpiDefault=none
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4
@@ -68,22 +69,30 @@ class Cluster:
         self._munge()
         self.start_controller()
         for node in NODES:
-            run("slurmd-wlm", "-N", node, "-d", f"{self.folder}/unpacked/usr/sbin/slurmstepd-wlm")
+            self.start_node(node)
         wait_until(lambda: set(ask("sinfo", "-h", "-o", "%T").split()) == {"idle"})
 
     def start_controller(self) -> None:
         """Start the controller, from the state that it has saved."""
         run("slurmctld-wlm")
 
+    def start_node(self, node: str) -> None:
+        """Start a node's daemon."""
+        run("slurmd-wlm", "-N", node, "-d", f"{self.folder}/unpacked/usr/sbin/slurmstepd-wlm")
+
     def kill_controller(self) -> None:
         """Kill the controller without a word, and have it forget what it has not saved."""
-        os.kill(self._pid("slurmctld"), signal.SIGKILL)
+        os.kill(self.pid("slurmctld"), signal.SIGKILL)
+
+    def pid(self, name: str) -> int:
+        """Return the id of ``slurmctld``, or of a node's ``slurmd-n1``."""
+        return int((self.folder / f"{name}.pid").read_text())
 
     def close(self) -> None:
         """End the daemons, by their ids."""
         for name in ("slurmctld", *(f"slurmd-{node}" for node in NODES), "munge/munged"):
             try:
-                os.kill(self._pid(name), signal.SIGTERM)
+                os.kill(self.pid(name), signal.SIGTERM)
             except (OSError, ValueError):
                 continue
         self._patch.undo()
@@ -94,9 +103,6 @@ class Cluster:
         (munge / "key").chmod(0o600)
         files = [f"--{name}={munge}/{file}" for name, file in MUNGE_FILES.items()]
         run("munged", "--force", *files)
-
-    def _pid(self, name: str) -> int:
-        return int((self.folder / f"{name}.pid").read_text())
 
 
 MUNGE_FILES = {

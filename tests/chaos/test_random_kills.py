@@ -3,8 +3,6 @@
 A failure names its seed; ``CLAUDOMATOR_CHAOS_SEED`` repeats the same choices, if not the same timing.
 """
 
-import os
-import secrets
 import signal
 import sys
 import threading
@@ -145,15 +143,6 @@ def say(text: str) -> None:
 def lost(facts: Facts) -> list[str]:
     """Runs that ended nobody knows how."""
     return [run.id for run in facts.runs.values() if run.outcome and run.outcome["status"] == "lost"]
-
-
-@pytest.fixture
-def seed() -> int:
-    """The seed: given, or a new one each time."""
-    given = os.environ.get("CLAUDOMATOR_CHAOS_SEED")
-    chosen = int(given) if given else secrets.randbelow(10**6)
-    say(f"CLAUDOMATOR_CHAOS_SEED={chosen}")
-    return chosen
 
 
 def test_a_few_kills_of_the_daemon_show_in_no_run(site: Site, seed: int) -> None:

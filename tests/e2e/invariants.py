@@ -151,8 +151,8 @@ def _endings(facts: Facts) -> Iterator[str]:
             yield f"{name}: run {run.id} has the exit code {run.exit_code}; the ledger says {said.get(run.id)}"
         if succeeded and facts.specs[run.task_id, run.revision].check and run.id not in checked:
             yield f"{name}: run {run.id} succeeded without its check"
-        exit_file = facts.site.state / "runs" / run.id / record.EXIT
-        recorded = json.loads(exit_file.read_bytes())["exit_code"] if exit_file.exists() else None
+        exit_files = [file for root in facts.site.run_roots if (file := root / run.id / record.EXIT).exists()]
+        recorded = json.loads(exit_files[0].read_bytes())["exit_code"] if exit_files else None
         if run.exit_code != recorded:
             yield f"{name}: run {run.id} has the exit code {run.exit_code}, recorded is {recorded}"
     for task in facts.tasks.values():

@@ -44,6 +44,8 @@ class Site:
         self._command = tuple(command)
         self.inbox = root / "tasks"
         self.state = root / "state"
+        self.run_roots = [self.state / "runs"]
+        """Where run directories are."""
         self.work = root / "work"
         self.ledger = Ledger(root)
         self.log_file = root / "daemon.log"
@@ -175,8 +177,7 @@ class Site:
 
     def run_ids(self) -> list[str]:
         """The run directories that there are."""
-        runs = self.state / "runs"
-        return sorted(path.name for path in runs.iterdir()) if runs.exists() else []
+        return sorted(path.name for runs in self.run_roots if runs.exists() for path in runs.iterdir())
 
     def processes(self) -> dict[int, str]:
         """All processes of this site by pid, each with its command line: daemons, fork servers, shims and agents."""

@@ -4,13 +4,12 @@ import json
 import os
 import shutil
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.daemon import Daemon
+from tests.e2e.on_cluster import on_cluster, reaching, start, starts
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, started
 from tests.e2e.site import Site
 from tests.patience import wait_until
@@ -19,29 +18,6 @@ from tests.slurm import NODES, Cluster, ask
 pytestmark = pytest.mark.slurm
 
 SECRET = "a-key-that-nobody-may-see"
-
-
-def on_cluster(site: Site, *places: str) -> None:
-    """Have the agent ``sh`` work on the cluster alone, or at these places."""
-    (site.root / "shared").mkdir()
-    agent = {"kind": "command", "command": site.ledger.agent, "max_concurrent": 8, "hosts": places or ["cluster"]}
-    hosts = {"cluster": {"kind": "slurm", "root": str(site.root / "shared"), "partition": "agents"}}
-    site.configure(hosts=hosts, agents={"sh": agent})
-
-
-def start(site: Site) -> Daemon:
-    """Start a daemon that reaches the cluster."""
-    return site.start(**reaching()).ready()
-
-
-def reaching() -> dict[str, str]:
-    """Return the variables by which programs reach the cluster."""
-    return {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SLURM_CONF")}
-
-
-def starts(site: Site) -> Counter[str]:
-    """How often each run has begun."""
-    return Counter(entry.run_id for entry in site.ledger.entries() if entry.what == "start")
 
 
 @pytest.mark.usefixtures("slurm_cluster")

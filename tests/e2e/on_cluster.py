@@ -1,0 +1,32 @@
+"""A site whose runs are carried by the tests' cluster."""
+
+import os
+from collections import Counter
+
+from tests.e2e.daemon import Daemon
+from tests.e2e.site import Site
+
+
+def on_cluster(site: Site, *places: str, slots: int = 8, **more: object) -> None:
+    """Have the agent ``sh`` work on the cluster alone, or at these places. more: of the configuration."""
+    shared = site.root / "shared"
+    shared.mkdir()
+    site.run_roots.append(shared)
+    agent = {"kind": "command", "command": site.ledger.agent, "max_concurrent": slots, "hosts": places or ["cluster"]}
+    hosts = {"cluster": {"kind": "slurm", "root": str(shared), "partition": "agents"}}
+    site.configure(hosts=hosts, agents={"sh": agent}, **more)
+
+
+def start(site: Site) -> Daemon:
+    """Start a daemon that reaches the cluster."""
+    return site.start(**reaching()).ready()
+
+
+def reaching() -> dict[str, str]:
+    """Return the variables by which programs reach the cluster."""
+    return {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "SLURM_CONF")}
+
+
+def starts(site: Site) -> Counter[str]:
+    """How often each run has begun."""
+    return Counter(entry.run_id for entry in site.ledger.entries() if entry.what == "start")
