@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis slurm nights bench mutants clean
+.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis slurm slurm-gate nights bench mutants clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -79,13 +79,16 @@ chaos: $(VENV)/dev.stamp ## kill processes at random, over and over
 	$(PYTEST) -m chaos $(ARGS)
 
 slow: $(VENV)/dev.stamp ## the tests that take long, and the property tests with many more examples
-	$(PYTEST) -m "(slow or hypothesis) and not (chaos or real_clis or nights)" --hypothesis-profile=slow $(ARGS)
+	$(PYTEST) -m "(slow or hypothesis) and not (chaos or real_clis or nights or slurm)" --hypothesis-profile=slow $(ARGS)
 
 real-clis: $(VENV)/dev.stamp build/clis/stamp ## the real agent commands (npm, pinned) against fake servers on loopback
 	$(PYTEST) -m "real_clis and not nights" $(ARGS)
 
 slurm: $(VENV)/dev.stamp ## runs on a cluster of two nodes, with Slurm's daemons from Debian's packages
-	$(PYTEST) -m slurm $(ARGS)
+	$(PYTEST) -m "slurm and not chaos" $(ARGS)
+
+slurm-gate: $(VENV)/dev.stamp ## those of them that CI runs, in less than a minute
+	$(PYTEST) -m "slurm and not (slow or chaos)" tests/e2e/test_slurm.py $(ARGS)
 
 nights: $(VENV)/dev.stamp build/clis/stamp ## whole nights of limits, outages and kills; the figures are printed
 	$(PYTEST) -m nights $(ARGS)

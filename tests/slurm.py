@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ import pytest
 from tests.patience import wait_until
 
 PACKAGES = ("munge", "libmunge2", "libhwloc15", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins")
+FETCHED = Path(__file__).parents[1] / "build" / "slurm"
+"""Where ``python -m tests.slurm`` puts them, as where only that has a way to the registry."""
 NODES = ("n1", "n2")
 
 CONFIGURATION = """
@@ -116,15 +119,27 @@ MUNGE_FILES = {
 
 def unpack(folder: Path) -> None:
     """Unpack Debian's packages. Skips the test where they are not to be had."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-        pytest.skip("a cluster needs root, and the packages of Debian or one of its kin")
-    debs = folder / "debs"
-    debs.mkdir()
-    got = subprocess.run(["apt-get", "download", *PACKAGES], cwd=debs, capture_output=True, timeout=120, check=False)
-    if got.returncode != 0:
-        pytest.skip("Slurm's packages cannot be downloaded")
-    for deb in debs.iterdir():
+    debs = FETCHED
+    if len([*debs.glob("*.deb")]) < len(PACKAGES) or os.geteuid() != 0:
+        debs = folder / "debs"
+        if (obstacle := fetch(debs)) is not None:
+            pytest.skip(obstacle)
+    for deb in debs.glob("*.deb"):
         run("dpkg", "-x", str(deb), str(folder / "unpacked"))
+
+
+def fetch(folder: Path) -> str | None:
+    """Download Debian's packages into the folder. Returns why there can be no cluster; None: they are there."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        return "a cluster needs root, and the packages of Debian or one of its kin"
+    folder.mkdir(parents=True, exist_ok=True)
+    for before in ([], ["update", "-qq"]):
+        if before:
+            subprocess.run(["apt-get", *before], capture_output=True, timeout=120, check=False)
+        download = ["apt-get", "download", "-qq", *PACKAGES]
+        if subprocess.run(download, cwd=folder, capture_output=True, timeout=120, check=False).returncode == 0:
+            return None
+    return "Slurm's packages cannot be downloaded"
 
 
 def free_ports(number: int) -> list[int]:
@@ -165,3 +180,7 @@ def _is_there(file: Path) -> bool:
         return Path(f"/proc/{int(file.read_text())}").exists()
     except (OSError, ValueError):
         return False
+
+
+if __name__ == "__main__" and (obstacle := fetch(FETCHED)) is not None:
+    sys.exit(f"{obstacle}; tests that need one are skipped")

@@ -70,6 +70,7 @@ def told(series: Strikes, facts: Facts) -> str:
     )
 
 
+@pytest.mark.slow
 def test_strikes_at_a_cluster_leave_everything_accounted_for(
     site: Site, slurm_cluster: Cluster, seed: int, tell: Note
 ) -> None:

@@ -152,6 +152,7 @@ def test_runs_outlive_the_daemon_and_can_be_cancelled_by_the_next(site: Site) ->
     assert "cl-" not in ask("squeue", "--noheader", "--format=%j|%T", "--states=RUNNING,PENDING")
 
 
+@pytest.mark.slow
 def test_no_run_begins_twice_whenever_the_controller_dies(site: Site, slurm_cluster: Cluster) -> None:
     """Each time a little later after the submission. Slurm may kill runs that have begun, whose tasks say that these
     are to be tried again; what it has forgotten before was no attempt."""
@@ -178,6 +179,7 @@ def test_no_run_begins_twice_whenever_the_controller_dies(site: Site, slurm_clus
     assert set(starts(site).values()) == {1}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slurm_cluster")
 def test_a_submission_that_is_lost_before_it_begins_is_no_attempt(site: Site) -> None:
     on_cluster(site)
