@@ -1,173 +1,25 @@
-"""Whose work a specialist is given: that of its own side, and that of others once it is admitted; on every way."""
-
-import re
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+"""Who admits a specialist to the work of others, for how long, and what its card may change of a task."""
 
 import pytest
 
-from claudomator_py.domain.channel import NewChannel
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound
-from claudomator_py.domain.outcome import HandoffRequest
-from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
-from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import PermissionMode
-from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.role import agent_of
 from claudomator_py.store.database import Database
+from tests.contract.ways_in import ANN, BOB, EVE, SHEEP, WORK, by_name, by_text, peopled
 from tests.fakes.cards import card
 from tests.fakes.steps import spec
 from tests.fakes.world import World
 
-ANN = Principal("ann", Role.OPERATE, "acme")
-EVE = Principal("eve", Role.OPERATE, "acme")
-BOB = Principal("bob", Role.OPERATE, "bolt")
-ROOT = Principal("root", Role.ADMIN)
 CHIEF = Principal("chief", Role.ADMIN, "acme")
-MATRIX = Path(__file__).parents[2] / "docs" / "how-to" / "specialists.md"
-COLUMNS = {"the operator, the inbox": (OPERATOR, INBOX), "its creator": (ANN,), "acme": (EVE,), "bolt": (BOB,)}
-SHEEP = {"id": "count-woolly", "name": "Sheep", "examples": ["Count the sheep.", "How many sheep are there?"]}
-WORK = "Count the sheep. How many sheep are there?"
-
-
-def matrix() -> list[tuple[str, dict[str, bool]]]:
-    """What the documentation says: for each card, whose work it is given."""
-    text = MATRIX.read_text().partition("## Whose work it does")[2]
-    rows = [
-        [cell.strip() for cell in line.strip("| \n").split("|")] for line in re.findall(r"^\|.*$", text, re.MULTILINE)
-    ]
-    columns = rows[0][1:]
-    found = []
-    for name, *cells in rows[2:]:
-        if len(cells) != len(columns):
-            break
-        found.append((name, {column: cell == "yes" for column, cell in zip(columns, cells, strict=True)}))
-    return found
-
-
-def put(world: World, described: str) -> None:
-    """Register the card of that row of the matrix."""
-    words = set(re.findall(r"\w+", described))
-    visibility = next(one for one in ("public", "shared", "private") if one in words)
-    by = ANN if "acme" in words else OPERATOR
-    mine = world.access.as_(by)[Specialists]
-    mine.register(card("shepherd", visibility=visibility, skills=[SHEEP]))
-    if "granted" in words:
-        mine.grant("shepherd", GrantRequest(grantee="org:bolt"))
-    if "admitted" in words:
-        world.access.as_(ROOT)[Specialists].admit("shepherd")
-
-
-def _clear(world: World, by: Principal) -> None:
-    """End its task, so that the next one's has room."""
-    world.tick()
-    with suppress(Conflict):
-        world.access.as_(by)[Tasks].cancel(f"t-{by.id}")
-    if world.row(f"t-{by.id}").state == "RUNNING":
-        world.succeed(f"t-{by.id}")
-
-
-def by_text(world: World, by: Principal) -> bool:
-    world.access.as_(by)[Tasks].submit(spec(f"t-{by.id}", instructions=WORK))
-    world.router.route()
-    return world.row(f"t-{by.id}").specialist == "shepherd"
-
-
-def by_name(world: World, by: Principal) -> bool:
-    try:
-        world.access.as_(by)[Tasks].submit(spec(f"t-{by.id}", specialist="shepherd"))
-    except Invalid:
-        return False
-    world.router.route()
-    return world.row(f"t-{by.id}").specialist == "shepherd"
-
-
-def by_restart(world: World, by: Principal) -> bool:
-    mine = world.access.as_(by)[Tasks]
-    mine.submit(spec(f"t-{by.id}", specialist="ben"))
-    world.router.route()
-    mine.cancel(f"t-{by.id}")
-    try:
-        mine.restart(f"t-{by.id}", RestartRequest(specialist="shepherd"))
-    except Invalid:
-        return False
-    world.router.route()
-    return world.row(f"t-{by.id}").specialist == "shepherd"
-
-
-def by_handing_on(world: World, by: Principal) -> bool:
-    world.access.as_(by)[Tasks].submit(spec(f"t-{by.id}", specialist="ben"))
-    world.router.route()
-    world.tick()
-    run = world.live(f"t-{by.id}")
-    itself = Principal(f"run:{run.id}", Role.RUN, by.organisation, run.id)
-    try:
-        world.access.as_(itself)[Runs].hand_on(run.id, HandoffRequest(to="shepherd"))
-    except Conflict:
-        return False
-    finally:
-        world.succeed(f"t-{by.id}")
-        _clear(world, by)
-    return True
-
-
-def by_fallback(world: World, by: Principal) -> bool:
-    name = f"t-{by.id}"
-    world.specialists.register(card("cid", fallback="shepherd"))
-    world.access.as_(by)[Tasks].submit(spec(name, specialist="cid", retry={"max_attempts": 3, "backoff": "1s"}))
-    for _ in range(2):
-        world.router.route()
-        world.tick(HOUR_MS)
-        world.fail(name, "agent_error", detail="it does not know how")
-        world.tick()
-    world.router.route()
-    found = world.row(name).specialist == "shepherd"
-    _clear(world, by)
-    return found
-
-
-def by_mention(world: World, by: Principal) -> bool:
-    wanted = NewChannel(name=f"c-{by.id}", participants=("ben", "shepherd"))
-    try:
-        world.access.as_(by)[Channels].create(wanted)
-    except Invalid:
-        return False
-    return True
-
-
-def by_search(world: World, by: Principal) -> bool:
-    found = world.access.as_(by)[Specialists].search("woolly sheep")
-    assert found.total == len(found.items), "what is not found is not counted"
-    return "shepherd" in [one.specialist.id for one in found.items]
 
 
 @pytest.fixture
 def world(database: Database) -> World:
-    world = World(database, routing=True)
-    world.specialists.register(card("ben", description="Bakes bread."))
-    return world
-
-
-@pytest.mark.parametrize("way", [by_text, by_name, by_restart, by_handing_on, by_fallback, by_mention, by_search])
-@pytest.mark.parametrize(("described", "given"), [pytest.param(*row, id=row[0]) for row in matrix()])
-def test_a_card_is_given_the_work_that_the_documentation_says(
-    world: World, described: str, given: dict[str, bool], way: Callable[[World, Principal], bool]
-) -> None:
-    put(world, described)
-    for column, expected in given.items():
-        for by in COLUMNS[column]:
-            assert way(world, by) is expected, (by.id, column)
-
-
-def test_the_documentation_has_such_a_matrix() -> None:
-    assert len(matrix()) == 8
-    assert all(given.keys() == COLUMNS.keys() for _, given in matrix())
+    return peopled(database)
 
 
 def test_who_names_a_card_that_is_not_admitted_is_told_what_to_do(world: World) -> None:
