@@ -68,6 +68,8 @@ TITLES: Final[Mapping[str, str]] = {
 }
 """By the kind of the event."""
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_COMMIT_DIGITS = 10
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # What says nothing to a person, or is said by the title or by words beside it.
 _SILENT = frozenset(
     {"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision", "text", "due"}
@@ -95,14 +97,17 @@ def _details(data: Mapping[str, object]) -> Iterator[str]:
         if key in ("generation", "attempt"):
             yield from _counted(key, value)
             continue
-        parts_of = [f"{k} {v}" for k, v in value.items()] if isinstance(value, Mapping) else value
+        parts_of = [f"{k} {_word(v)}" for k, v in value.items()] if isinstance(value, Mapping) else value
         words = ", ".join(map(_word, parts_of)) if isinstance(parts_of, list | tuple) else _word(value)
         yield words if key in _PLAIN else f"{key.replace('_', ' ')} {words}"
 
 
 def _word(value: object) -> str:
-    """Return the value for people, to whom the beginning of an id is enough."""
-    return short_id(value) if isinstance(value, str) and _ID.fullmatch(value) else str(value)
+    """Return the value for people, to whom the beginning of an id is enough, and that of a commit."""
+    text = str(value)
+    if _COMMIT.fullmatch(text):
+        return text[:_COMMIT_DIGITS]
+    return short_id(text) if _ID.fullmatch(text) else text
 
 
 def _counted(key: str, value: object) -> Iterator[str]:

@@ -13,7 +13,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.resources.report.daily import MADE, DailyReporter
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.shape import ReportSpan, ReportView
+from claudomator_py.resources.report.shape import ReportSpan, ReportView, TaskGroup
 from claudomator_py.resources.report.text import markdown
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
@@ -159,6 +159,18 @@ def test_waits_of_one_kind_are_one_group_whatever_their_times(world: World) -> N
     assert not any(re.search(r"\d\d:\d\d|\(in|\bat$|\buntil$", group.text) for group in groups.values())
     assert groups["backoff"].text == "tries again"
     assert "the first until" in markdown(report(world), lambda instant: "then" if instant else "")
+
+
+@pytest.mark.parametrize("section", ["What waits", "What failed"])
+def test_what_is_in_no_group_is_counted_so_that_each_section_adds_up(world: World, section: str) -> None:
+    waiting = report(world).model_copy(update={"waiting": 71, "failed": 600})
+    group = TaskGroup(reason="time", text="not before", until=None, count=50, tasks=())
+    known = waiting.model_copy(update={"waits": (group,), "failures": (group,)})
+    lines = markdown(known, str).split(f"## {section}\n\n")[1].splitlines()
+    assert lines[0].startswith("- 50 x")
+    assert lines[1] == ("- and 21 more" if section == "What waits" else "- and 550 more")
+    whole = known.model_copy(update={"waiting": 50, "failed": 50})
+    assert "- and" not in markdown(whole, str)
 
 
 def test_folders_that_runs_had_for_themselves_are_one_and_none_where_nothing_was_made(world: World) -> None:

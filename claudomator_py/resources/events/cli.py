@@ -49,10 +49,12 @@ def events_of_task(events: Sequence[EventView]) -> str:
 @connected
 def log(
     client: "Client",
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
-    task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="Only events of this task.", autocompletion=completion.tasks)
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[TASK]", help="Only events of this task.", autocompletion=completion.tasks),
     ] = None,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
+    task: Annotated[str | None, typer.Option(metavar="TASK", help="The same.", autocompletion=completion.tasks)] = None,
     last: Annotated[
         int, typer.Option("-n", "--last", min=1, max=MAX_EVENTS, help="Show this many of the newest.")
     ] = 50,
@@ -63,7 +65,7 @@ def log(
     BY is the name of a token, `operator`, or `inbox` for a file; it is empty where the daemon acted by itself. What an
     agent printed is shown by `claudomator logs TASK`.
     """
-    found = client.last_events(last, task=task, by=by)
+    found = client.last_events(last, task=name or task, by=by)
     if output is Format.JSON:
         for event in found:
             out_json_line(event)

@@ -13,6 +13,7 @@ from claudomator_py.api.page.rows import row_of
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.shape import ReportSpan, RepositoryReport
+from claudomator_py.resources.report.text import not_grouped
 from claudomator_py.resources.session import Access
 from claudomator_py.schema.validation import validate
 from claudomator_py.surface.table import Column, Table
@@ -48,6 +49,7 @@ def router(access: Access) -> APIRouter:
             "report": found,
             "needs_you": [row_of(view) for view in found.needs_you],
             "cost": cost_text(found.cost_usd),
+            "not_grouped": not_grouped,
         }
         return render("report.html", values, by=by)
 

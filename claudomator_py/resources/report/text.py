@@ -1,6 +1,6 @@
 """The report in words: the headline, and all of it as Markdown, which reads well as plain text, too."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.report.shape import SCRATCH, ReportView, RepositoryReport, TaskGroup
@@ -54,10 +54,10 @@ def markdown(report: ReportView, at: Instants) -> str:
         ("What is wrong with the daemon", [f"- {one}" for one in report.trouble]),
         ("What else to look at", [f"- {one}" for one in report.warnings]),
         ("What needs you", list(_needs_you(report))),
-        ("What failed", [_group(one, at) for one in report.failures]),
+        ("What failed", list(_groups(report.failures, report.failed, at))),
         ("What to doubt", list(_doubtful(report))),
         ("What changed", [line for one in report.repositories for line in _repository(one)]),
-        ("What waits", [_group(one, at) for one in report.waits]),
+        ("What waits", list(_groups(report.waits, report.waiting, at))),
         (
             "Scheduled times without a task",
             [f"- {one.schedule}, due {at(one.due_at)}: {one.why}" for one in report.missed],
@@ -90,6 +90,17 @@ def _needs_you(report: ReportView) -> Iterator[str]:
         yield f"- {view.name}: {' '.join(asked.split())}"
     if report.needs_you_total > len(report.needs_you):
         yield f"- and {report.needs_you_total - len(report.needs_you)} more"
+
+
+def _groups(groups: Sequence[TaskGroup], total: int, at: Instants) -> Iterator[str]:
+    yield from (_group(one, at) for one in groups)
+    if beyond := not_grouped(groups, total):
+        yield f"- and {beyond} more"
+
+
+def not_grouped(groups: Iterable[TaskGroup], total: int) -> int:
+    """Return how many of ``total`` tasks are in none of ``groups``, which are made of as many as are looked at."""
+    return max(0, total - sum(one.count for one in groups))
 
 
 def _group(group: TaskGroup, at: Instants) -> str:

@@ -76,7 +76,8 @@ def tasks(
     wanted = json_fields.replace(" ", "").split(",") if json_fields is not None else []
     if unknown := [field for field in wanted if field not in TaskView.model_fields]:
         raise typer.BadParameter(f"a task has no {', '.join(unknown)}; it has {', '.join(TaskView.model_fields)}")
-    found = list(islice(_listed(client, TaskFilter(state=state, tag=tag, agent=agent), repo, since), limit))
+    listed = _listed(client, TaskFilter(state=state, tag=tag, agent=agent), repo, since)
+    found = list(islice(listed, limit))
     if wanted:
         out(json_text([view.model_dump(mode="json", include=set(wanted)) for view in found]))
     elif output is Format.JSON:
@@ -85,6 +86,8 @@ def tasks(
         out(table_text(_LIST, found, wide=output is Format.WIDE))
     else:
         note("No task matches.")
+    if found and next(listed, None) is not None:
+        note(f"There are more than {limit}: narrow the list, or ask for more with --limit.")
 
 
 def _listed(client: "Client", wanted: TaskFilter, repo: Path | None, since: int | None) -> Iterator[TaskView]:

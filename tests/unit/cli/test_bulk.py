@@ -47,6 +47,26 @@ def test_only_what_has_not_ended_is_cancelled(command: Command, prepared: Prepar
     assert "There is nothing to cancel." in command("cancel", "--on", "claude").stderr
 
 
+def test_a_list_that_is_cut_says_so(command: Command, prepared: PreparedService) -> None:
+    a_shop(prepared)
+    cut = command("list", "--limit", "2", "--tag", "shop")
+    assert len(cut.stdout.splitlines()) == 3
+    assert "There are more than 2" in cut.stderr
+    assert command("list", "--limit", "5", "--tag", "shop").stderr == ""
+    assert command("list").stderr == ""
+
+
+def test_the_log_of_one_task_is_asked_for_as_everything_else_of_a_task_is(
+    command: Command, prepared: PreparedService
+) -> None:
+    prepared.add("one")
+    prepared.add("two")
+    shown = command("log", "one")
+    assert shown.stdout == command("log", "--task", "one").stdout
+    assert "one" in shown.stdout
+    assert "two" not in shown.stdout
+
+
 def test_a_dry_run_lists_and_does_nothing(command: Command, prepared: PreparedService) -> None:
     a_shop(prepared)
     before = states(prepared)
