@@ -90,7 +90,7 @@ def test_keys(desktop: Desktop) -> None:
     for key, path in (
         ("c", "/channels"),
         ("s", "/specialists"),
-        ("r", "/routing"),
+        ("t", "/routing"),
         ("d", "/decisions"),
         ("o", "/policy"),
         ("g", "/"),

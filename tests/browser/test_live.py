@@ -31,14 +31,14 @@ def test_sections_come_in_the_order_of_urgency(desktop: Desktop) -> None:
     page = desktop.page()
     assert page.locator("section.list > h2").all_inner_texts() == [
         "Needs you 1",
-        "Problems 1",
         "Running 1",
+        "Problems 1",
         "Queued and waiting 1",
         "Recent 1",
     ]
     expect(page.locator("#needs-you")).to_contain_text("Which one?")
     expect(page.locator("#problems")).to_contain_text("agent_error")
-    expect(page.locator("#queue")).to_contain_text("not before 1 Jan 01:00")  # in the viewer's zone
+    expect(page.locator("#queue")).to_contain_text("not before 1 Jan 2099 01:00")  # in the viewer's zone
     expect(page.locator("#agents")).to_contain_text("1/4")
 
 

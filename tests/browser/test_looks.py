@@ -88,6 +88,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "found": "/?state=COMPLETED",
         "report": "/report",
         "night": "/night",
+        "agents": "/agents",
         "running": f"/tasks/{running}",
         "failed": f"/tasks/{broken}",
         "check": f"/tasks/{unsound}?check=true",

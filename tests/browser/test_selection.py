@@ -39,3 +39,39 @@ def test_a_schedule_is_paused_and_run(desktop: Desktop) -> None:
     side.get_by_role("button", name="Resume nightly").click()
     expect(side.get_by_role("button", name="Pause nightly")).to_be_visible()
     assert client.schedule("nightly").paused_since is None
+
+
+def test_all_that_wait_for_the_same_are_opened_and_cancelled_from_the_overview(desktop: Desktop) -> None:
+    for name in ("one", "two", "three"):
+        desktop.task(name, not_before="2099-01-01T00:00:00Z")
+    desktop.task("four", not_before="2099-02-01T00:00:00Z")
+    page = desktop.page()
+    fold = page.locator("#queue details")
+    expect(fold.locator("summary")).to_contain_text("3 wait: not before")
+    fold.locator("summary").click()
+    fold.get_by_role("button", name="Select these 3").click()
+    chosen = page.get_by_role("form", name="What to do with all that are selected")
+    expect(chosen).to_contain_text("3 selected")
+    desktop.task("meanwhile", "delay=1ms")
+    desktop.settled("meanwhile", "COMPLETED")
+    page.wait_for_timeout(1_500)
+    expect(chosen).to_contain_text("3 selected")
+    chosen.get_by_role("button", name="Cancel…").click()
+    page.get_by_role("button", name="Cancel all 3").click()
+    expect(page.get_by_role("heading", name="Cancel: 3 done")).to_be_visible()
+    assert desktop.daemon.client.task("four").state == "WAITING"
+
+
+def test_the_density_is_remembered_and_keys_select_and_restart(desktop: Desktop) -> None:
+    desktop.task("it", "delay=50ms outcome=fail", retry="{max_attempts: 1}")
+    task = desktop.settled("it", "FAILED")
+    page = desktop.page()
+    density = page.get_by_role("button", name="Comfortable")
+    density.click()
+    page.reload()
+    expect(density).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_role("checkbox", name="Select it")).to_be_checked()
+    page.keyboard.press("r")
+    page.wait_for_url(f"**/tasks/{task.id}/restart")

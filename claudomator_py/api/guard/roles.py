@@ -29,6 +29,8 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /logout": READ,
     "GET /static/{name}": OPEN,
     "GET /": READ,
+    "GET /next": READ,
+    "GET /agents": "listAgents",
     "GET /sessions": "listSessions",
     "POST /sessions/end": "endSessions",
     "POST /sessions/{session_id}/end": "endSession",

@@ -44,8 +44,8 @@ UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
 _PAGES = re.compile(
-    r"/|/(?:tasks|agents|schedules)/.+|/logout|/drain|/undrain"
-    r"|/(?:select|sessions|specialists|channels|routing|decisions|policy|report|night)(?:/.+)?"
+    r"/|/(?:tasks|schedules)/.+|/logout|/drain|/undrain|/next|/new|/repositories"
+    r"|/(?:agents|select|sessions|specialists|channels|routing|decisions|policy|report|night)(?:/.+)?"
 )
 _FOR_PROGRAMS = re.compile(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")
 """What a session counts for nowhere, but for streams that the page listens to."""

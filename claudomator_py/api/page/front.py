@@ -5,28 +5,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.filters import filter_url, read_fields, read_filter
+from claudomator_py.api.page.filters import filter_url, read_filter
 from claudomator_py.api.page.formatting import cost_text, meaning_of
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.rows import TaskRow, row_of, words_of
+from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.limits import window_text
-from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, TaskFilter
+from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.agents.page import AgentCard, cards_of, spent_of
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.daemon.shape import DrainRequest
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
-from claudomator_py.resources.schedules.page import ScheduleCard, cards_of
+from claudomator_py.resources.schedules.page import ScheduleCard
+from claudomator_py.resources.schedules.page import cards_of as schedule_cards
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
@@ -34,7 +35,9 @@ from claudomator_py.resources.tasks.shape import TaskView
 _PART = 50
 Text = Annotated[str, Query(max_length=200)]
 Cursor = Annotated[str | None, Query(max_length=500)]
-STATES = ("NEEDS_INPUT", "FAILED", "RUNNING", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
+_FIRST = 5
+"""Lines of a list that another one, which matters as much, stands below."""
+STATES: tuple[StateName, ...] = ("NEEDS_INPUT", "RUNNING", "FAILED", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
 
 
 def router(access: Access) -> APIRouter:
@@ -57,15 +60,13 @@ def router(access: Access) -> APIRouter:
             model = front_of(granted[Overview].status())
         return render("front.html", {"front": model, "filters": filters}, by=by)
 
-    @routes.post("/agents/{name}/release")
-    def release(by: Asking, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
-        access.as_(by)[Agents].release(name, read_fields(ReleaseRequest, {"family": family}))
-        return RedirectResponse("/#agents", 303)
-
-    @routes.post("/agents/{name}/hold")
-    def hold(by: Asking, name: str) -> Response:
-        access.as_(by)[Agents].hold(name, HoldRequest())
-        return RedirectResponse("/#agents", 303)
+    @routes.get("/next")
+    def next_one(by: Asking, after: Text = "") -> Response:
+        """To the task that needs somebody and comes after that one."""
+        ids = [task.id for task in access.as_(by)[Overview].status().needs_you]
+        at = ids.index(after) + 1 if after in ids else 0
+        found = (*ids[at:], *ids[:at], None)[0]
+        return RedirectResponse("/" if found in (None, after) else f"/tasks/{found}", 303)
 
     @routes.post("/drain")
     def drain(by: Asking) -> Response:
@@ -112,9 +113,11 @@ class TaskSection:
     title: str
     empty: str
     """What stands there when the list is empty."""
-    rows: tuple[TaskRow, ...]
+    groups: tuple[RowGroup, ...]
     count: int
     """How long the whole list is."""
+    first: int | None = None
+    """How many lines are seen at once, so that what comes after it is, too; None: all."""
     notices: tuple[AttentionItem, ...] = ()
     """Before the tasks."""
     files: tuple[AttentionItem, ...] = ()
@@ -127,31 +130,6 @@ class TaskSection:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentCard:
-    """An agent at the side."""
-
-    name: str
-    kind: str | None
-    version: str | None
-    active: int
-    slots: int
-    tone: str
-    health: str
-    problem: str | None
-    """Why it cannot run."""
-    holds: tuple[HoldView, ...]
-    """All on what it draws on."""
-    near: Sentence | None
-    """A limit that is near."""
-    release: bool
-    """Whether a button ends its holds."""
-    chosen_by_name: bool
-    spent: Sentence | None = None
-    """What it has spent today, if that is limited."""
-    windows: tuple[WindowView, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Front:
     """The whole page."""
 
@@ -161,6 +139,8 @@ class Front:
     """One sentence for who listens instead of looking."""
     title: str
     no_tasks: bool
+    totals: tuple[tuple[StateName, str, int], ...] = ()
+    """States, what they are called, and how many tasks are in each."""
     schedules: tuple[ScheduleCard, ...] = ()
     spent: Sentence | None = None
     """By all agents today."""
@@ -210,14 +190,14 @@ def front_of(status: StatusView) -> Front:
     failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
     sections = (
         TaskSection(
-            "needs-you", "Needs you", "Nothing needs you.", _rows(status.needs_you), needs, notices, files,
+            "needs-you", "Needs you", "Nothing needs you.", _groups(status.needs_you), needs, _FIRST, notices, files,
             more=needs - len(status.needs_you) - len(notices) - len(files),
         ),
+        _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING", first=_FIRST),
         _section(
             status, "problems", "problems", "Problems", "Nothing failed in the last 24 hours.", "FAILED",
             note=_by_reason(status.problem_reasons),
         ),
-        _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING"),
         _section(status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED", "WAITING"),
         _section(status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED", "CANCELLED"),
     )  # fmt: skip
@@ -225,11 +205,12 @@ def front_of(status: StatusView) -> Front:
     parts += [f"{count} {name}" for count, name in ((failed, "failed"), (running, "running"), (waiting, "waiting"))]
     return Front(
         sections=sections,
-        agents=tuple(_card(agent) for agent in status.agents),
+        agents=cards_of(status.agents),
         summary=", ".join(parts),
         title=f"({needs}) Claudomator" if needs else "Claudomator",
         no_tasks=not sum(status.counts.values()),
-        schedules=cards_of(status.schedules),
+        totals=tuple((state, words_of(state), status.counts.get(state, 0)) for state in STATES),
+        schedules=schedule_cards(status.schedules),
         spent=_spent_today(status),
         standstill=_standstill(status),
         drained=any(check.name == "drain" for check in status.trouble),
@@ -238,17 +219,16 @@ def front_of(status: StatusView) -> Front:
 
 def found_of(wanted: TaskFilter, page: Page[TaskView], number: int, agents: Sequence[AgentView]) -> Front:
     """The page with filters: one list, newest first. number: of the tasks that match, of which the page has a part."""
-    rows = _rows(page.items)
+    groups, shown = _groups(page.items), len(page.items)
     rest = () if page.next_cursor is None else (Rest("Show more", filter_url("/", wanted, cursor=page.next_cursor)),)
-    note = f"{len(rows)} of them shown" if len(rows) < number else None
-    section = TaskSection("found", "Found", "No task matches.", rows, number, note=note, rest=rest)
+    note = f"{shown} of them shown" if shown < number else None
+    section = TaskSection("found", "Found", "No task matches.", groups, number, note=note, rest=rest)
     summary = f"{number:,} found"
-    cards = tuple(_card(agent) for agent in agents)
-    return Front((section,), cards, summary, f"{summary} · Claudomator", no_tasks=False)
+    return Front((section,), cards_of(agents), summary, f"{summary} · Claudomator", no_tasks=False)
 
 
-def _rows(tasks: Sequence[TaskView]) -> tuple[TaskRow, ...]:
-    return tuple(row_of(task) for task in tasks)
+def _groups(tasks: Sequence[TaskView]) -> tuple[RowGroup, ...]:
+    return grouped([row_of(task) for task in tasks])
 
 
 def _section(
@@ -259,13 +239,22 @@ def _section(
     empty: str,
     *states: StateName,
     note: str | None = None,
+    first: int | None = None,
 ) -> TaskSection:
     """states: of which there are tasks in the list."""
-    rows, count = _rows(getattr(status, name)), status.total(name)
+    tasks, count = getattr(status, name), status.total(name)
     rest = [Rest(f"all {status.counts.get(state, 0):,} {words_of(state)}", f"/?state={state}") for state in states]
-    more = count - len(rows)
+    more = count - len(tasks)
     return TaskSection(
-        section_id, title, empty, rows, count, more=more, note=note, rest=tuple(rest) if more > 0 else ()
+        section_id,
+        title,
+        empty,
+        _groups(tasks),
+        count,
+        first,
+        more=more,
+        note=note,
+        rest=tuple(rest) if more > 0 else (),
     )
 
 
@@ -321,55 +310,9 @@ def _by_reason(counts: Mapping[str, int]) -> str | None:
     return ", ".join(f"{count} {reason}" for reason, count in Counter(counts).most_common())
 
 
-def _card(agent: AgentView) -> AgentCard:
-    tone, health = "good", "ready"
-    if agent.active >= agent.max_concurrent:
-        tone, health = "busy", "full"
-    if any(hold.probing and hold.family is None for hold in agent.holds):
-        tone, health = "busy", "trying"
-    if agent.budget is not None and agent.budget.reached is not None:
-        tone, health = "ask", "spent"
-    if agent.limited:
-        tone, health = "ask", "limited" if agent.limited_until is not None else "held"
-    if agent.problem is not None or not agent.installed:
-        tone, health = "bad", "cannot run"
-    return AgentCard(
-        name=agent.name,
-        kind=agent.kind if agent.kind != agent.name else None,
-        version=agent.version if agent.version != agent.kind else None,
-        active=agent.active,
-        slots=agent.max_concurrent,
-        tone=tone,
-        health=health,
-        problem=agent.problem,
-        holds=agent.holds,
-        near=_near(agent.near_limit) if agent.near_limit is not None else None,
-        release=agent.limited or bool(agent.holds),
-        chosen_by_name=not agent.auto_select,
-        spent=_spent(agent.budget),
-        windows=agent.windows,
-    )
-
-
 def _spent_today(status: StatusView) -> Sentence:
-    if (limited := _spent(status.budget)) is not None:
+    if (limited := spent_of(status.budget)) is not None:
         return limited
     spent = status.spent_today
     runs = counted(spent.runs, "run")
     return (Piece(f"today {runs}, {cost_text(round(spent.usd, 4))}, {spent.tokens:,} tokens"),)
-
-
-def _spent(budget: BudgetView | None) -> Sentence | None:
-    """What is spent of a day's budget; once it is used up, until when."""
-    if budget is None or not (budget.reached or budget.text):
-        return None
-    if budget.reached is None:
-        return (Piece(f"today {budget.text}"),)
-    used = Piece(f"nothing starts: {budget.reached} used")
-    return (used,) if budget.until is None else (used, Piece(", until "), Piece(instant=budget.until))
-
-
-def _near(near: NearLimitView) -> Sentence:
-    window = window_text(near.window) if near.window is not None else "limit"
-    used = f" is {near.used:.0%} used" if near.used is not None else " is nearly used up"
-    return (Piece(f"{window}{used}; it resets "), Piece(instant=near.until))

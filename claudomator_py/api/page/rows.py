@@ -1,11 +1,18 @@
 """A task as a row of the front page."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
+from zlib import crc32
 
-from claudomator_py.api.page.formatting import cost_text, model_text, short_line
+from claudomator_py.api.page.formatting import cost_text, model_text, short_line, took
 from claudomator_py.domain.blocked_words import brief_of
-from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.domain.lifecycle import ENDED
+from claudomator_py.domain.wording import Piece, Sentence, worded
 from claudomator_py.resources.tasks.shape import TaskView
+
+MIN_FOLDED = 3
+"""So many that say the same become one line."""
 
 # How a state looks. The word is always there, too: colour alone says nothing to some.
 TONES = {
@@ -17,6 +24,8 @@ TONES = {
     "FAILED": "bad",
     "CANCELLED": "off",
 }
+_FOLDED = {"WAITING": "wait", "QUEUED": "wait", "FAILED": "failed", "NEEDS_INPUT": "ask"}
+"""What tasks in such a state are said to do, if several are one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,8 @@ class TaskRow:
     label: str
     """Its state, or nearer than that."""
     tone: str
+    place: str | None
+    """The folder where it works, and its branch there."""
     specialist: str | None
     agent: str | None
     model: str | None
@@ -52,6 +63,8 @@ class TaskRow:
     """When it got where it is."""
     since: bool
     """Whether it has been there from then on."""
+    took: str | None
+    """How long its last run took, once it has ended."""
     attempts: int
     cost: str | None
     changes: str | None
@@ -64,6 +77,40 @@ class TaskRow:
     """What can be done about one that needs somebody or has failed."""
     answers: bool
     """Whether an answer can be typed in the row."""
+    folds: str | None
+    """What it is said to do where it is one of several with the same reason; None: it stands by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Rows that are one line until somebody opens it. words: what that line says; None: it is only one row."""
+
+    id: str
+    rows: tuple[TaskRow, ...]
+    words: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Return how many tasks these are."""
+        return len(self.rows)
+
+
+def grouped(rows: Sequence[TaskRow]) -> tuple[RowGroup, ...]:
+    """Return the rows in their order, those with equal reasons together at the place of their first."""
+    alike: dict[tuple[object, ...], list[TaskRow]] = {}
+    for row in rows:
+        said = None if row.wait is None else worded(row.wait)
+        key: tuple[object, ...] = (row.folds, row.code, said) if row.folds and (row.code or said) else (row.id,)
+        alike.setdefault(key, []).append(row)
+    groups: list[RowGroup] = []
+    for said_of, found in alike.items():
+        if len(found) < MIN_FOLDED:
+            groups += [RowGroup(row.id, (row,)) for row in found]
+        else:
+            groups.append(
+                RowGroup(f"fold-{crc32(repr(said_of).encode()):x}", tuple(found), f"{len(found)} {said_of[0]}")
+            )
+    return tuple(groups)
 
 
 def row_of(task: TaskView) -> TaskRow:
@@ -86,6 +133,7 @@ def row_of(task: TaskView) -> TaskRow:
         state=words_of(task.state),
         label=label,
         tone=TONES[task.state],
+        place=_place(task),
         specialist=task.specialist,
         agent=task.agent_hint if undecided else task.agent,
         model=None if undecided else model_text(task.tier, task.model),
@@ -94,6 +142,7 @@ def row_of(task: TaskView) -> TaskRow:
         line=line,
         stamp=(task.started_at or task.updated_at) if running else task.updated_at,
         since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),
+        took=took(task.started_at, task.updated_at) if task.started_at and task.state in ENDED else None,
         attempts=task.attempts,
         cost=cost_text(task.cost_usd),
         changes=task.changes,
@@ -103,7 +152,14 @@ def row_of(task: TaskView) -> TaskRow:
         version=task.version,
         actions=actions_of(task) if task.state in ("NEEDS_INPUT", "FAILED") else (),
         answers="answer" in task.available_actions and task.asks is not None and task.asks.kind == "question",
+        folds=None if task.asks is not None and task.asks.kind == "question" else _FOLDED.get(task.state),
     )
+
+
+def _place(task: TaskView) -> str | None:
+    if task.working_dir is None:
+        return None
+    return " · ".join(part for part in (PurePath(task.working_dir).name, task.branch) if part)
 
 
 def words_of(state: str) -> str:

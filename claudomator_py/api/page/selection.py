@@ -1,6 +1,6 @@
 """/select: several tasks at once. Choose them, look at what is about to be done, and read what became of each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.filters import filter_url, read_filter
+from claudomator_py.api.page.filters import filter_url, read_fields, read_filter
 from claudomator_py.api.page.formatting import remedy_text
 from claudomator_py.api.page.front import filters_of
 from claudomator_py.api.page.rendering import render
@@ -20,20 +20,24 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
-_MAX_TASKS = 200
+_MAX_TASKS = 250
 _MAX_DIGITS = 16
 Text = Annotated[str, Query(max_length=200)]
 Chosen = Annotated[list[str], Form(default_factory=list, max_length=_MAX_TASKS)]
 Field = Annotated[str, Form(max_length=10)]
+Words = Annotated[str, Form(max_length=20_000)]
 
 
 class Change(StrEnum):
     """What can be done to several tasks."""
 
-    CANCEL = "cancel"
+    ANSWER = "answer"
+    APPROVE = "approve"
+    REJECT = "reject"
     RESTART = "restart"
+    CANCEL = "cancel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ def router(access: Access) -> APIRouter:
         change: Annotated[Change, Path()],
         task: Chosen,
         sure: Field = "",
+        words: Words = "",
     ) -> Response:
         granted = access.as_(by)
         chosen = [_parsed(one) for one in task]
@@ -69,9 +74,16 @@ def router(access: Access) -> APIRouter:
             raise Invalid("No task was chosen.", remedy="Go back, and choose some.")
         if not sure:
             tasks = [granted[Tasks].one(task_id) for task_id, _ in chosen]
-            shown = {"change": change.value, "rows": [row_of(one) for one in tasks], "chosen": task}
+            able = [change in one.available_actions for one in tasks]
+            shown = {
+                "change": change.value,
+                "rows": [row_of(one) for one, can in zip(tasks, able, strict=True) if can],
+                "others": [row_of(one) for one, can in zip(tasks, able, strict=True) if not can],
+                "chosen": [one for one, can in zip(task, able, strict=True) if can],
+            }
             return render("select_sure.html", shown, by=by)
-        verdicts = [_done(granted, change, task_id, version) for task_id, version in chosen]
+        act = _act(granted[Tasks], change, words.strip())
+        verdicts = [_done(granted[Tasks], act, task_id, version) for task_id, version in chosen]
         refused = sum(1 for one in verdicts if one.refusal is not None)
         values = {"change": change.value, "verdicts": verdicts, "done": len(verdicts) - refused, "refused": refused}
         return render("select_done.html", values, by=by)
@@ -105,16 +117,32 @@ def _parsed(chosen: str) -> tuple[str, int]:
     return task_id, int(version)
 
 
-def _done(granted: Session, change: Change, task_id: str, version: int) -> SelectionResult:
+def _act(tasks: Tasks, change: Change, words: str) -> Callable[[str, int], TaskView]:
+    """What is done to one, given its id and version. words: the answer, or a reason. Raises Invalid for an answer
+    without any."""
+    match change:
+        case Change.CANCEL:
+            return lambda ref, version: tasks.cancel(ref, versions=version)
+        case Change.RESTART:
+            return lambda ref, version: tasks.restart(ref, RestartRequest(), versions=version)
+        case Change.ANSWER:
+            answer = read_fields(AnswerRequest, {"text": words})
+            return lambda ref, version: tasks.answer(ref, answer, versions=version)
+        case Change.APPROVE:
+            approval = read_fields(ApproveRequest, {"reason": words})
+            return lambda ref, version: tasks.approve(ref, approval, versions=version)
+        case Change.REJECT:
+            rejection = read_fields(RejectRequest, {"reason": words})
+            return lambda ref, version: tasks.reject(ref, rejection, versions=version)
+
+
+def _done(tasks: Tasks, act: Callable[[str, int], TaskView], task_id: str, version: int) -> SelectionResult:
     """Each is bound to what was shown: one that has changed meanwhile is left as it is, and said."""
     refusal: ServiceError | None = None
     try:
-        if change is Change.CANCEL:
-            task = granted[Tasks].cancel(task_id, versions=version)
-        else:
-            task = granted[Tasks].restart(task_id, RestartRequest(), versions=version)
+        task = act(task_id, version)
     except (StaleVersion, Conflict, Invalid) as error:
-        refusal, task = error, granted[Tasks].one(task_id)
+        refusal, task = error, tasks.one(task_id)
     row = row_of(task)
     said = None if refusal is None else f"{refusal.detail} {remedy_text(refusal)}"
     return SelectionResult(row.name, row.url, row.state, said)

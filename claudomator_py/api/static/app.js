@@ -17,6 +17,7 @@
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
   const clockSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+  const dayOfYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
   const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
   function length(ms) {
@@ -27,10 +28,12 @@
     return hours < 24 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d`;
   }
 
+  const dateOf = (instant, now) => (instant.getFullYear() === now.getFullYear() ? day : dayOfYear).format(instant);
+
   function worded(instant, show) {
     const now = new Date();
     const passed = now - instant;
-    const date = instant.toDateString() === now.toDateString() ? "" : `${day.format(instant)} `;
+    const date = instant.toDateString() === now.toDateString() ? "" : `${dateOf(instant, now)} `;
     if (show === "clock") return date + clock.format(instant);
     if (show === "until" && passed < 0) return `${date}${clock.format(instant)} (in ${length(-passed)})`;
     if (show === "until") return date + clock.format(instant);
@@ -77,7 +80,9 @@
     const target = live();
     if (!target || document.hidden || paused) return;
     // What is typed would be lost; the next event, or the next tick, comes again.
+    // So would what is selected, and what is asked for next is bound to what was shown.
     if ([...target.querySelectorAll("textarea")].some((one) => one.value)) return;
+    if (target.querySelector("[name=task]:checked")) return;
     const also = target.dataset.also;
     const context = { source: target, target, swap: "outerHTML", select: `#${target.id}` };
     if (also) target.setAttribute("hx-select-oob", also);
@@ -90,6 +95,7 @@
       if (details) details.open = wanted;
     }
     showTimes();
+    showPicking();
     const target = live();
     if (!target) return;
     document.title = target.dataset.title;
@@ -252,8 +258,10 @@
 
   // --- keys ----------------------------------------------------------------------------------------------------------
 
+  const isSeen = (one) => one.checkVisibility?.() ?? true; // what is folded cannot have the focus
+
   function step(by) {
-    const links = [...document.querySelectorAll(".rows a.name")];
+    const links = [...document.querySelectorAll(".rows a.name")].filter(isSeen);
     if (!links.length) return;
     const at = links.indexOf(document.activeElement);
     const next = at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1);
@@ -262,21 +270,24 @@
 
   // The next task that needs somebody, after the one that has the focus.
   function next() {
-    const links = [...document.querySelectorAll("#needs-you .rows a.name")];
-    if (!links.length) return document.querySelector("#needs-you") ? null : location.assign("/#needs-you");
+    const links = [...document.querySelectorAll("#needs-you .rows a.name")].filter(isSeen);
+    if (!links.length) return document.querySelector("#needs-you") ? null : location.assign(byId("next")?.href ?? "/next");
     links[(links.indexOf(document.activeElement) + 1) % links.length].focus();
   }
 
   // What can be done first about the row that has the focus, or about the page's task.
-  function act() {
-    const place = document.activeElement.closest(".row") ?? document.querySelector("#task");
-    const first = place?.querySelector("textarea, .actions a");
-    if (first?.tagName === "A") first.click();
-    else first?.focus();
+  function act(what = "textarea, .actions a") {
+    const first = place()?.querySelector(what);
+    if (first?.tagName === "TEXTAREA") first.focus();
+    else first?.click();
   }
 
+  const place = () => document.activeElement.closest(".row") ?? document.querySelector("#task");
+
   const KEYS = {
-    a: act,
+    a: () => act(),
+    r: () => act("[id^=do-restart]"),
+    x: () => act("[name=task]"),
     n: next,
     "/": () => byId("filter") ? byId("filter").focus() : location.assign("/"),
     j: () => step(1),
@@ -285,7 +296,7 @@
     g: () => location.assign("/"),
     c: () => location.assign("/channels"),
     s: () => location.assign("/specialists"),
-    r: () => location.assign("/routing"),
+    t: () => location.assign("/routing"),
     d: () => location.assign("/decisions"),
     o: () => byId("to-policy")?.click(),
     "?": () => byId("help").showModal(),
@@ -298,11 +309,50 @@
       form.requestSubmit();
       return;
     }
-    const typing = event.target.closest("input, select, textarea, dialog");
+    const typing = event.target.closest("input:not([type=checkbox]), select, textarea, dialog");
     if (typing || event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(KEYS, event.key)) return;
     event.preventDefault();
     KEYS[event.key]();
   });
+
+  // --- many rows -----------------------------------------------------------------------------------------------------
+
+  function showPicking() {
+    const chosen = document.querySelectorAll("[name=task][form=chosen]:checked").length;
+    const count = byId("chosen-count");
+    if (count) count.textContent = String(chosen);
+    for (const button of document.querySelectorAll("[data-pick]")) button.hidden = false;
+  }
+
+  // All of its section or fold, or none if all are.
+  function pickAll(button) {
+    const boxes = [...button.closest("details, section").querySelectorAll("[name=task]")];
+    const wanted = !boxes.every((box) => box.checked);
+    for (const box of boxes) box.checked = wanted;
+    showPicking();
+  }
+
+  function setDensity(comfortable) {
+    document.documentElement.classList.toggle("comfortable", comfortable);
+    byId("density")?.setAttribute("aria-pressed", String(comfortable));
+  }
+
+  function rememberDensity() {
+    const comfortable = !document.documentElement.classList.contains("comfortable");
+    localStorage.setItem("density", comfortable ? "comfortable" : "compact");
+    setDensity(comfortable);
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-pick]");
+    if (button) pickAll(button);
+  });
+  document.addEventListener("change", showPicking);
+  document.addEventListener("reset", () => setTimeout(showPicking));
+  byId("density")?.addEventListener("click", rememberDensity);
+  if (byId("density")) byId("density").hidden = false;
+  setDensity(localStorage.getItem("density") === "comfortable");
+  showPicking();
 
   // --- start ---------------------------------------------------------------------------------------------------------
 

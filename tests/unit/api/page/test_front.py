@@ -56,8 +56,8 @@ def test_sections_come_in_the_order_of_urgency(operator: Visitor, prepared: Prep
     page = operator.get("/")
     assert re.findall(r'<section id="([^"]+)"', page.body.decode()) == [
         "needs-you",
-        "problems",
         "running",
+        "problems",
         "queue",
         "recent",
     ]
@@ -312,6 +312,7 @@ def test_totals_add_up_beyond_what_is_shown(operator: Visitor, prepared: Prepare
     problems = section(page, "problems")
     assert '<span class="count">61</span>' in problems
     assert "40 timeout, 21 lost" in problems
+    assert re.findall(r"<strong>(\d+) failed</strong>", problems) == ["17", "33"]
     assert "and 11 more" in problems
     assert "all 61 failed" in problems
     found = section(operator.get("/?state=FAILED"), "found")
@@ -322,3 +323,74 @@ def test_totals_add_up_beyond_what_is_shown(operator: Visitor, prepared: Prepare
     last = section(operator.get(rest[1].replace("&amp;", "&")), "found")
     assert '<span class="count">61</span>' in last
     assert "11 of them shown" in last
+
+
+def test_the_strip_counts_every_task_once(operator: Visitor, prepared: PreparedService) -> None:
+    for number in range(3):
+        prepared.add(f"done-{number}", Completed())
+    prepared.add("broken", Failed(Reason.LOST))
+    prepared.add("next")
+    strip = re.search(r'<p class="strip">.*?</p>', operator.get("/").body.decode())
+    assert strip is not None
+    numbers = [int(number) for number in re.findall(r"<strong>(\d+)", strip[0])]
+    assert numbers == [5, 0, 0, 1, 1, 0, 3, 0]
+    assert '<a href="/?state=FAILED"><strong>1</strong> failed</a>' in strip[0]
+
+
+def test_equal_reasons_are_one_line_and_others_stand_by_themselves(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    for number in range(4):
+        prepared.add(f"later-{number}", Waiting(WaitReason.TIME, START_MS + HOUR_MS))
+    prepared.add("much-later", Waiting(WaitReason.TIME, START_MS + 2 * HOUR_MS))
+    for number in range(3):
+        prepared.add(f"asks-{number}", NeedsInput(InputKind.QUESTION))
+    page = operator.get("/")
+    queue = section(page, "queue")
+    assert queue.count("<summary>") == 1
+    assert "<strong>4 wait</strong>: " in queue
+    folded = queue[queue.index("<summary>") : queue.index("</details>")]
+    assert set(re.findall(r">(later-\d|much-later)</a>", folded)) == {f"later-{number}" for number in range(4)}
+    assert "much-later" in queue
+    assert "<summary>" not in section(page, "needs-you")  # each wants an answer of its own
+
+
+def test_what_runs_is_seen_below_much_that_needs_somebody(operator: Visitor, prepared: PreparedService) -> None:
+    for number in range(9):
+        prepared.add(f"asks-{number}", NeedsInput(InputKind.QUESTION))
+    needs = section(operator.get("/"), "needs-you")
+    assert needs.index("<summary>4 more</summary>") > needs.index("asks-4")
+    assert needs.count('class="row task"') == 9
+
+
+def test_a_row_says_where_a_task_works_and_how_long_it_took(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", working_dir="/srv/shop")
+    run = prepared.add_run(task)
+    began = prepared.task(task).started_at
+    assert began is not None
+    prepared.world.now_ms = parse_instant(began) + 3 * MINUTE_MS
+    prepared.end_run(run, Outcome(status=OutcomeStatus.SUCCEEDED))
+    prepared.move(task, Completed())
+    recent = section(operator.get("/"), "recent")
+    assert '<span class="at">shop</span>' in recent
+    assert '<span class="took"><span class="unseen">took </span>3m</span>' in recent
+
+
+def test_the_next_that_needs_somebody(operator: Visitor, prepared: PreparedService) -> None:
+    assert operator.get("/next").headers["location"] == "/"
+    one, two = (prepared.add(name, NeedsInput(InputKind.QUESTION)) for name in ("one", "two"))
+    first = operator.get("/next").headers["location"]
+    assert first in (f"/tasks/{one}", f"/tasks/{two}")
+    other = operator.get(f"/next?after={first.removeprefix('/tasks/')}").headers["location"]
+    assert {first, other} == {f"/tasks/{one}", f"/tasks/{two}"}
+    assert operator.get(f"/next?after={other.removeprefix('/tasks/')}").headers["location"] == first
+    assert f'href="/next?after={one}"' in operator.get(f"/tasks/{one}").body.decode()
+
+
+def test_agents_have_a_page(operator: Visitor, prepared: PreparedService) -> None:
+    assert "claudomator init" in text_of(operator.get("/agents"))
+    prepared.add_agent("claude")
+    prepared.limit("claude", AT_THREE)
+    page = operator.get("/agents")
+    assert "limited" in text_of(page)
+    assert 'action="/agents/claude/release"' in page.body.decode()

@@ -3,8 +3,8 @@
 import re
 from urllib.parse import urlencode
 
-from claudomator_py.domain.lifecycle import Completed, Failed, Running
-from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from tests.fakes.daemon import Answer
 from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
@@ -16,8 +16,8 @@ def picks(answer: Answer) -> dict[str, str]:
     return {name: value for value, name in found}
 
 
-def send(operator: Visitor, change: str, *tasks: str, sure: bool = False) -> Answer:
-    fields = [("task", task) for task in tasks] + ([("sure", "yes")] if sure else [])
+def send(operator: Visitor, change: str, *tasks: str, sure: bool = False, words: str = "") -> Answer:
+    fields = [("task", task) for task in tasks] + ([("sure", "yes")] if sure else []) + [("words", words)]
     return operator.post_raw(f"/select/{change}", urlencode(fields).encode())
 
 
@@ -62,3 +62,32 @@ def test_what_is_no_choice_is_refused(operator: Visitor, stranger: Visitor, prep
     assert send(stranger, "cancel", f"{task}:1", sure=True).status == 401
     assert prepared.task(task).state == "QUEUED"
     assert "No task matches" in text_of(operator.get("/select?state=COMPLETED"))
+
+
+def test_all_that_ask_are_answered_approved_or_rejected_at_once(operator: Visitor, prepared: PreparedService) -> None:
+    """What a change cannot be done to is said beforehand, and left."""
+    for name in ("asks-one", "asks-two"):
+        task = prepared.add(name, NeedsInput(InputKind.QUESTION))
+        prepared.add_run(task, outcome=Outcome(status=OutcomeStatus.NEEDS_INPUT))
+    for name in ("ship-one", "ship-two"):
+        prepared.add(name, NeedsInput(InputKind.APPROVAL))
+    prepared.add("broken", Failed(Reason.LOST))
+    boxes = re.findall(r'name="task" form="chosen" value="([^"]+)" aria-label="Select ([^"]+)"', front(operator))
+    chosen = {name: value for value, name in boxes}
+    assert set(chosen) == {"asks-one", "asks-two", "ship-one", "ship-two", "broken"}
+    asked = text_of(send(operator, "approve", *chosen.values()))
+    assert "Approve these 2 tasks?" in asked
+    assert "Left as they are, since that cannot be done with them:" in asked
+    ships, questions = [chosen["ship-one"]], [chosen["asks-one"], chosen["asks-two"]]
+    assert "Approve: 1 done" in text_of(send(operator, "approve", *ships, sure=True))
+    assert "Reject: 1 done" in text_of(send(operator, "reject", chosen["ship-two"], sure=True, words="Not now."))
+    assert send(operator, "answer", *questions, sure=True, words=" ").status == 422
+    assert "Answer: 2 done" in text_of(send(operator, "answer", *questions, sure=True, words="Blue."))
+    states = {task.name: (task.state, task.reason) for task in map(prepared.task, prepared.task_ids())}
+    assert states["ship-two"] == ("FAILED", "rejected")
+    assert {states[name][0] for name in ("asks-one", "asks-two", "ship-one")} == {"QUEUED"}
+    assert "nothing?" in text_of(send(operator, "answer", chosen["broken"]))
+
+
+def front(operator: Visitor) -> str:
+    return operator.get("/").body.decode()

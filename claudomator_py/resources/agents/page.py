@@ -1,0 +1,117 @@
+"""Agents as cards, at the side of the overview and on a page of their own, and what an operator does to them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Form
+from fastapi.responses import RedirectResponse, Response
+
+from claudomator_py.api.guard.roles import Asking
+from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.filters import read_fields
+from claudomator_py.api.page.rendering import render
+from claudomator_py.domain.limits import window_text
+from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
+from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.agents.service import Agents
+from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.session import Access
+
+
+def router(access: Access) -> APIRouter:
+    """The routes."""
+    routes = guarded("/agents")
+
+    @routes.get("")
+    def show(by: Asking) -> Response:
+        found = access.as_(by)[Agents].all()
+        return render("agents.html", {"agents": cards_of(found), "place": "/agents"}, by=by)
+
+    @routes.post("/{name}/release")
+    def release(by: Asking, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
+        access.as_(by)[Agents].release(name, read_fields(ReleaseRequest, {"family": family}))
+        return RedirectResponse("/#agents", 303)
+
+    @routes.post("/{name}/hold")
+    def hold(by: Asking, name: str) -> Response:
+        access.as_(by)[Agents].hold(name, HoldRequest())
+        return RedirectResponse("/#agents", 303)
+
+    return routes
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCard:
+    """An agent at the side."""
+
+    name: str
+    kind: str | None
+    version: str | None
+    active: int
+    slots: int
+    tone: str
+    health: str
+    problem: str | None
+    """Why it cannot run."""
+    holds: tuple[HoldView, ...]
+    """All on what it draws on."""
+    near: Sentence | None
+    """A limit that is near."""
+    release: bool
+    """Whether a button ends its holds."""
+    chosen_by_name: bool
+    spent: Sentence | None = None
+    """What it has spent today, if that is limited."""
+    windows: tuple[WindowView, ...] = ()
+
+
+def cards_of(agents: Sequence[AgentView]) -> tuple[AgentCard, ...]:
+    """The cards, in this order."""
+    return tuple(map(_card, agents))
+
+
+def _card(agent: AgentView) -> AgentCard:
+    tone, health = "good", "ready"
+    if agent.active >= agent.max_concurrent:
+        tone, health = "busy", "full"
+    if any(hold.probing and hold.family is None for hold in agent.holds):
+        tone, health = "busy", "trying"
+    if agent.budget is not None and agent.budget.reached is not None:
+        tone, health = "ask", "spent"
+    if agent.limited:
+        tone, health = "ask", "limited" if agent.limited_until is not None else "held"
+    if agent.problem is not None or not agent.installed:
+        tone, health = "bad", "cannot run"
+    return AgentCard(
+        name=agent.name,
+        kind=agent.kind if agent.kind != agent.name else None,
+        version=agent.version if agent.version != agent.kind else None,
+        active=agent.active,
+        slots=agent.max_concurrent,
+        tone=tone,
+        health=health,
+        problem=agent.problem,
+        holds=agent.holds,
+        near=_near(agent.near_limit) if agent.near_limit is not None else None,
+        release=agent.limited or bool(agent.holds),
+        chosen_by_name=not agent.auto_select,
+        spent=spent_of(agent.budget),
+        windows=agent.windows,
+    )
+
+
+def spent_of(budget: BudgetView | None) -> Sentence | None:
+    """What is spent of a day's budget; once it is used up, until when."""
+    if budget is None or not (budget.reached or budget.text):
+        return None
+    if budget.reached is None:
+        return (Piece(f"today {budget.text}"),)
+    used = Piece(f"nothing starts: {budget.reached} used")
+    return (used,) if budget.until is None else (used, Piece(", until "), Piece(instant=budget.until))
+
+
+def _near(near: NearLimitView) -> Sentence:
+    window = window_text(near.window) if near.window is not None else "limit"
+    used = f" is {near.used:.0%} used" if near.used is not None else " is nearly used up"
+    return (Piece(f"{window}{used}; it resets "), Piece(instant=near.until))
