@@ -139,12 +139,12 @@ def test_why_a_task_failed_with_the_agents_own_words(world: World) -> None:
     world.fail("t", "agent_error", detail="no\nroute  to host")
     waiting = world.service.why("t").sentences
     assert re.fullmatch(r"t is WAITING: tries again at 14:14 UTC \(in 1m\d?s?\)\.", waiting[0])
-    assert waiting[-1] == "Run 1 on claude failed (agent_error) after 0s. no route to host"
+    assert waiting[-1] == "Run 1 on claude failed (agent_error) after 0s: no route to host."
     world.tick(2 * MINUTE_MS)
     world.fail("t", "timeout", detail="it was stopped at its timeout")
-    meaning = "The run took longer than its timeout."
-    assert world.service.why("t").sentences[0] == f"t is FAILED: {meaning} it was stopped at its timeout."
-    assert world.task("t").reason_text == f"{meaning} it was stopped at its timeout"
+    text = "The run took longer than its timeout: it was stopped at its timeout."
+    assert world.service.why("t").sentences[0] == f"t is FAILED: {text}"
+    assert world.task("t").reason_text == text
 
 
 @pytest.mark.both_databases

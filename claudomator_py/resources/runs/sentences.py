@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from claudomator_py.domain.errors import sentence
+from claudomator_py.domain.errors import ended
 from claudomator_py.domain.inputs import named
 from claudomator_py.domain.limits import early_text, window_text
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Provenance, Reason
@@ -152,9 +152,9 @@ def _cause(event: Event) -> str:
     return f"{who} restarted it{with_these}{resumed}{why}"
 
 
-def error_text(reason: str | None, error: str) -> str:
-    """The error, told after a sentence: what was spent of a budget in our words, all else as the agent said it."""
-    return sentence(_short(error)) if reason == Reason.BUDGET else _short(error)
+def with_error(said: str, error: str | None) -> str:
+    """The sentence, with the error behind a colon: it may be a clause of ours, or whatever an agent has said."""
+    return f"{said.removesuffix('.')}: {ended(_short(error))}" if error else said
 
 
 def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
@@ -181,14 +181,12 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
         reset = f" It resets at {instant_text(format_instant(outcome.reset_at))}{f' ({named})' if named else ''}."
         if outcome.provenance is Provenance.ESTIMATED:
             reset = " The reset it named is more than 35 days away and is ignored."
-    detail = ""
-    if outcome.error:
-        detail = f" {error_text(outcome.reason, outcome.error)}"
-    if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED:
-        detail = ""  # the check's own sentence says it
+    # Where a check failed, its own sentence says it.
+    error = None if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED else outcome.error
     denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
     how = "ended needing permission" if denied else ENDED_HOW[outcome.status]
-    return f"{where} {how}{reason} after {took}.{reset}{detail}{_fenced(outcome)}{_early(run, outcome)}"
+    told = with_error(f"{where} {how}{reason} after {took}.", error)
+    return f"{told}{reset}{_fenced(outcome)}{_early(run, outcome)}"
 
 
 def _early(run: Run, outcome: Outcome) -> str:

@@ -18,7 +18,7 @@ from claudomator_py.domain.units import counted, format_instant, short_id, size_
 from claudomator_py.domain.wording import clock_text, due_text, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
-from claudomator_py.resources.runs.sentences import error_text
+from claudomator_py.resources.runs.sentences import with_error
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.store import dependency_rows, schedule_rows
 from claudomator_py.store.tables import Event, Task
@@ -65,7 +65,7 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
     if detail and reason == Reason.CHECK_FAILED:
         detail = detail.splitlines()[0]  # what the check wrote is told with the check
-    return f"{meaning} {error_text(reason, detail)}" if detail else meaning
+    return with_error(meaning, detail)
 
 
 def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
