@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from claudomator_py.domain.requests import TaskFilter
+
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
@@ -21,12 +23,43 @@ def tasks(ctx: typer.Context, incomplete: str) -> Completions:
     """Complete a task: by name, the newest first, and by id from four characters on."""
 
     def known(client: "Client") -> Iterable[tuple[str, str]]:
-        found = client.tasks(limit=_MAX_OFFERED).items
-        yield from {task.name: task.state for task in reversed(found)}.items()
+        # Asked for by what is typed: among the newest alone, an older one would not be found.
+        named = client.tasks(TaskFilter(text=incomplete or None), limit=_MAX_OFFERED).items
+        yield from {task.name: task.state for task in reversed(named)}.items()
         if len(incomplete) >= _LEAST_OF_ID:
+            begun = [one for one in client.tasks(limit=_MAX_OFFERED).items if one.id.startswith(incomplete.lower())]
+            found = begun if begun or named else [client.task(incomplete)]
             yield from ((task.id, f"{task.name}, {task.state}") for task in found)
 
     return _completed(ctx, incomplete, known)
+
+
+def tags(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete a tag of one of the newest tasks."""
+
+    def known(client: "Client") -> Iterable[tuple[str, str]]:
+        return {tag: "" for task in client.tasks(limit=_MAX_OFFERED).items for tag in task.tags}.items()
+
+    return _completed(ctx, incomplete, known)
+
+
+def decisions(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete the id of a decision."""
+
+    def known(client: "Client") -> Iterable[tuple[str, str]]:
+        return ((one.id, f"{one.kind} {one.task_name or ''}") for one in client.decisions(limit=_MAX_OFFERED).items)
+
+    return _completed(ctx, incomplete, known)
+
+
+def tokens(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete the name of a token."""
+    return _completed(ctx, incomplete, lambda client: ((one.name, one.role) for one in client.tokens()))
+
+
+def sessions(ctx: typer.Context, incomplete: str) -> Completions:
+    """Complete the id of a browser's session."""
+    return _completed(ctx, incomplete, lambda client: ((one.id, one.browser) for one in client.sessions()))
 
 
 def agents(ctx: typer.Context, incomplete: str) -> Completions:

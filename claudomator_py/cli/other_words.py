@@ -33,6 +33,8 @@ _DOCTOR = "`claudomator doctor` checks the set-up"
 _INIT = "`claudomator init` writes a configuration, and `claudomator doctor` checks it"
 _OPEN = "`claudomator open` prints a link to the page"
 _PACKAGE = "pip does that: see docs/how-to/upgrade.md"
+_UNDO = "`claudomator discard TASK` removes the branch of a task, and `claudomator diff TASK` shows what it changed"
+_COST = "`claudomator report` sums what was spent, `claudomator agents -o wide` by agent and day"
 _EDIT = "change the file of the task, and save it: what changed is accepted by itself"
 
 OTHER_WORDS: Final[Mapping[str, str]] = {
@@ -52,7 +54,11 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("health", "ping", "diagnostics"), _DOCTOR),
     **dict.fromkeys(("config", "configure", "setup", "install"), _INIT),
     **dict.fromkeys(("ui", "web", "dashboard", "page", "browser", "login", "url"), _OPEN),
-    **dict.fromkeys(("upgrade", "update", "uninstall"), _PACKAGE),
+    **dict.fromkeys(("upgrade", "update"), _PACKAGE),
+    "uninstall": "docs/how-to/uninstall.md says what to end and to remove",
+    **dict.fromkeys(("undo", "revert", "rollback"), _UNDO),
+    **dict.fromkeys(("cost", "costs", "usage", "spend", "spent", "budget", "budgets"), _COST),
+    "logout": "`claudomator sessions end` logs a browser out, and `claudomator token revoke` ends a token",
     **dict.fromkeys(("edit", "modify", "change", "set"), _EDIT),
     "watch": "`claudomator status --watch` shows everything as it changes",
     **dict.fromkeys(("history", "events", "audit"), "`claudomator log` shows what happened, and who did it"),

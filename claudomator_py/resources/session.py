@@ -106,7 +106,7 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
     """The task that somebody means, of those that exist for that principal. Raises NotFound or Ambiguous."""
     found = reads.matching(connection, ref, by)
     if not found:
-        raise NotFound.among("task", ref, reads.names_like(connection, by), listing="claudomator status")
+        raise NotFound.among("task", ref, reads.names_like(connection, by), listing="claudomator list")
     ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in found)
     whole = ref == found[0].name or ref.lower() == found[0].id
     if not whole and len(ref) < SHORTEST_PREFIX:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from claudomator_py.cli import completion
 from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, json_text, note, out, out_json, table_text, write_table
@@ -106,7 +107,9 @@ def list_tokens(client: "Client", output: FormatOption = Format.TABLE) -> None:
 @connected
 def revoke(
     client: "Client",
-    ref: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
+    ref: Annotated[
+        str, typer.Argument(metavar="ID|NAME", help="The token's id or name.", autocompletion=completion.tokens)
+    ],
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Revoke a token, immediately and permanently.
@@ -238,7 +241,9 @@ def list_sessions(client: "Client", output: FormatOption = Format.TABLE) -> None
 @connected
 def end(
     client: "Client",
-    session_id: Annotated[str | None, typer.Argument(metavar="ID", help="The session's id.")] = None,
+    session_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The session's id.", autocompletion=completion.sessions)
+    ] = None,
     everywhere: Annotated[bool, typer.Option("--all", help="Log out everywhere.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:

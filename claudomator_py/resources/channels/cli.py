@@ -69,10 +69,18 @@ def create(
     client: "Client",
     name: Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.")],
     specialists: Annotated[
-        list[str] | None, typer.Argument(metavar="SPECIALIST...", help="Specialists who take part, by id.")
+        list[str] | None,
+        typer.Argument(
+            metavar="SPECIALIST...", help="Specialists who take part, by id.", autocompletion=completion.specialists
+        ),
     ] = None,
     primary: Annotated[
-        str | None, typer.Option(metavar="ID", help="Specialist who answers messages that address nobody.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Specialist who answers messages that address nobody.",
+            autocompletion=completion.specialists,
+        ),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:

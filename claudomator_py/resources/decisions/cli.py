@@ -139,7 +139,9 @@ def list_(
 @connected
 def show(
     client: "Client",
-    decision: Annotated[str, typer.Argument(metavar="ID", help="The decision's id.")],
+    decision: Annotated[
+        str, typer.Argument(metavar="ID", help="The decision's id.", autocompletion=completion.decisions)
+    ],
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show one decision with everything recorded about it, and its outcome."""

@@ -54,7 +54,7 @@ def status(
         bool, typer.Option("--watch", "-w", help="Keep updating; in a pipe, print a line per change.")
     ] = False,
     state: Annotated[StateName | None, typer.Option(help="List tasks in this state.", case_sensitive=False)] = None,
-    tag: Annotated[str | None, typer.Option(help="List tasks with this tag.")] = None,
+    tag: Annotated[str | None, typer.Option(help="List tasks with this tag.", autocompletion=completion.tags)] = None,
     agent: Annotated[
         str | None, typer.Option(help="List tasks that ran on this agent.", autocompletion=completion.agents)
     ] = None,

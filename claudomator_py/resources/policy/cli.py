@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import completion, exits
 from claudomator_py.cli.connect import ConfigOption, connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
 from claudomator_py.cli.times import now_ms
@@ -15,7 +15,7 @@ from claudomator_py.domain.budget import Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.units import parse_instant
+from claudomator_py.domain.units import counted, parse_instant
 from claudomator_py.domain.verdict import VerdictView, consequences, verdict_sentence
 from claudomator_py.resources.policy.shape import CHECKS, PolicyView, RuleView
 from claudomator_py.surface.table import Column, Table, ago
@@ -71,8 +71,8 @@ def show(
     if not policy.rules and policy.built_in:
         note("Only built-in rules hold: add your own under `policy` in the configuration.")
     if policy.rules or policy.built_in:
-        span = f"{policy.decisions} decisions in {policy.days} days"
-        note(f"{span}: {policy.denied} tasks denied, {policy.held} held for approval.")
+        span = f"{counted(policy.decisions, 'decision')} in {policy.days} days"
+        note(f"{span}: {counted(policy.denied, 'task')} denied, {policy.held} held for approval.")
 
 
 def rules_table(policy: PolicyView) -> str:
@@ -94,7 +94,12 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
     def test(
         files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Task files or folders; - reads stdin.")],
         specialist: Annotated[
-            str | None, typer.Option(metavar="ID", help="As if the task had been routed to this specialist.")
+            str | None,
+            typer.Option(
+                metavar="ID",
+                help="As if the task had been routed to this specialist.",
+                autocompletion=completion.specialists,
+            ),
         ] = None,
         at: Annotated[str | None, typer.Option(metavar="RFC3339", help="Evaluate as of this time.")] = None,
         creator: Annotated[

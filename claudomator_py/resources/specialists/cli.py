@@ -229,7 +229,12 @@ def admit(
 def export(
     client: "Client",
     specialists: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="The specialists' ids. Default: all that you can use.")
+        list[str] | None,
+        typer.Argument(
+            metavar="ID",
+            help="The specialists' ids. Default: all that you can use.",
+            autocompletion=completion.specialists,
+        ),
     ] = None,
     a2a: Annotated[
         A2aVersion | None, typer.Option("--a2a", metavar="VERSION", help="Print A2A cards of 0.3 or 1.0, as JSON.")

@@ -61,7 +61,7 @@ def tasks(
             parser=past_time, metavar="TIME", help="Only tasks changed since, such as 22:00, 12h or 2026-11-27."
         ),
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="Only tasks with this tag.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only tasks with this tag.", autocompletion=completion.tags)] = None,
     agent: Annotated[
         str | None, typer.Option(help="Only tasks that ran on this agent.", autocompletion=completion.agents)
     ] = None,

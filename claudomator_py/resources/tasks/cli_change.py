@@ -34,7 +34,7 @@ TasksArgument = Annotated[
     typer.Argument(metavar="TASK", help="Task ids, id prefixes or names.", autocompletion=completion.tasks),
 ]
 StateOption = Annotated[StateName | None, typer.Option(help="Select tasks in this state.", case_sensitive=False)]
-TagOption = Annotated[str | None, typer.Option(help="Select tasks with this tag.")]
+TagOption = Annotated[str | None, typer.Option(help="Select tasks with this tag.", autocompletion=completion.tags)]
 OnOption = Annotated[
     str | None,
     typer.Option(

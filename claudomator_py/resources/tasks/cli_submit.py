@@ -211,7 +211,7 @@ def add(
         list[str] | None,
         typer.Option(metavar="TASK", help="Start once this task has completed.", autocompletion=completion.tasks),
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Tag to give it.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag to give it.", autocompletion=completion.tags)] = None,
     priority: Annotated[str | None, typer.Option(help="low, normal, high or urgent.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for it to end; exit with 5 if it failed.")] = False,
     output: FormatOption = Format.TABLE,

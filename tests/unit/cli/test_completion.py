@@ -35,6 +35,28 @@ def test_agents_and_specialists_are_completed(command: Command, prepared: Prepar
         assert completed(command, f"claudomator {words} zz") == []
 
 
+def test_an_old_task_is_completed_behind_however_many_newer_ones(
+    command: Command, prepared: PreparedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = prepared.add("nightly-triage", Completed())
+    monkeypatch.setattr("claudomator_py.cli.completion._MAX_OFFERED", 3)
+    for number in range(5):
+        prepared.add(f"other-{number}")
+    assert completed(command, "claudomator show nig") == ["nightly-triage"]
+    assert completed(command, f"claudomator show {old[:-1]}") == [old]
+    assert len(completed(command, "claudomator show other")) == 3
+
+
+def test_tags_decisions_tokens_and_sessions_are_completed(command: Command, prepared: PreparedService) -> None:
+    prepared.add("it", tags=("shop", "night"))
+    assert command("token", "create", "phone", "--role", "read").returncode == 0
+    for words in ("list --tag", "status --tag", "cancel --tag", "restart --tag", "approve --tag", "add x --tag"):
+        assert completed(command, f"claudomator {words} s") == ["shop"]
+    assert completed(command, "claudomator token revoke p") == ["phone"]
+    for words in ("decisions show", "sessions end", "specialists export", "channel create c"):
+        assert completed(command, f"claudomator {words} zz") == []
+
+
 @pytest.mark.parametrize("words", ["show", "hold", "specialists show", "schedule pause", "channel show"])
 def test_where_no_daemon_runs_nothing_is_completed_and_nothing_is_said(offline: Command, words: str) -> None:
     assert completed(offline, f"claudomator {words} n") == []
