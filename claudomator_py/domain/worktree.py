@@ -64,7 +64,7 @@ class Tree:
     passed_over: tuple[str, ...] = ()
     """The branches of tasks that it waited for of which none has all of the others, so it began at none of them."""
     left_behind: int = 0
-    """Files that the task whose branch it began at had left uncommitted, which are not in it."""
+    """Files that the tasks that it waited for had left uncommitted, which are not in it."""
 
 
 class TreeStanding(StrEnum):

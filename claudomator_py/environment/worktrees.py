@@ -1,7 +1,7 @@
 """Work trees for tasks that ask for one: made beside the loop, since a checkout may take minutes, before their run."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,7 +48,7 @@ def tree_wanted(
     directory that cannot be examined.
     """
     try:
-        folder, repository = str(resolve(working_dir)), Path(directory_key(working_dir)).name
+        folder, top = str(resolve(working_dir)), directory_key(working_dir)
     except (OSError, RuntimeError) as error:
         remedy = "correct the folder and restart the task"
         raise TreeFault(f"no work tree of {working_dir}, which cannot be examined: {error}; {remedy}") from error
@@ -57,16 +57,37 @@ def tree_wanted(
     owner = None if before is None else _owner(connection, before)
     if before is None or owner is None:
         owner = task
-        name = tree_name(repository, task.name, task.id, task.generation)
+        name = tree_name(Path(top).name, task.name, task.id, task.generation)
     else:
         name = Path(before.dir_key).name
     needed = {one.name: one for one in dependency_rows.dependencies(connection, task.id)}
     if spec.base is not None and spec.base not in spec.depends_on:
         return WorktreeRequest(name, branch_name(owner.name, name), owner.id, folder, base=spec.base)
     chosen = [needed[spec.base]] if spec.base in needed else [*needed.values()]
-    ends = [run_rows.of_task(connection, one.id) for one in chosen]
-    after = tuple(Path(runs[-1].dir_key).name for runs in ends if runs and runs[-1].dir_key)
+    after = tuple(_worked_in(connection, chosen, top))
     return WorktreeRequest(name, branch_name(owner.name, name), owner.id, folder, after=after)
+
+
+def _worked_in(connection: Connection, tasks: Sequence[Task], top: str) -> Iterator[str]:
+    """The names of the folders in which these tasks worked last; for one that worked elsewhere than in the repository
+    at ``top``, those of the tasks that it waited for itself, as it has passed on what they did there."""
+    ahead, seen = [*tasks], {one.id for one in tasks}
+    while ahead:
+        task = ahead.pop(0)
+        runs = run_rows.of_task(connection, task.id)
+        if runs and runs[-1].dir_key:
+            yield Path(runs[-1].dir_key).name
+        if not _works_at(task_rows.specs_shown(connection, [task])[task.id].working_dir, top):
+            further = [one for one in dependency_rows.dependencies(connection, task.id) if one.id not in seen]
+            ahead += further
+            seen |= {one.id for one in further}
+
+
+def _works_at(working_dir: str | None, top: str) -> bool:
+    try:
+        return directory_key(working_dir) == top
+    except (OSError, RuntimeError):
+        return False
 
 
 def _owner(connection: Connection, run: Run) -> Task | None:

@@ -276,8 +276,23 @@ def test_a_task_begins_where_the_one_ended_that_it_waited_for(site: Site, shop: 
     assert seen("chosen") == {"two"}
     told = {name: " ".join(daemon.client.why(name).sentences) for name in views}
     assert f"of {views['first'].branch}, in" in told["second"]
-    assert "1 file that was left uncommitted there is not in that tree" in told["second"]
+    assert "1 file that the tasks before it left uncommitted is not in that tree" in told["second"]
     assert f"None of {views['second'].branch}, {views['aside'].branch} has the others" in told["both"]
+
+
+def test_a_task_between_that_works_elsewhere_passes_on_what_was_done_and_what_was_not_committed(
+    site: Site, shop: Path
+) -> None:
+    daemon = site.start().ready()
+    first = spec(shop, "first", f"echo 1 > one; git add . && {COMMIT}")
+    between = TaskSpec(name="between", instructions="true", agent=AgentHint(type="sh"), depends_on=("first",))
+    last = spec(shop, "last", "ls > seen", depends_on=["between"])
+    messy = spec(shop, "messy", "echo 1 > draft")
+    after = spec(shop, "after", "true", depends_on=["messy"])
+    views = {view.name: view for view in done(site, daemon, first, between, last, messy, after)}
+    told = {name: " ".join(daemon.client.why(name).sentences) for name in views}
+    assert f"of {views['first'].branch}, in" in told["last"]
+    assert "1 file that the tasks before it left uncommitted is not in that tree. `commit: true`" in told["after"]
 
 
 def test_a_base_that_is_not_there_fails_with_what_to_do(site: Site, shop: Path) -> None:

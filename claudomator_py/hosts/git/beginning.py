@@ -17,20 +17,22 @@ def begun(shadow: ShadowRepository, tree: Tree, order: WorktreeRequest, records:
     """
     if order.base is not None:
         return _at(shadow, tree, order.base)
-    ends: dict[str, tuple[str, int]] = {}
+    ends: dict[str, str] = {}
+    changed = 0
     for name in order.after:
         record = records.read(name)
         if record is None or record[0].common_dir != tree.common_dir:
             continue
+        state = records.state(name)
+        changed += 0 if state is None else state.changed
         tip = _commit(shadow, f"{_HEADS}{record[0].branch}")
         # What is merged is in what is checked out, with all that came since.
         if tip is not None and not _has(shadow, tree.base, tip):
-            state = records.state(name)
-            ends[record[0].branch] = tip, 0 if state is None else state.changed
-    for branch, (tip, changed) in ends.items():
-        if all(_has(shadow, tip, other) for other, _ in ends.values()):
+            ends[record[0].branch] = tip
+    for branch, tip in ends.items():
+        if all(_has(shadow, tip, other) for other in ends.values()):
             return replace(tree, base=tip, begun_at=branch, left_behind=changed)
-    return replace(tree, passed_over=tuple(ends))
+    return replace(tree, passed_over=tuple(ends), left_behind=changed)
 
 
 def _at(shadow: ShadowRepository, tree: Tree, base: str) -> Tree:

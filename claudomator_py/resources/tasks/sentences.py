@@ -147,8 +147,9 @@ def tree_sentences(events: Sequence[Event]) -> list[str]:
         remedy = "Merge them, or name one of these tasks as `base`."
         sentences.append(f"None of {', '.join(passed_over)} has the others, so it began at none of them. {remedy}")
     if count := told.get("left_behind"):
-        were, are = ("was", "is") if count == 1 else ("were", "are")
-        sentences.append(f"{counted(count, 'file')} that {were} left uncommitted there {are} not in that tree.")
+        files, are = counted(count, "file"), "is" if count == 1 else "are"
+        remedy = "`commit: true` on those tasks commits such files."
+        sentences.append(f"{files} that the tasks before it left uncommitted {are} not in that tree. {remedy}")
     if told.get("uncommitted_left_out"):
         sentences.append("The repository had uncommitted changes then: they are not in that tree.")
     if told.get("submodules_left_out"):

@@ -56,6 +56,15 @@ def test_of_several_it_begins_at_the_one_that_has_the_others(trees: LocalTrees, 
         assert (third.begun_at, files(third)) == ("claudomator/second", {"readme", "first", "second"})
 
 
+def test_what_was_not_committed_is_known_where_nothing_was(trees: LocalTrees, repository: Repository) -> None:
+    first, second = (made(trees, repository, name) for name in ("first", "second"))
+    for left in (first, second):
+        (Path(left.path) / "draft").write_text("later")
+        trees.look(left)
+    third = made(trees, repository, "third", "shop-first", "shop-second")
+    assert (third.begun_at, third.passed_over, third.left_behind) == (None, (), 2)
+
+
 def test_where_none_has_the_others_it_begins_at_none_and_knows_it(trees: LocalTrees, repository: Repository) -> None:
     worked(trees, repository, "first")
     worked(trees, repository, "second")
