@@ -1,6 +1,6 @@
 """What our clients under the shim print, JSON events, one a line, and how their runs end; the standard library alone.
 
-``agents/a2a/events.py`` and ``agents/acp/events.py`` read it, each with the words of its own client.
+``agents/a2a/kind.py`` and ``agents/acp/events.py`` read it, each with the words of its own client.
 """
 
 import json

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.event_kind import EventKind, check_folders
 from claudomator_py.agents.programs import probe
-from claudomator_py.agents.restrictions import check_folders
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.kind import KindInfo

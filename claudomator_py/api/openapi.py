@@ -1,6 +1,10 @@
 """The OpenAPI 3.1 document: what the routes say of themselves, plus what holds for all of them."""
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,7 +18,6 @@ from claudomator_py.api.problem import MEDIA_TYPE
 from claudomator_py.domain.shape import ProblemDetails, View
 from claudomator_py.schema.json_schema import task_json_schema
 from claudomator_py.surface.operation import Needed
-from claudomator_py.surface.words import member_words
 
 _REF = "#/components/schemas/{model}"
 _MEANINGS = {
@@ -143,3 +146,28 @@ def _rerooted(node: Any) -> Any:
     if isinstance(node, list):
         return [_rerooted(value) for value in node]
     return node
+
+
+def member_words(kind: type) -> dict[str, str]:
+    """Return each name with the docstring below it, on one line, in Markdown; those without one are left out. For a
+    model, also what it inherits, first."""
+    words: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        # One that pydantic made of a generic model, such as ``Page[TaskView]``, stands in no source.
+        if base.__module__.startswith("claudomator_py") and "[" not in base.__name__:
+            words |= _own(base)
+    return words
+
+
+def _own(kind: type) -> dict[str, str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef))
+    words = {}
+    for statement, below in pairwise(body):
+        match statement, below:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                words[name] = " ".join(text.split()).replace("``", "`")
+    return words

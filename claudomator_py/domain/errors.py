@@ -25,20 +25,21 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 class Problem(BaseModel):
-    """One thing wrong with a document.
-
-    line and column count from 1, in the file. field: the place in the document, such as ``agent.tier`` or ``check[0]``.
-    remedy: what to do about it. document: which of several ``---`` documents, from 1.
-    """
+    """One thing wrong with a document."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     line: int | None = None
+    """In the file, from 1."""
     column: int | None = None
+    """In the line, from 1."""
     field: str | None = None
+    """The place in the document, such as ``agent.tier`` or ``check[0]``."""
     message: str
     remedy: str | None = None
+    """What to do about it."""
     document: int | None = None
+    """Which of several ``---`` documents, from 1."""
 
     def render(self, filename: str = "") -> str:
         """One line: ``file:line: field: message; remedy``, without the parts that are not known."""

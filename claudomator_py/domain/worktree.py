@@ -18,18 +18,19 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorktreeRequest:
-    """A tree that a task needs. name: of its folder, the same for all runs that share it. folder: in the repository.
-
-    base: the branch, tag or commit that it is to begin at; None: where the trees in ``after`` ended, the names of
-    those of the tasks that it waited for, or else at what is checked out.
-    """
+    """A tree that a task needs."""
 
     name: str
+    """Of its folder, the same for all runs that share it."""
     branch: str
     task_id: str
     folder: str
+    """In the repository."""
     base: str | None = None
+    """The branch, tag or commit that it is to begin at; None: where the trees in ``after`` ended, or else at what is
+    checked out."""
     after: tuple[str, ...] = ()
+    """Names of the trees of the tasks that it waited for."""
 
 
 @dataclass(frozen=True, slots=True)

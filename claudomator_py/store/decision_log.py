@@ -107,14 +107,6 @@ def following(connection: Connection, kinds: Sequence[DecisionKind], after: Posi
     return [decision_from(row) for row in connection.execute(query)]
 
 
-def tasks_of(connection: Connection, since_ms: int | None, until_ms: int | None) -> Sequence[tuple[str, int]]:
-    """The tasks about which something was decided then, in the order of that, with when it was first."""
-    first = func.min(DECISION.c.at_ms)
-    query = select(DECISION.c.task_id, first).where(DECISION.c.task_id.is_not(None), *_between(since_ms, until_ms))
-    rows = connection.execute(query.group_by(DECISION.c.task_id).order_by(first, DECISION.c.task_id))
-    return [(task_id, at_ms) for task_id, at_ms in rows]
-
-
 def _between(since_ms: int | None, until_ms: int | None) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if since_ms is not None:

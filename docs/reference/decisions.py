@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
+from claudomator_py.api.openapi import member_words
 from claudomator_py.domain.channel import SkipReason
 from claudomator_py.domain.rationale import RationaleCode, RationaleParams
 from claudomator_py.domain.routing import Risk
@@ -21,7 +22,6 @@ from claudomator_py.resources.decisions.shape import (
 )
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind, PolicyVerdict, Record, Route
-from claudomator_py.surface.words import member_words
 from docs.reference.markdown import code, first_sentence, page, table
 
 _INTRODUCTION = """

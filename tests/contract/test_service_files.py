@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.schema.taskfiles import ParsedFile
-from claudomator_py.sources.inbox.offering import Offering
+from claudomator_py.sources.inbox.arrivals import Offering
 from claudomator_py.sources.inbox.values import FileStamp, InboxReading
 from claudomator_py.store import events, pruning, task_rows
 from claudomator_py.store.database import Database

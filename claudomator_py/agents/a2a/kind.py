@@ -1,12 +1,121 @@
 """A remote agent: how its client is started."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
 from claudomator_py.agents.a2a import INFO
-from claudomator_py.agents.a2a.events import A2aEvents
+from claudomator_py.agents.api_errors import limited
+from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.event_kind import RemoteKind
+from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.own_programs import own_program
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import Launch, LaunchRequest, Part
+
+OUTCOMES: Mapping[str, Reason | None] = MappingProxyType(
+    {
+        "completed": None,
+        "question": None,
+        "failed": Reason.AGENT_ERROR,
+        "rejected": Reason.REFUSED,
+        "canceled": Reason.INTERRUPTED,
+        "interrupted": Reason.INTERRUPTED,
+        "limited": Reason.RATE_LIMITED,
+        "overloaded": Reason.OVERLOADED,
+        "unreachable": Reason.UNREACHABLE,
+        "auth": Reason.AUTH,
+        "no_credit": Reason.NO_CREDIT,
+        "setup": Reason.SETUP_FAILED,
+        "invalid": Reason.BAD_INVOCATION,
+        "unknown": Reason.BAD_INVOCATION,
+        "too_large": Reason.OUTPUT_LIMIT,
+        "lost": Reason.LOST,
+    }
+)
+"""The words that the client ends with."""
+
+
+@dataclass(kw_only=True)
+class A2aEvents(ClientEvents):
+    """One run."""
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people."""
+        match event.get("type"):
+            case "begin":
+                return [Part("notice", f"begins: {shown(event.get('server'))}, {shown(event.get('protocol'))}")]
+            case "task":
+                # From here on it may have been worked on, whatever is heard of it later.
+                self.answered = True
+                self.conversation_id = text_of(event, "conversation") or self.conversation_id
+                return [Part("notice", f"remote task {shown(event.get('task'))}")]
+            case "status":
+                state, text = shown(event.get("state")), text_of(event, "text")
+                return [Part("notice", state), *([Part("message", text)] if text else [])]
+            case "artifact":
+                name, text = text_of(event, "name"), text_of(event, "text") or ""
+                return [Part("message", f"{name}: {text}" if name else text)]
+            case "notice":
+                return [Part("notice", shown(event.get("text")))]
+            case "end":
+                return self._take_end(event)
+        return []
+
+    def _take_end(self, event: Event) -> list[Part]:
+        self.end = event
+        self.answered = self.answered or event.get("outcome") in ("completed", "question")
+        self.conversation_id = text_of(event, "conversation")
+        error = text_of(event, "error")
+        said = [Part("error", error)] if error else []
+        # In the log alone: an error is told in many places, from which only the address of the card is taken out.
+        if elsewhere := text_of(event, "elsewhere"):
+            said.append(Part("notice", f"it names {shown(elsewhere)}"))
+        if text := text_of(event, "question") or text_of(event, "text"):
+            said.append(Part("message", text))
+        used = self._tokens()
+        if words := tokens_text(used.input, used.output, self._cost()):
+            said.append(Part("usage", words))
+        return said
+
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
+        """Return what its end means."""
+        if self.end is None:
+            return None
+        outcome = text_of(self.end, "outcome") or ""
+        error = text_of(self.end, "error") or "it gave no reason"
+        match outcome:
+            case "completed":
+                return RunVerdict(OutcomeStatus.SUCCEEDED)
+            case "question":
+                return RunVerdict(OutcomeStatus.NEEDS_INPUT)
+            case "limited":
+                return limited(error, instant_of(self.end, "reset_at"))
+            case "lost":
+                return RunVerdict(OutcomeStatus.LOST, Reason.LOST, error)
+            case "unknown":
+                return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=self.resumed)
+        return failed(OUTCOMES.get(outcome) or Reason.AGENT_ERROR, error)
+
+    def result(self) -> Result:
+        end = self.end or {}
+        return Result(
+            conversation_id=self.conversation_id,
+            text=text_of(end, "text"),
+            tokens=self._tokens(),
+            cost_usd=self._cost(),
+            question=text_of(end, "question"),
+        )
+
+    def _tokens(self) -> Tokens:
+        usage = event_of(self.end or {}, "usage")
+        return Tokens(input=count_of(usage, "input_tokens"), output=count_of(usage, "output_tokens"))
+
+    def _cost(self) -> float | None:
+        return amount_of(event_of(self.end or {}, "usage"), "cost_usd")
 
 
 class A2a(RemoteKind):

@@ -4,9 +4,8 @@ import re
 
 from claudomator_py.agents.command import INFO
 from claudomator_py.agents.command.reader import CommandReader
-from claudomator_py.agents.event_kind import zone_of
+from claudomator_py.agents.event_kind import restrictions, unfenced, zone_of
 from claudomator_py.agents.programs import find_program
-from claudomator_py.agents.restrictions import restrictions, unfenced
 from claudomator_py.agents.transcript import LineTranscript, TextTranscript
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations

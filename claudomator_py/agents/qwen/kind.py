@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from claudomator_py.agents.event_kind import split_by_commas, without_list_of_tools
 from claudomator_py.agents.fence import FENCE_NAME, hook_line, is_fenced
 from claudomator_py.agents.gemini_family import GeminiFamily, SettingsFile
 from claudomator_py.agents.qwen import INFO
 from claudomator_py.agents.qwen.events import QwenEvents
-from claudomator_py.agents.restrictions import split_by_commas, without_list_of_tools
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import PLAIN_TOOL, TaskSpec

@@ -1,15 +1,115 @@
 """The simulated agent: to try everything without a model, an account or a cost. It says in all it writes what it is."""
 
 import sys
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
+from claudomator_py.agents.api_errors import limited
+from claudomator_py.agents.denied import denied_call, distinct
+from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
+from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
 from claudomator_py.agents.simulated import INFO
-from claudomator_py.agents.simulated.events import SimulatedEvents
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.run import Launch, LaunchRequest
+from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.run import Launch, LaunchRequest, Part
 from claudomator_py.domain.task import TaskSpec
+
+_FAILURES = {
+    "fail": Reason.AGENT_ERROR,
+    "overloaded": Reason.OVERLOADED,
+    "network": Reason.NETWORK,
+    "auth": Reason.AUTH,
+    "invalid": Reason.BAD_INVOCATION,
+    **{
+        reason.value: reason
+        for reason in (
+            *(Reason.NO_CREDIT, Reason.INVALID_MODEL, Reason.CONTEXT_TOO_LONG, Reason.REFUSED, Reason.TURN_LIMIT),
+            *(Reason.BUDGET, Reason.PERMISSION_DENIED, Reason.OUTPUT_LIMIT, Reason.DISK_FULL),
+            *(Reason.UNFINISHED, Reason.NO_ANSWER),
+        )
+    },
+}
+
+
+@dataclass(kw_only=True)
+class SimulatedEvents(ClientEvents):
+    """One run."""
+
+    program: ClassVar = "it"
+
+    progress: Event = field(default_factory=dict)
+    """What last told about tokens and dollars."""
+    denied: list[Denied] = field(default_factory=list)
+
+    def take(self, event: Event) -> list[Part]:
+        """Take the next event: what it says, for people. What it does not know, it shows as it is."""
+        match event.get("type"):
+            case "start":
+                self.conversation_id = text_of(event, "conversation_id")
+                return [Part("notice", f"begins: attempt {shown(event.get('attempt'))}, simulated")]
+            case "progress":
+                self.progress, self.answered = event, True
+                if "seconds_left" in event:
+                    return [Part("notice", f"works, {shown(event.get('seconds_left'))} s left")]
+            case "denied":
+                given = {"command": text_of(event, "input") or ""}
+                self.denied.append(denied_call(text_of(event, "tool") or "a tool", given, text_of(event, "rule")))
+                return [Part("notice", f"denied: {shown(event.get('tool'))}({shown(event.get('input'))})")]
+            case "end":
+                return self._take_end(event)
+        return [Part("text", text_of(event, "text") or shown(event))]
+
+    def _take_end(self, event: Event) -> list[Part]:
+        self.end = event
+        self.answered = self.answered or event.get("outcome") in ("success", "question")
+        error = text_of(event, "error")
+        said = [Part("error" if error else "message", error or text_of(event, "text") or shown(event))]
+        tokens = _tokens(event)
+        if used := tokens_text(tokens.input, tokens.output, amount_of(event, "cost_usd")):
+            said.append(Part("usage", used))
+        return said
+
+    def said(self, ending: OutputEnd) -> RunVerdict | None:
+        """Return what its end means."""
+        if self.end is None:
+            return None
+        error = text_of(self.end, "error") or "it gave no reason"
+        match self.end.get("outcome"):
+            case "success":
+                return RunVerdict(OutcomeStatus.SUCCEEDED)
+            case "question":
+                return RunVerdict(OutcomeStatus.NEEDS_INPUT)
+            case "unknown":
+                return replace(failed(Reason.BAD_INVOCATION, error), conversation_lost=True)
+            case "limited":
+                return limited(error, count_of(self.end, "reset_at"), "simulated")
+            case str() as named:
+                return failed(_FAILURES.get(named, Reason.AGENT_ERROR), error)
+        return failed(Reason.AGENT_ERROR, error)
+
+    def result(self) -> Result:
+        end = self.end or {}
+        told = self.progress if self.end is None else end
+        text = text_of(end, "text")
+        return Result(
+            conversation_id=self.conversation_id,
+            text=text,
+            tokens=_tokens(told),
+            cost_usd=amount_of(told, "cost_usd"),
+            question=text if end.get("outcome") == "question" else None,
+            denied=distinct(self.denied),
+            denials=len(self.denied),
+        )
+
+
+def _tokens(event: Event) -> Tokens:
+    tokens = event_of(event, "tokens")
+    return Tokens(input=count_of(tokens, "input"), output=count_of(tokens, "output"))
+
 
 PROGRAM = Path(__file__).with_name("program.py")
 SCRIPT_NAME = "CLAUDOMATOR_SIMULATED_SCRIPT"

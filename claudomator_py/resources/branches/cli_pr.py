@@ -58,20 +58,7 @@ def pr(
     own = title or (subjects[0] if len(subjects) == 1 and branch.commits == 1 else found.name)
     body = plain(found.result_text or "")[:MAX_BODY]
     push = ["git", "-C", branch.repository, "push", "--set-upstream", remote, branch.branch]
-    create = [
-        "gh",
-        "pr",
-        "create",
-        "--head",
-        branch.branch,
-        "--base",
-        str(target),
-        "--title",
-        plain(own),
-        "--body-file",
-        "-",
-    ]
-    create += ["--draft"] if draft else []
+    create = ["gh", "pr", "create", *_options(branch.branch, str(target), plain(own), draft=draft)]
     if dry_run:
         commits = f"{counted(branch.commits, 'commit')} of {plain(branch.branch)}"
         out(f"Would push {commits}, and make a pull request into {plain(str(target))}.")
@@ -90,6 +77,11 @@ def pr(
         if done.returncode:
             after = "The branch is pushed already. " if command is create else "Nothing was made. "
             fail(f"{command[0]} ended with {done.returncode}.", f"{after}Correct what it says above, and try again.")
+
+
+def _options(head: str, base: str, title: str, *, draft: bool) -> list[str]:
+    options = ["--head", head, "--base", base, "--title", title, "--body-file", "-"]
+    return [*options, "--draft"] if draft else options
 
 
 def _require_ready(branch: BranchView, target: str | None) -> None:

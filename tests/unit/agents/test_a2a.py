@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.agents.a2a.events import OUTCOMES
-from claudomator_py.agents.a2a.kind import KIND
+from claudomator_py.agents.a2a.kind import KIND, OUTCOMES
 from claudomator_py.agents.a2a_client import wire
 from claudomator_py.agents.a2a_client.connection import address, retry_after_s
 from claudomator_py.agents.a2a_client.task import MAX_CONVERSATION, RemoteTask, conversation_text, ids_of

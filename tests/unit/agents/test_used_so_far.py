@@ -12,7 +12,7 @@ from claudomator_py.agents.codex.events import CodexEvents
 from claudomator_py.agents.event_reader import EventReader
 from claudomator_py.agents.gemini.events import GeminiEvents
 from claudomator_py.agents.opencode.events import OpencodeEvents
-from claudomator_py.agents.simulated.events import SimulatedEvents
+from claudomator_py.agents.simulated.kind import SimulatedEvents
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import OutcomeStatus, Tokens
 from claudomator_py.domain.pricing import Used
