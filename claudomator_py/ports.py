@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
-from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.changes import Commit, RunChanges
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.merging import Discarded, Merged, MergeOrder
@@ -303,8 +303,11 @@ class Branches(Protocol):
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
         """Remove a tree and its branch; all that is in it is kept under a reference. Raises NotMerged."""
 
-    def commit(self, name: str, title: str) -> None:
-        """Commit what is not committed in a tree, on its branch. Raises NotMerged: nothing was changed."""
+    def commit(self, name: str, title: str) -> Commit | None:
+        """Commit what is not committed in a tree, on its branch. None: there was nothing to commit.
+
+        Raises NotMerged: nothing was changed.
+        """
 
     def recover(self) -> None:
         """Finish what a crash has left half done."""

@@ -122,6 +122,10 @@ class ReportApplier:
         title = subject.task.name if subject.spec.commit and judged.status is OutcomeStatus.SUCCEEDED else None
         if self._worktrees is not None and not self._worktrees.looked_after_run(subject.run.dir_key, title):
             return Applied.WAITING
+        if title is not None and self._worktrees is not None and judged.changes is not None:
+            made = self._worktrees.committed(subject.run.dir_key)
+            changes = judged.changes if made is None else judged.changes.committed(made)
+            judged = judged.model_copy(update={"changes": changes})
         crashpoint("finish-begin")
         ending = partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms)
         ended = self._database.write(ending, planned=True)

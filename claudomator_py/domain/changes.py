@@ -130,6 +130,26 @@ class RunChanges(ChangeRecord):
             parts.append(f"{self.uncommitted_count + self.untracked_count} not committed")
         return parts
 
+    def committed(self, commit: Commit) -> "RunChanges":
+        """Return it as it is once all that was not committed is, by that commit on its branch."""
+        branch = None if self.branch is None else f"refs/heads/{self.branch}"
+        known = next((ref for ref in self.refs if ref.name == branch), None)
+        others = [ref for ref in self.refs if ref is not known]
+        moved = [] if branch is None else [RefChange(name=branch, before=self.head, after=commit.id)]
+        if known is not None:
+            moved = [known.model_copy(update={"after": commit.id})]
+        return self.model_copy(
+            update={
+                "head": commit.id,
+                "commits": (commit, *self.commits)[:MAX_COMMITS],
+                "commit_count": self.commit_count + 1,
+                "refs": (*moved, *others)[:MAX_REFS],
+                "ref_count": self.ref_count + (known is None and bool(moved)),
+                **dict.fromkeys(("uncommitted", "untracked"), ()),
+                **dict.fromkeys(("uncommitted_count", "untracked_count"), 0),
+            }
+        )
+
     def shortened(self) -> "RunChanges":
         """Return it with as many names as an outcome may have."""
         return self.model_copy(

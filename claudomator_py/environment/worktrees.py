@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.changes import Commit
 from claudomator_py.domain.merging import NotMerged
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import (
@@ -163,6 +164,7 @@ class WorktreeManager:
         self._making: dict[str, Future[Tree]] = {}
         self._looking: dict[str, Future[TreeState]] = {}
         self._leaving: set[str] = set()
+        self._committed: dict[str, Commit] = {}
         self._lock = threading.Lock()
 
     def tree(self, order: WorktreeRequest) -> Tree | None:
@@ -211,10 +213,15 @@ class WorktreeManager:
             del self._looking[path]
         return True
 
+    def committed(self, path: str) -> Commit | None:
+        """Return the commit that was made after the run in that folder that was just looked at; None: none was."""
+        return self._committed.pop(path, None)
+
     def _look(self, tree: Tree, title: str | None) -> TreeState:
         if title is not None and self._branches is not None:
             try:
-                self._branches.commit(tree.name, title)
+                if (made := self._branches.commit(tree.name, title)) is not None:
+                    self._committed[tree.path] = made
             except NotMerged as refused:
                 # It stays in the tree, as the look says.
                 log.warning("not_committed", path=tree.path, problem=str(refused), remedy=refused.remedy)

@@ -324,6 +324,12 @@ def test_what_a_success_leaves_is_committed_on_its_branch_and_a_failure_keeps_wh
         "fails": (0, 1),
         "leaves": (0, 1),
     }
+    told = {name: daemon.client.task(name).changes for name in ("keeps", "idle", "fails")}
+    assert told == {
+        "keeps": "2 commits, 3 files (+3 -0)",
+        "idle": "no changes",
+        "fails": "1 file (+1 -0), 1 not committed",
+    }
     branch = views["keeps"].branch
     assert git(shop, "log", "--format=%s", f"main..{branch}").split() == ["keeps", "work"]
     committed = set(git(shop, "ls-tree", "-r", "--name-only", branch).split())

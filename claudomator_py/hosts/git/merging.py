@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from claudomator_py.domain.changes import Commit
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.merging import Discarded, Merged, MergeMethod, MergeOrder, NotMerged
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
@@ -70,10 +71,10 @@ class LocalBranches:
             raise NotMerged(f"the work tree {name} is not there any more", "there is nothing left to discard")
         return told[0]
 
-    def commit(self, name: str, title: str) -> None:
+    def commit(self, name: str, title: str) -> Commit | None:
         """Commit what is not committed in a tree, on its branch. Raises NotMerged: nothing was changed."""
         with self._at(name, dry_run=False) as at:
-            at.commit(title)
+            return at.commit(title)
 
     @contextmanager
     def _at(self, name: str, *, dry_run: bool) -> Iterator["_MergeTree"]:
@@ -304,11 +305,16 @@ class _MergeTree:
             raise NotMerged(f"{self.tree.path} is not on {self.tree.branch}", "switch it to that, or commit there")
         return self._new(self._files(), [tip], title)
 
-    def commit(self, title: str) -> None:
-        """Commit what is not committed, on its branch."""
-        if self._changed():
-            own = f"refs/heads/{self.tree.branch}"
-            self._advance(own, self._commit(own), self._snapshot(title))
+    def commit(self, title: str) -> Commit | None:
+        """Commit what is not committed, on its branch. Returns None where nothing is."""
+        if not self._changed():
+            return None
+        own = f"refs/heads/{self.tree.branch}"
+        made = self._snapshot(title)
+        self._advance(own, self._commit(own), made)
+        return Commit(
+            id=made, subject=title, author=self._git("show", "-s", "--no-show-signature", "--format=%an", made)
+        )
 
     def _files(self) -> str:
         """Return the tree of all files in the work tree that are not ignored."""
