@@ -29,6 +29,7 @@ from claudomator_py.domain.errors import shown
 from claudomator_py.domain.units import format_duration, format_size, parse_duration, parse_size
 
 MAX_NAME_LENGTH = 100
+_NAMING_WORDS = 6
 NAME_PATTERN = r"^[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?$"
 DURATION_PATTERN = r"^([0-9]{1,9}(ms|s|m|h|d))+$"
 SIZE_PATTERN = r"^[0-9]{1,12} ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)$"
@@ -126,6 +127,11 @@ def name_from(text: str) -> str | None:
     """Return what a name can have of the text: ``Fix Café`` is ``fix-cafe``. None if nothing is left of it."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return _NOT_IN_NAMES.sub("-", plain).strip("-._")[:MAX_NAME_LENGTH].rstrip("-._") or None
+
+
+def name_of_text(text: str) -> str | None:
+    """Return the name of a task that is to do what the text says: its first words. None if nothing is left of them."""
+    return name_from(" ".join(text.split()[:_NAMING_WORDS]))
 
 
 def _env_name(value: str) -> str:

@@ -228,3 +228,21 @@ def test_a_task_is_given_to_somebody_else_by_mouse(desktop: Desktop) -> None:
     page.wait_for_url(f"**/tasks/{task.id}")
     expect(page.locator("#task").get_by_role("link", name="test-engineer")).to_be_visible()
     assert desktop.when("it", lambda task: task.generation == 2).specialist == "test-engineer"
+
+
+def test_a_task_is_written_on_the_page_and_its_faults_are_said_meanwhile(lasting_desktop: Desktop) -> None:
+    page = lasting_desktop.page()
+    page.keyboard.press("w")
+    page.get_by_label("Instructions").fill("Tidy the sink.\n\nsimulate: text=Tidied.")
+    page.get_by_label("All else").fill("chekc: [make]")
+    expect(page.get_by_role("status").filter(has_text="is not a known key")).to_be_visible()
+    page.get_by_label("All else").fill("retry: {max_attempts: 1}")
+    expect(page.get_by_text("ok (tidy-the-sink.-simulate-text-tidied)")).to_be_visible()
+    page.get_by_label("Agent", exact=True).select_option("simulated")
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url("**/tasks/*")
+    assert (
+        lasting_desktop.settled("tidy-the-sink.-simulate-text-tidied", "COMPLETED").result_text == "[simulated] Tidied."
+    )
+    page.get_by_role("link", name="Again…").click()
+    expect(page.get_by_label("All else")).to_have_value("retry:\n  max_attempts: 1\n")

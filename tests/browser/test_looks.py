@@ -89,6 +89,8 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "report": "/report",
         "night": "/night",
         "agents": "/agents",
+        "new": "/new",
+        "edit": f"/tasks/{broken}/edit",
         "running": f"/tasks/{running}",
         "failed": f"/tasks/{broken}",
         "check": f"/tasks/{unsound}?check=true",

@@ -44,7 +44,7 @@ UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
 PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
 _PAGES = re.compile(
-    r"/|/(?:tasks|schedules)/.+|/logout|/drain|/undrain|/next|/new|/repositories"
+    r"/|/(?:tasks|schedules)/.+|/logout|/drain|/undrain|/next|/new(?:/check)?|/repositories"
     r"|/(?:agents|select|sessions|specialists|channels|routing|decisions|policy|report|night)(?:/.+)?"
 )
 _FOR_PROGRAMS = re.compile(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")

@@ -7,6 +7,7 @@ from claudomator_py.api.page import (
     inputs,
     selection,
     tasks,
+    writing,
 )
 from claudomator_py.api.page.rendering import static_files
 from claudomator_py.resources.access import page as login
@@ -30,6 +31,7 @@ def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
         report,
         night,
         tasks,
+        writing,
         inputs,
         schedules,
         selection,

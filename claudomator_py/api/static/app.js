@@ -289,6 +289,7 @@
     r: () => act("[id^=do-restart]"),
     x: () => act("[name=task]"),
     n: next,
+    w: () => location.assign("/new"),
     "/": () => byId("filter") ? byId("filter").focus() : location.assign("/"),
     j: () => step(1),
     k: () => step(-1),

@@ -262,6 +262,7 @@ def answer(
 def approve(
     client: "Client",
     tasks: TasksArgument = None,
+    state: StateOption = None,
     tag: TagOption = None,
     on: OnOption = None,
     tool: Annotated[
@@ -285,12 +286,13 @@ def approve(
 ) -> None:
     """Allow what a task asks for: its first run, or a tool.
 
-    The approval applies to this content of the task, until it is restarted. With --tag or --on, all matching tasks
-    that ask for approval are approved.
+    The approval applies to this content of the task, until it is restarted. With --state, --tag or --on, all
+    matching tasks that ask for approval are approved.
     """
     request = checked(ApproveRequest, {"tools": tool or [], "reason": reason, "specialist": specialist})
-    if tasks is None or len(tasks) != 1 or tag or on or dry_run:
-        found = chosen(client, tasks or (), TaskFilter(tag=tag, agent=on), ("approve",))
+    wanted = TaskFilter(state=state, tag=tag, agent=on)
+    if tasks is None or len(tasks) != 1 or wanted != TaskFilter() or dry_run:
+        found = chosen(client, tasks or (), wanted, ("approve",))
         if agreed(found, "approve", dry_run=dry_run, yes=yes, output=output):
             do_to_each(
                 client,
@@ -312,12 +314,16 @@ def approve(
 @connected
 def reject(
     client: "Client",
-    task: Annotated[
-        str | None,
-        typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks),
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TASK... [REASON]",
+            help="Task ids, id prefixes or names; then, if it has a space, the reason to store with them.",
+            autocompletion=completion.tasks,
+        ),
     ] = None,
-    reason: Annotated[str | None, typer.Argument(metavar="REASON", help="Reason to store with the task.")] = None,
-    why: Annotated[str | None, typer.Option("--reason", metavar="REASON", help="The same, as an option.")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="REASON", help="The reason, of one word as well.")] = None,
+    state: StateOption = None,
     tag: TagOption = None,
     on: OnOption = None,
     dry_run: DryRunOption = False,
@@ -326,15 +332,20 @@ def reject(
 ) -> None:
     """Reject a task that needs input. It fails, and so do the tasks that depend on it.
 
-    With --tag or --on, all matching tasks that need input are rejected.
+    With --state, --tag or --on, all matching tasks that need input are rejected.
     """
-    if reason is not None and why is not None:
-        raise typer.BadParameter("give the reason once")
-    request = RejectRequest(reason=why if reason is None else reason)
-    if task is not None and not (tag or on or dry_run):
-        _write_task(client.reject(task, request), output)
+    refs, last = list(tasks or ()), (tasks or [""])[-1]
+    # No task has a name with a space.
+    if len(last.split()) > 1:
+        if reason is not None:
+            raise typer.BadParameter("give the reason once")
+        reason = refs.pop()
+    request = RejectRequest(reason=reason)
+    wanted = TaskFilter(state=state, tag=tag, agent=on)
+    if len(refs) == 1 and wanted == TaskFilter() and not dry_run:
+        _write_task(client.reject(refs[0], request), output)
         return
-    found = chosen(client, [] if task is None else [task], TaskFilter(tag=tag, agent=on), ("reject",))
+    found = chosen(client, refs, wanted, ("reject",))
     if agreed(found, "reject", dry_run=dry_run, yes=yes, output=output):
         do_to_each(
             client,

@@ -17,7 +17,7 @@ from claudomator_py.cli.output import Format, FormatOption, error, fail, note, o
 from claudomator_py.cli.task_files import ReadFile, read
 from claudomator_py.client.errors import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.fields import name_from
+from claudomator_py.domain.fields import name_of_text
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_duration, parse_duration
@@ -253,12 +253,9 @@ def _parse_or_fail(document: Mapping[str, object]) -> TaskSpec:
     return task
 
 
-_NAMING_WORDS = 6
-
-
 def default_name(instructions: str) -> str:
     """Return the name of a task whose author gives it none: its first words."""
-    return name_from(" ".join(instructions.split()[:_NAMING_WORDS])) or f"task-{time.strftime('%H%M%S')}"
+    return name_of_text(instructions) or f"task-{time.strftime('%H%M%S')}"
 
 
 def repository_here() -> Path | None:

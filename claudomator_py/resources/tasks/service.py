@@ -59,9 +59,9 @@ from claudomator_py.store import decision_rows, events, reads, run_rows, special
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Event, Run, Task
 from claudomator_py.surface.operation import answers
-from claudomator_py.tasks.accept import NewTask, accept, in_context
+from claudomator_py.tasks.accept import NewTask, accept, in_context, replace_content
 from claudomator_py.tasks.decisions import record_policy
-from claudomator_py.tasks.feasibility import placement_problems
+from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.inputs import answer, approve, reject
 from claudomator_py.tasks.readiness import cycle_problems
@@ -207,6 +207,28 @@ class Tasks(Service):
         task = accept(connection, order, self._clock())
         refuse(cycle_problems(connection, [(task, order.spec)]))
         return self._views.changed(connection, task.id)
+
+    def check(self, spec: TaskSpec) -> tuple[list[Problem], list[Problem]]:
+        """Return why the task would be refused, and what it would not get though it is accepted."""
+        problems = _of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs())
+        problems = problems or self._read(lambda connection: list(task_problems(connection, spec, self._by)))
+        return problems, acceptance_warnings(spec, self._registry)
+
+    def edit(self, ref: str, spec: TaskSpec, *, versions: Versions = None) -> TaskView:
+        """Give it other content: at once, after its run if it runs, as a new generation if it has ended. Raises
+        Invalid, also for another name."""
+        refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
+        dir_key = directory_key(spec.working_dir)
+
+        def change(connection: Connection, task: Task, now_ms: int) -> None:
+            if spec.name != task.name:
+                refuse([Problem(field="name", message=f"is {spec.name}", remedy=f"leave it as it is: {task.name}")])
+            refuse(task_problems(connection, spec, self._by))
+            order = NewTask(spec, dir_key, task.source, creator=self._by.id, organisation=task.organisation)
+            replaced = replace_content(connection, task, order, now_ms)
+            refuse(cycle_problems(connection, [(replaced, spec)]))
+
+        return self._change(ref, change, versions, None, lambda: None)
 
     @answers(TaskCalls.cancel)
     def cancel(self, ref: str, *, versions: Versions = None, key: RequestKey | None = None) -> TaskView:

@@ -205,6 +205,16 @@ def test_several_are_approved_and_rejected_at_once(command: Command, prepared: P
         ("three", "approved"),
         ("two", "approved"),
     ]
+    for name in ("six", "seven", "eight"):
+        prepared.add(name, NeedsInput(InputKind.APPROVAL))
+    assert command("reject", "six", "seven", "Not now.", "--yes").returncode == 0
+    assert command("approve", "--state", "NEEDS_INPUT", "--yes").returncode == 0
+    assert [one for one in prepared.heard() if one[0] in ("six", "seven", "eight")] == [
+        ("six", "rejected", {"reason": "Not now."}),
+        ("seven", "rejected", {"reason": "Not now."}),
+        ("eight", "approved", {}),
+    ]
+    assert command("reject", "--state", "NEEDS_INPUT", "Not now.", "--reason", "Never.").returncode == 2
     assert command("reject").returncode == command("approve").returncode == 2
     assert command("reject", "calm", "--tag", "bad").returncode == 2
 

@@ -1,0 +1,194 @@
+"""Writing a task on the page: a new one, one like another, one that continues another, or other content for one.
+
+What most tasks need has fields; everything else that a task file can say is written below them as one would say it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Form, Path, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from claudomator_py.api.guard.roles import Asking
+from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.problem import status_of
+from claudomator_py.api.request import DIGITS
+from claudomator_py.domain.agent import TIERS
+from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, Problem, ServiceError, StaleVersion
+from claudomator_py.domain.fields import name_of_text
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.task import Priority, TaskSpec
+from claudomator_py.domain.worktree import Isolation
+from claudomator_py.resources.agents.service import Agents
+from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.schema.cardfile import card_text
+from claudomator_py.schema.documents import documents_of
+from claudomator_py.schema.misread import refusal_of
+from claudomator_py.schema.taskfile import parse_task, to_document
+from claudomator_py.schema.yamlfaults import BadText
+
+Ref = Annotated[str, Path(max_length=128)]
+Of = Annotated[str, Query(max_length=128)]
+Version = Annotated[int, Form(ge=0), DIGITS]
+_TEXTS: Final = ("name", "instructions", "working_dir", "isolation", "specialist", "priority", "continues")
+_LISTS: Final = ("tags", "depends_on")
+_AGENT: Final = ("type", "tier")
+_DEFAULTS: Final = to_document(TaskSpec(name="x", instructions="x"))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the fields hold. more: everything else, as a task file says it."""
+
+    given: Mapping[str, str]
+    more: str = ""
+
+    def document(self) -> dict[str, object]:
+        """Return the task as a file would say it. Raises Invalid for what stands below the fields."""
+        said: dict[str, object] = {**_mapping_of(self.more)}
+        said |= {key: self.given[key] for key in _TEXTS if self.given.get(key)}
+        said |= {key: [one.strip() for one in self.given[key].split(",")] for key in _LISTS if self.given.get(key)}
+        agent = {key: self.given[key] for key in _AGENT if self.given.get(key)}
+        if agent:
+            other = said.get("agent")
+            said["agent"] = {**(other if isinstance(other, dict) else {}), **agent}
+        if "name" not in said:
+            said["name"] = name_of_text(self.given.get("instructions", "")) or "task"
+        return said
+
+    def spec(self) -> TaskSpec:
+        """Return the task. Raises Invalid."""
+        parsed = parse_task(self.document())
+        if isinstance(parsed, list):
+            raise Invalid.of(parsed)
+        return parsed
+
+
+def written_as(task: TaskView) -> Written:
+    """Return the fields as that task would fill them in."""
+    content = _own(task.spec or {}, _DEFAULTS)
+    given: dict[str, str] = {key: str(content.pop(key)) for key in _TEXTS if key in content}
+    for key in _LISTS:
+        found = content.pop(key, None)
+        given[key] = ", ".join(map(str, found)) if isinstance(found, list) else ""
+    agent = content.pop("agent", None)
+    if isinstance(agent, dict):
+        given |= {key: str(agent[key]) for key in _AGENT if key in agent}
+        if rest := {key: value for key, value in agent.items() if key not in _AGENT}:
+            content["agent"] = rest
+    return Written(given, card_text(content) if content else "")
+
+
+async def _read(request: Request) -> Written:
+    form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
+    # A form sends the line ends of another system.
+    given = {key: form.get(key, "").replace("\r\n", "\n").strip() for key in (*_TEXTS, *_LISTS, *_AGENT)}
+    return Written(given, form.get("more", "").replace("\r\n", "\n"))
+
+
+Sent = Annotated[Written, Depends(_read)]
+
+
+def _own(content: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, object]:
+    """What is said besides the defaults."""
+    said = {key: value for key, value in content.items() if value != usual.get(key)}
+    for key, value in said.items():
+        if isinstance(value, dict) and isinstance(below := usual.get(key), dict):
+            said[key] = _own(value, below)
+    return said
+
+
+def router(access: Access) -> APIRouter:
+    """The routes."""
+    routes = guarded()
+
+    @routes.get("/new")
+    def begin(by: Asking, again: Of = "", after: Of = "") -> Response:
+        granted = access.as_(by)
+        written = Written({})
+        if again:
+            written = written_as(granted[Tasks].one(again))
+        elif after:
+            before = granted[Tasks].one(after)
+            written = Written({"continues": before.name, "working_dir": before.working_dir or ""})
+        return _form(granted, by, written)
+
+    @routes.post("/new/check")
+    def check(by: Asking, written: Sent) -> Response:
+        problems: list[Problem] = []
+        warnings: list[Problem] = []
+        name = ""
+        try:
+            spec = written.spec()
+            name = spec.name
+            problems, warnings = access.as_(by)[Tasks].check(spec)
+        except Invalid as refusal:
+            problems = list(refusal.problems)
+        shown = {"problems": problems, "warnings": warnings, "name": name, "begun": any(written.given.values())}
+        return render("write_check.html", shown, by=by)
+
+    @routes.post("/new")
+    def send(by: Asking, written: Sent) -> Response:
+        granted = access.as_(by)
+        try:
+            return _to(granted[Tasks].submit(written.spec()))
+        except (Conflict, Invalid, Forbidden) as refusal:
+            return _form(granted, by, written, refusal=refusal)
+
+    @routes.get("/tasks/{ref}/edit")
+    def edit(by: Asking, ref: Ref) -> Response:
+        granted = access.as_(by)
+        task = granted[Tasks].one(ref)
+        return _form(granted, by, written_as(task), task)
+
+    @routes.post("/tasks/{ref}/edit")
+    def change(by: Asking, written: Sent, ref: Ref, version: Version) -> Response:
+        granted = access.as_(by)
+        try:
+            return _to(granted[Tasks].edit(ref, written.spec(), versions=version))
+        except (StaleVersion, Conflict, Invalid, Forbidden) as refusal:
+            return _form(granted, by, written, granted[Tasks].one(ref), refusal)
+
+    return routes
+
+
+def _mapping_of(text: str) -> Mapping[str, object]:
+    try:
+        documents = documents_of(text, "-.yaml", body="instructions", noun="task") if text.strip() else []
+    except BadText as bad:
+        raise Invalid.of([refusal_of(bad, TaskSpec)]) from bad
+    found = documents[0].value if documents else {}
+    if len(documents) > 1 or not isinstance(found, dict):
+        raise Invalid.of([Problem(message="is not one mapping", remedy="write `key: value` lines, as in a task file")])
+    return found
+
+
+def _to(task: TaskView) -> Response:
+    return RedirectResponse(f"/tasks/{task.id}", 303)
+
+
+def _form(
+    granted: Session,
+    by: Principal,
+    written: Written,
+    task: TaskView | None = None,
+    refusal: ServiceError | None = None,
+) -> Response:
+    """task: the one that is given other content; None: it is a new one."""
+    values = {
+        "task": task,
+        "given": {key: written.given.get(key, "") for key in (*_TEXTS, *_LISTS, *_AGENT)},
+        "more": written.more,
+        "refusal": refusal,
+        "agents": [agent.name for agent in granted[Agents].all()],
+        "tiers": TIERS,
+        "priorities": [priority.label for priority in Priority],
+        "isolations": [isolation.value for isolation in Isolation],
+        "specialists": [(one.id, one.name) for one in granted[Specialists].page(limit=200).items],
+    }
+    return render("write.html", values, status_of(refusal), by=by)
