@@ -19,6 +19,7 @@ from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.health import CheckView
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.triage import Incoming
 from claudomator_py.environment.registry import AgentRegistry
@@ -216,7 +217,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
             Nights(database, registry, clock, engine.budgets.zone),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),
-            Hosts(database, around.host),
+            Hosts(database, around.host, lambda: (LOCAL, *current().settings.hosts), clock),
             channels,
             IncomingWebhooks(channels, around.environ, clock),
             *_about_tasks(around, engine, task_views, repeats, workdirs),

@@ -16,6 +16,7 @@ from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
 from claudomator_py.domain.card import Card
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import tenant_of
 from claudomator_py.domain.routing import Constraints
@@ -358,7 +359,7 @@ class Observer:
             tier=spec.agent.tier,
             kept_tier=Tier(task.tier) if task.tier is not None else None,
             asked=asked,
-            cannot=self._registry.lacking(spec),
+            cannot=self._registry.unable(spec),
             model=spec.agent.model,
             strict=spec.agent.strict,
             conversation=held_by(resumption_of(task), spec),
@@ -401,6 +402,8 @@ class Observer:
         """The present without the queue."""
         now_ms = self._clock()
         live = run_rows.live(connection)
+        if any(agent.hosts != (LOCAL,) for agent in self._registry.configured):
+            self._registry.drained_hosts = frozenset(switch_rows.drained_hosts(connection))
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
         (in_force, over), rules = hold_rows.in_force_and_over(connection, now_ms), self._rules()
         if rules.routing and not rules.policed and not specialist_rows.exist(connection):

@@ -209,7 +209,16 @@ class Starter:
             reason = Reason.HANDOFF_REFUSED if context.hops else Reason.SETUP_FAILED
             self._refuse(commit, run, str(refused), now_ms, spec.env, reason)
             return None
-        prepared = agent_run(run, allowed, agent, launch, self._rules(), handoff=handoff.text, note=note)
+        prepared = agent_run(
+            run,
+            allowed,
+            agent,
+            launch,
+            self._rules(),
+            handoff=handoff.text,
+            note=note,
+            drained_hosts=self._registry.drained_hosts,
+        )
         try:
             self._host.prepare(prepared.order)
         except OSError as error:

@@ -8,7 +8,7 @@ from functools import cache
 from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.budget import Budget
-from claudomator_py.domain.host import LOCAL
+from claudomator_py.domain.host import LOCAL, hosts_open_to
 from claudomator_py.domain.pricing import unmeasured
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.ports import AgentKind
@@ -52,6 +52,8 @@ class AgentRegistry:
         self._lock = threading.Lock()
         self.is_present: Callable[[str], bool] = lambda _: True
         """Whether the agent of that id is connected to the hub, or may be again in a moment. Set by the hub's owner."""
+        self.drained_hosts: frozenset[str] = frozenset()
+        """Hosts that take no new runs. Set by whoever plans."""
 
     def refresh(self, also: Sequence[AgentSpec] = ()) -> None:
         """Look at every agent's program again, at the same time. also: agents to add, unless there is one so named."""
@@ -130,6 +132,18 @@ class AgentRegistry:
         """By agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
         found = {agent.name: self.unsupported(spec, agent) for agent in self._all().values()}
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
+
+    def unable(self, spec: TaskSpec) -> dict[str, str]:
+        """The same, with those whose hosts take no new runs at present."""
+        found = self.lacking(spec)
+        for agent in self._all().values() if self.drained_hosts else ():
+            places = hosts_open_to(agent.hosts, spec.host, spec.needs)
+            if agent.name not in found and places and self.drained_hosts.issuperset(places):
+                undrained = " or ".join(f"`claudomator undrain --host {name}`" for name in places)
+                found[agent.name] = (
+                    f"{' and '.join(places)} {'takes' if len(places) == 1 else 'take'} no new runs until {undrained}"
+                )
+        return found
 
     def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what the task asks for and that agent cannot enforce, in sentences."""

@@ -25,6 +25,7 @@ def demands(spec: TaskSpec) -> dict[str, object]:
         "reach": None if spec.reach is None else spec.reach.value,
         "max_turns": spec.max_turns is not None,
         "host": spec.host,
+        "needs": spec.needs is not None,
         "add_dirs": _shape(spec.add_dirs),
         "folder_patterns": any("*" in folder or "?" in folder for folder in spec.add_dirs),
         "budget": [unit.value for unit in spec.budget.units if unit is not Unit.RUNS],

@@ -6,7 +6,10 @@ from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.tables import SWITCH, SwitchRow
 
 DRAIN = "drain"
+OF_HOST = f"{DRAIN}:"
+"""Begins the name of the drain of one host."""
 _FIND = Statement(select(SWITCH).where(SWITCH.c.name == bindparam("switch")))
+_HOSTS = Statement(select(SWITCH).where(SWITCH.c.name.startswith(OF_HOST)))
 _switch_from = loader(SwitchRow)
 
 
@@ -27,3 +30,9 @@ def find(connection: Connection, name: str) -> SwitchRow | None:
     """The switch, if it is on."""
     row = _FIND.row(connection, switch=name)
     return None if row is None else _switch_from(row)
+
+
+def drained_hosts(connection: Connection) -> dict[str, str | None]:
+    """Return the hosts that take no new runs, each with the reason that was given."""
+    found = map(_switch_from, _HOSTS.rows(connection))
+    return {switch.name.removeprefix(OF_HOST): switch.reason for switch in found}

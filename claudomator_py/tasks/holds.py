@@ -92,16 +92,22 @@ def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms
     return problems
 
 
-def drain(connection: Connection, reason: str | None, now_ms: int) -> None:
-    """Start nothing from here on. Harmless when repeated: the first time and its reason stay."""
-    if switch_rows.turn_on(connection, switch_rows.DRAIN, reason, now_ms):
-        record(connection, now_ms, "drained", data={} if reason is None else {"reason": reason})
+def drain(connection: Connection, reason: str | None, now_ms: int, *, host: str | None = None) -> None:
+    """Start nothing from here on, or nothing on that host. Harmless when repeated: the first time and reason stay."""
+    if switch_rows.turn_on(connection, host_switch(host), reason, now_ms):
+        data = {"reason": reason, "host": host}
+        record(connection, now_ms, "drained", data={name: value for name, value in data.items() if value is not None})
 
 
-def undrain(connection: Connection, now_ms: int) -> None:
+def undrain(connection: Connection, now_ms: int, *, host: str | None = None) -> None:
     """Start again. Harmless when repeated."""
-    if switch_rows.turn_off(connection, switch_rows.DRAIN):
-        record(connection, now_ms, "undrained")
+    if switch_rows.turn_off(connection, host_switch(host)):
+        record(connection, now_ms, "undrained", data={} if host is None else {"host": host})
+
+
+def host_switch(host: str | None) -> str:
+    """Return the name of the switch that drains the host; of None: that of everything."""
+    return switch_rows.DRAIN if host is None else f"{switch_rows.OF_HOST}{host}"
 
 
 def drain_view(connection: Connection) -> DrainView:

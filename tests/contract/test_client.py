@@ -36,6 +36,8 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "listChanges": lambda client: client.changes("done"),
     "listBranches": lambda client: client.branches(),
     "listHosts": lambda client: client.hosts(),
+    "drainHost": lambda client: client.drain_host("local", "a new disk"),
+    "undrainHost": lambda client: client.undrain_host("local"),
     "mergeTask": lambda client: client.merge("done"),
     "discardTask": lambda client: client.discard("done"),
     "getPatch": lambda client: client.patch("any"),

@@ -57,6 +57,8 @@ OPERATIONS = {
     ("get", "/v1/tasks/{ref}/changes"): "listChanges",
     ("get", "/v1/branches"): "listBranches",
     ("get", "/v1/hosts"): "listHosts",
+    ("post", "/v1/hosts/{name}/drain"): "drainHost",
+    ("post", "/v1/hosts/{name}/undrain"): "undrainHost",
     ("post", "/v1/tasks/{ref}/merge"): "mergeTask",
     ("post", "/v1/tasks/{ref}/discard"): "discardTask",
     ("get", "/v1/runs/{run_id}/patch"): "getPatch",

@@ -235,3 +235,29 @@ def test_a_node_keeps_what_a_task_needs(site: Site) -> None:
     wait_until(lambda: "no node of the partition has" in (daemon.client.task("impossible").reason_text or ""))
     daemon.client.cancel("impossible")
     assert ended(daemon, "impossible").state == "CANCELLED"
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_a_drained_host_finishes_what_it_has_and_gets_nothing_new(site: Site) -> None:
+    on_cluster(site, "cluster", "local")
+    daemon = start(site)
+    site.drop("before.yaml", document(None, f"do: while [ ! -e {site.work}/go ]; do sleep 0.1; done", host="cluster"))
+    started(site)
+    shown = site.command("drain", "--host", "cluster", "--reason", "a new disk", **reaching()).stdout
+    assert "running  1" in shown
+    site.drop("anywhere.yaml", document(None, "do: true"))
+    site.drop("there.yaml", document(None, "do: true", host="cluster"))
+    assert ended(daemon, "anywhere").state == "COMPLETED"
+    assert last_run(daemon, "anywhere").host == "local"
+    in_state(daemon, "there", "QUEUED")
+    wait_until(lambda: "undrain --host cluster" in (daemon.client.task("there").reason_text or ""))
+    daemon.kill()
+    daemon = start(site)
+    assert [host.drained for host in daemon.client.hosts()] == [None, "a new disk"]
+    assert daemon.client.runs("there") == []
+    (site.work / "go").touch()
+    assert ended(daemon, "before").state == "COMPLETED"
+    assert "no" in site.command("undrain", "--host", "cluster", **reaching()).stdout
+    assert ended(daemon, "there").state == "COMPLETED"
+    assert last_run(daemon, "there").host == "cluster"
+    assert site.command("drain", "--host", "moon", **reaching()).returncode != 0

@@ -133,6 +133,7 @@ def cleanup(
 
 
 _LOOK_S = 0.5
+HostOption = Annotated[str | None, typer.Option("--host", metavar="NAME", help="Only this host, such as `local`.")]
 
 
 @connected
@@ -145,17 +146,22 @@ def drain(
         int | None,
         typer.Option(metavar="DURATION", parser=parse_duration, help="Wait no longer than this, such as 45m."),
     ] = None,
+    host: HostOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Stop starting tasks; running ones finish.
 
-    Tasks are still accepted, and queue. The drain survives restarts of the daemon and lasts until `undrain`.
+    Tasks are still accepted, and queue. The drain survives restarts of the daemon and lasts until `undrain`. With
+    `--host`, what may run on another host does.
     """
     if off and (wait or reason is not None):
         raise typer.BadParameter("--off cannot be combined with --wait or --reason")
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout requires --wait")
-    found = client.undrain() if off else client.drain(reason)
+    if off:
+        found = client.undrain() if host is None else client.undrain_host(host)
+    else:
+        found = client.drain(reason) if host is None else client.drain_host(host, reason)
     deadline = None if timeout is None else time.monotonic() + timeout / 1_000
     while wait and found.drained and found.running:
         if deadline is not None and time.monotonic() >= deadline:
@@ -165,14 +171,14 @@ def drain(
             )
             raise typer.Exit(exits.TIMED_OUT)
         time.sleep(_LOOK_S)
-        found = client.drain_state()
+        found = client.drain_state() if host is None else client.drain_host(host, reason)
     _write_drain(found, output)
 
 
 @connected
-def undrain(client: "Client", output: FormatOption = Format.TABLE) -> None:
+def undrain(client: "Client", host: HostOption = None, output: FormatOption = Format.TABLE) -> None:
     """Start tasks again after `drain`."""
-    _write_drain(client.undrain(), output)
+    _write_drain(client.undrain() if host is None else client.undrain_host(host), output)
 
 
 def _write_drain(found: DrainView, output: Format) -> None:

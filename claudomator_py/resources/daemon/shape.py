@@ -54,7 +54,7 @@ class ReadinessView(View):
     """Empty without authentication."""
 
 
-_DRAINED = {"without_a_reason": {}, "with_a_reason": {"reason": "The machine is restarted at six."}}
+DRAINED = {"without_a_reason": {}, "with_a_reason": {"reason": "The machine is restarted at six."}}
 _CLEANED = {"look_first": {"dry_run": True}, "at_once": {"older_than": "0s"}}
 
 
@@ -67,7 +67,7 @@ class DrainCalls(Calls):
 
     @operation("POST /v1/drain", "drain", ADMIN_WHOLE, "Stop starting tasks; running ones finish")
     def drain(
-        self, reason: Annotated[str | None, JsonField(DrainRequest, _DRAINED, required=False)] = None
+        self, reason: Annotated[str | None, JsonField(DrainRequest, DRAINED, required=False)] = None
     ) -> DrainView:
         """Harmless when repeated. It survives restarts of the daemon and lasts until `undrain`."""
 

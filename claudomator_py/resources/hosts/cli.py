@@ -17,6 +17,7 @@ _HOSTS = Table[HostView](
     Column("RUNS", lambda host: host.live, right=True),
     Column("WAITING", lambda host: _numbers(host.waits), flexible=True),
     Column("NODES", lambda host: _numbers(host.nodes), flexible=True),
+    Column("DRAINED", lambda host: None if host.drained is None else host.drained or "yes", flexible=True),
     Column("PROBLEM", lambda host: host.problem, flexible=True),
     Column("VERSION", lambda host: host.version, wide=True),
 )

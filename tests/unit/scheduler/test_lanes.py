@@ -33,6 +33,7 @@ def test_a_conversation_is_with_whoever_has_it_whatever_the_hint_is() -> None:
         ({"agent": {"type": "claude"}}, {"agent": {"type": "codex"}}),
         ({}, {"max_turns": 1}),
         ({}, {"host": "cluster"}),
+        ({}, {"needs": {"cpus": 2}}),
         ({"host": "cluster"}, {"host": "local"}),
         ({}, {"budget": {"usd": 1.0}}),
         ({"budget": {"usd": 1.0}}, {"budget": {"tokens": 10}}),
