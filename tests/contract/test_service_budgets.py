@@ -152,7 +152,7 @@ def test_a_run_is_stopped_once_what_it_has_used_exceeds_the_budget(world: World)
     world.tick()
     view = world.task("a")
     assert (view.state, view.reason) == ("FAILED", "budget")
-    assert "done. Its budget is used up, 1,300 of 1,000 tokens. Allow" in (view.reason_text or "")
+    assert "done: its budget is used up, 1,300 of 1,000 tokens. Allow" in (view.reason_text or "")
     (run,) = world.service.runs("a")
     assert run.outcome is not None
     assert (run.outcome.status, run.outcome.reason) == ("failed", "budget")
@@ -289,7 +289,7 @@ def test_all_that_runs_is_stopped_when_the_days_budget_is_exceeded(world: World)
         world.tick()
     assert (world.state("a"), world.state("b")) == ("FAILED budget", "FAILED budget")
     said = str(world.task("a").reason_text)
-    assert "The day's budget of all agents is used up, " in said
+    assert "the day's budget of all agents is used up, " in said
     assert " of 1,000 tokens" in said
     assert "`claudomator restart a --resume`" in str(world.task("a").reason_text)
     world.restart("a", resume=True)
@@ -319,7 +319,7 @@ def test_a_run_that_uses_up_its_agents_day_is_stopped_and_its_task_does_as_at_a_
         return
     if on_limit == "failover":
         assert world.running() == {"t": "codex"}
-        assert "The day's budget of claude is used up, 1.20 of 0.50 USD" in str(world.service.why("t").sentences)
+        assert "the day's budget of claude is used up, 1.20 of 0.50 USD" in str(world.service.why("t").sentences)
         return
     view = world.task("t")
     assert (view.state, view.reason, view.waiting_until) == ("QUEUED", "budget", format_instant(UTC_MIDNIGHT_MS))

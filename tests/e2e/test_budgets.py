@@ -106,5 +106,5 @@ def test_what_runs_is_stopped_when_the_day_is_spent(site: Site) -> None:
     for name in ("one", "two"):
         task = ended(daemon, name)
         assert (task.state, task.reason) == ("FAILED", "budget")
-        assert "The day's budget of all agents is used up" in str(task.reason_text)
+        assert "the day's budget of all agents is used up" in str(task.reason_text)
     wait_until(lambda: daemon.client.status().budget is not None, "the day's budget to be shown")

@@ -57,8 +57,8 @@ def test_a_day_ends_at_midnight_in_its_zone() -> None:
 @pytest.mark.parametrize(
     ("of_agent", "of_day", "why"),
     [
-        ({"usd": 1.0}, {}, "The day's budget of claude is used up, 2.00 of 1.00 USD"),
-        ({}, {"usd": 1.0}, "The day's budget of all agents is used up, 2.00 of 1.00 USD"),
+        ({"usd": 1.0}, {}, "the day's budget of claude is used up, 2.00 of 1.00 USD"),
+        ({}, {"usd": 1.0}, "the day's budget of all agents is used up, 2.00 of 1.00 USD"),
     ],
 )
 def test_a_run_is_stopped_by_either_budget_of_its_day(
