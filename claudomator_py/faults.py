@@ -184,7 +184,7 @@ class Faults:
         return result
 
     def note(self, item: Item, error: Exception) -> Fault:
-        """The item has failed again. Logged when it is new, or another fault than before."""
+        """Record that the item has failed again. Logged when it is new, or another fault than before."""
         now_ms, before = self._clock(), self.find(item)
         text = self._redact(error_text(error))
         times = 1 if before is None else before.times + 1
@@ -201,7 +201,7 @@ class Faults:
         return fault
 
     def over(self, item: Item) -> None:
-        """The item is done."""
+        """Forget what was wrong with the item: it is done."""
         if not self._faults:
             return
         with self._lock:
@@ -210,7 +210,7 @@ class Faults:
             _log_of(item).info("item_recovered", doing=item.doing.value, failed=fault.times)
 
     def forget(self, items: Iterable[Item]) -> None:
-        """There is nothing left to do for these."""
+        """Forget these: there is nothing left to do for them."""
         if not self._faults:
             return
         with self._lock:
@@ -218,7 +218,7 @@ class Faults:
                 self._faults.pop(item, None)
 
     def forget_others(self, doing: Doing, ids: Collection[str]) -> None:
-        """Of what is done there, only these items are left."""
+        """Forget all other items of what is done there: only these are left."""
         self.forget(fault.item for fault in self.all() if fault.item.doing is doing and fault.item.id not in ids)
 
     def find(self, item: Item) -> Fault | None:

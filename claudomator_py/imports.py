@@ -25,7 +25,7 @@ def without(*packages: str) -> Iterator[None]:
 
 @contextmanager
 def many() -> Iterator[None]:
-    """For a block that imports hundreds of modules: what takes long, and most of them never need, comes later or not.
+    """Import hundreds of modules in a block: what takes long, and most of them never need, comes later or not.
 
     Models of pydantic are built when the first value is made, read or written: a process that declares hundreds, its
     libraries' among them, uses a few dozen. A declaration that pydantic cannot build fails only then, so tests import

@@ -167,9 +167,9 @@ class RunHost(Protocol):
     # --- what runs say ---
 
     def watch(self, live: Iterable[tuple[str, int]]) -> None:
-        """These runs and steps are all that are live: tell ``news`` once when one of them may have ended. What is known
-        of others may be forgotten. On the daemon's loop. Raises OSError; ends are then found by looking.
-        """
+        """Watch these runs and steps, which are all that are live: tell ``news`` once when one of them may have ended.
+        What is known of others may be forgotten. On the daemon's loop. Raises OSError; ends are then found by
+        looking."""
 
     def follow(self, request: LaunchRequest) -> LiveOutput | None:
         """Return what the live run has said as far as it has been read, which continues beside; None: nobody can read

@@ -110,7 +110,8 @@ def classify(
 
 
 def limited(message: str, reset_at: int | None, limit: str | None = None) -> RunVerdict:
-    """Out of quota until then, in epoch milliseconds; None: until a time that the caller has to estimate.
+    """Return the verdict that it is out of quota until then, in epoch milliseconds; None: until a time that the caller
+    has to estimate.
 
     Of one model, where the message names it.
     """

@@ -135,7 +135,7 @@ def _by_exit_code(code: int) -> RunVerdict | None:
 
 
 def outcome(verdict: RunVerdict, result: Result) -> Outcome:
-    """Both as the value that the service takes."""
+    """Return both as the value that the service takes."""
     near = result.near
     return Outcome(
         status=verdict.status,

@@ -46,7 +46,7 @@ class RemoteKind(EventKind):
     """Such a kind, but for its program and what that prints."""
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Its program is always there. Whether the agent is shows when it is asked for something."""
+        """Return its program is always there. Whether the agent is shows when it is asked for something."""
         return AgentHealth(installed=True, program=sys.executable)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
@@ -93,6 +93,6 @@ def split_by_commas(task: TaskSpec, agent: AgentSpec) -> list[str]:
 
 
 def check_folders(task: TaskSpec, agent: AgentSpec) -> None:
-    """Raises ValueError for a further folder that such an agent would take for several."""
+    """Raise ValueError for a further folder that such an agent would take for several."""
     if (folder := next((folder for folder in task.add_dirs if "," in folder), None)) is not None:
         raise ValueError(f"{agent.name} would take the further folder {folder} for several, as it has a comma")

@@ -41,14 +41,14 @@ class Tail:
         return readable(bytes(self._kept[-self._max_bytes :]).decode(errors="replace"))
 
     def copy(self) -> "Tail":
-        """Another one that has taken the same."""
+        """Return another one that has taken the same."""
         other = Tail(self._max_bytes)
         other._kept = self._kept.copy()
         return other
 
 
 def readable(text: str) -> str:
-    """The text as a terminal would have left it, without its codes and without space around it."""
+    """Return the text as a terminal would have left it, without its codes and without space around it."""
     if _NOT_PLAIN.search(text) is None:
         return text.strip()
     plain = _TERMINAL_CODES.sub("", text)

@@ -90,7 +90,7 @@ class KnownHealth:
         self._path = path
 
     def recall(self, agents: Sequence[AgentSpec]) -> dict[str, AgentHealth]:
-        """Of these agents, by name, those that could run and whose programs are as they were."""
+        """Return, by name, those of these agents that could run and whose programs are as they were."""
         try:
             kept = _CachedProgram.model_validate_json(self._file.read_bytes())
         except (OSError, ValidationError):

@@ -60,7 +60,7 @@ class RunEvents(ABC):
     """The tools of the last calls, by the ids of the calls."""
 
     def copy(self) -> Self:
-        """Another one that has taken the same. Events are shared: nobody changes them."""
+        """Return another one that has taken the same. Events are shared: nobody changes them."""
         other = copy.copy(self)
         for one in dataclasses.fields(other):
             value = getattr(other, one.name)

@@ -116,7 +116,7 @@ class Tags:
         return frozenset(int(tag.opaque) for tag in self._tags if not tag.weak and _VERSION.fullmatch(tag.opaque))
 
     def matches(self, version: int) -> bool:
-        """For If-None-Match: whether the client has this version already."""
+        """Return, for If-None-Match, whether the client has this version already."""
         return self._tags is None or any(tag.opaque == str(version) for tag in self._tags)
 
 

@@ -44,7 +44,7 @@ GUARDS: Final = (Depends(permitted), Depends(strict_query))
 
 
 def guarded(prefix: str = "") -> APIRouter:
-    """For routes that are not in the document of the API."""
+    """Make a router for routes that are not in the document of the API."""
     return APIRouter(prefix=prefix, include_in_schema=False, dependencies=[*GUARDS])
 
 

@@ -110,7 +110,7 @@ _LISTS = (list, tuple, set, frozenset)
 
 
 async def strict_query(request: Request) -> None:
-    """A dependency of every route of the API. Raises Invalid."""
+    """Refuse unknown parameters, as a dependency of every route of the API. Raises Invalid."""
     given = Counter(name for name, _ in request.query_params.multi_items())
     if not given:
         return

@@ -53,7 +53,7 @@ class Streams:
 
     @contextmanager
     def place(self, whose: Principal) -> Iterator[None]:
-        """A stream's place among those there may be. Raises Refused when all that it may have are taken.
+        """Take a stream's place among those there may be. Raises Refused when all that it may have are taken.
 
         The last quarter is the operator's: nobody to whom a token was given can keep its giver from looking.
         """
@@ -68,7 +68,7 @@ class Streams:
             self._open -= 1
 
     def wake(self) -> None:
-        """Something has changed: let every stream look. Never waits."""
+        """Let every stream look: something has changed. Never waits."""
         loop = self._loop
         if loop is None or self._ringing:
             return
@@ -147,7 +147,7 @@ def opening(last_id: object) -> bytes:
 
 
 def message(kind: str, data: BaseModel, last_id: object) -> bytes:
-    """One event. JSON has no line ends, so the data is one line."""
+    """Return one event. JSON has no line ends, so the data is one line."""
     return f"id: {last_id}\nevent: {_line(kind)}\ndata: {data.model_dump_json()}\n\n".encode()
 
 

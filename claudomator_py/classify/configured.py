@@ -16,7 +16,8 @@ CLI_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL")
 def tier_model(
     classifier: Classifier, environ: Mapping[str, str], for_cli: Mapping[str, str]
 ) -> "GeminiApi | OpenAiApi | GeminiCli | None":
-    """None for kind ``none``. environ: where the key is; for_cli: all that a process which is asked gets."""
+    """Return the classifier; None for kind ``none``. environ: where the key is; for_cli: all that a process which is
+    asked gets."""
     key = environ.get(classifier.key_variable, "") if classifier.key_variable is not None else ""
     match classifier.kind:
         case ClassifierKind.NONE:

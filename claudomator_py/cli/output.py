@@ -99,7 +99,7 @@ def wants_colour() -> bool:
 
 
 def width() -> int | None:
-    """Columns there are; None when nothing limits them, as in a pipe."""
+    """Return columns there are; None when nothing limits them, as in a pipe."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None

@@ -41,7 +41,7 @@ class ReadFile:
         return problem if self.parsed is None else self.parsed.located(spec.name, problem)
 
     def checked(self, refusals: "Callable[[TaskSpec], Sequence[Problem]]") -> "ReadFile":
-        """With what is to be said against its tasks besides."""
+        """Complete it with what is to be said against its tasks besides."""
         found = [self.located(spec, problem) for spec in self.specs for problem in refusals(spec)]
         return replace(self, specs=(), problems=tuple(found)) if found else self
 
@@ -110,7 +110,7 @@ def parsed_as_tasks(path: Path, found: TaskFileContent | Problem) -> ReadFile:
 
 
 def name_of(path: Path) -> str:
-    """As people are told about it."""
+    """Name it as people are told about it."""
     return "stdin" if path == STDIN else _readable(path)
 
 

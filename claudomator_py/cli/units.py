@@ -59,7 +59,7 @@ def unit(manager: Manager, folder: Path, config: Path) -> UnitFile:
 
 
 def drop_in(name: DropIn, folder: Path) -> UnitFile:
-    """That drop-in, for the unit in the folder."""
+    """Return that drop-in, for the unit in the folder."""
     return UnitFile(folder / f"{UNIT}.d" / f"{name}.conf", _template(f"drop-ins/{name}.conf"))
 
 

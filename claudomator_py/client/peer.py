@@ -35,7 +35,7 @@ class _Row(NamedTuple):
 
 
 def check_peer(connection: socket.socket, tables: Path = Path("/proc/net")) -> None:
-    """Raises NotAuthorised unless who answers on the connection is a process of this user, or root's.
+    """Raise NotAuthorised unless who answers on the connection is a process of this user, or root's.
 
     tables: the folder of the kernel's tables of TCP sockets.
     """

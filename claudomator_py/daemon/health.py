@@ -38,7 +38,7 @@ class Pulse:
         """The oldest request to cancel or restart that the last tick left untouched."""
 
     def came_round(self, unserved: OverdueRequest | None) -> None:
-        """A tick was completed."""
+        """Note that a tick was completed."""
         self._round_s = self._monotonic()
         self.unserved = unserved
 

@@ -105,7 +105,7 @@ class Daemon:
             await self._rest(pause)
 
     def wake(self) -> None:
-        """Something happened: tick soon."""
+        """Tick soon: something happened."""
         loop, woken = self._loop, self._woken
         if loop is not None and woken is not None and not loop.is_closed():
             loop.call_soon_threadsafe(woken.set)

@@ -44,7 +44,8 @@ class ConfigurationRefused(Exception):
 
 
 def in_force(started: Settings, wanted: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """Of the settings wanted, what can be in force in a process that began with others; and the keys that cannot."""
+    """Return what of the settings wanted can be in force in a process that began with others; and the keys that
+    cannot."""
     fixed = {name: getattr(started, name) for name in Settings.model_fields if name not in RELOADABLE}
     waiting = tuple(sorted(name for name, value in fixed.items() if getattr(wanted, name) != value))
     return wanted.model_copy(update=fixed), waiting
@@ -76,7 +77,7 @@ class Reloader:
         self._waiting: tuple[str, ...] = ()
 
     async def reload(self) -> None:
-        """Whatever comes of it, the daemon continues; ``check`` tells."""
+        """Read the configuration again. Whatever comes of it, the daemon continues; ``check`` tells."""
         self._notifier.reloading()
         try:
             settings, waiting = in_force(self._started, await asyncio.to_thread(self._read))

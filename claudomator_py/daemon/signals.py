@@ -69,7 +69,8 @@ VARIABLE = "CLAUDOMATOR_CRASH_AT"
 
 
 def install_crash_hook(environ: Mapping[str, str]) -> None:
-    """If the variable names a point: end this process at the n-th passing of it. ``name`` or ``name:n``."""
+    """End this process at the n-th passing of the point that the variable names, if it names one: ``name`` or
+    ``name:n``."""
     wanted, _, count = environ.get(VARIABLE, "").partition(":")
     if not wanted:
         return

@@ -37,19 +37,19 @@ class Notifier:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Notifier":
-        """As the manager says in the environment, if there is one."""
+        """Make it as the manager says in the environment, if there is one."""
         return cls(environ.get(SOCKET) or None, _watchdog_s(environ))
 
     def ready(self) -> None:
-        """The start, or a reload, is done."""
+        """Tell that the start, or a reload, is done."""
         self._send("READY=1", f"MAINPID={os.getpid()}")
 
     def reloading(self) -> None:
-        """A reload begins; ``ready`` ends it."""
+        """Tell that a reload begins; ``ready`` ends it."""
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
     def stopping(self) -> None:
-        """The end begins."""
+        """Tell that the end begins."""
         self._send("STOPPING=1")
 
     def alive(self) -> None:
@@ -58,11 +58,11 @@ class Notifier:
             self._send("WATCHDOG=1")
 
     def extend_timeout(self, seconds: int) -> None:
-        """The present step, start or stop, may take so much longer from now on."""
+        """Ask for more time: the present step, start or stop, may take so much longer from now on."""
         self._send(f"EXTEND_TIMEOUT_USEC={seconds * 1_000_000}")
 
     def status(self, text: str) -> None:
-        """One line for ``systemctl status``; sent when it differs from the last one."""
+        """Send one line for ``systemctl status``; sent when it differs from the last one."""
         if text != self._status:
             self._status = text
             self._send("STATUS=" + " ".join(text.split()))
@@ -112,7 +112,8 @@ class Supervision:
         self._clock = clock
 
     async def ticked(self) -> None:
-        """A tick came to its end. On the daemon's loop, so that no other thread vouches for one that hangs."""
+        """Tell that a tick came to its end. On the daemon's loop, so that no other thread vouches for one that
+        hangs."""
         if self._pulse.steady:
             self._notifier.alive()
         if self._notifier.wanted:

@@ -21,7 +21,7 @@ def agent_states(
     spent: Mapping[str, Sequence[ActiveHold]],
     default_models: Mapping[str, str | None],
 ) -> tuple[AgentState, ...]:
-    """The configured agents, by name.
+    """Return the configured agents, by name.
 
     live: the runs that are. holds: those in force. tries: how many runs may begin on a bucket although it is limited.
     probed: buckets whose limit is over. warned: kinds and accounts that were warned of a limit. spent: by agent, what

@@ -57,7 +57,8 @@ class Alternative:
         self._snapshot: tuple[str, Mapping[str, DecisionRecord] | None] = ("", None)
 
     def placed(self, row: Decision) -> ShadowRecord | None:
-        """Where its run would have started in the same tick; None: it started none, or what the tick saw is gone."""
+        """Return where its run would have started in the same tick; None: it started none, or what the tick saw is
+        gone."""
         if row.kind != DecisionKind.PLACEMENT:
             return None
         started = self._started(row.snapshot_hash or "")
@@ -90,8 +91,8 @@ class Alternative:
         return self._snapshot[1]
 
     def routed(self, row: Decision) -> ShadowRecord | None:
-        """Who would have got its task, and what the policy would have said; None: another decision tells, nothing was
-        to decide in either, or the task is gone, or was restarted since."""
+        """Return who would have got its task, and what the policy would have said; None: another decision tells,
+        nothing was to decide in either, or the task is gone, or was restarted since."""
         actual = self._database.read(partial(_actual, row=row))
         return None if actual is None else self._decided(row, actual)
 

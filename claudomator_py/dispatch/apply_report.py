@@ -75,7 +75,7 @@ class ReportedRun:
     """Whether the run has said, while it lived, that it hands its task on."""
 
     def hands_on(self, outcome: Outcome) -> bool:
-        """Whether the task is not done, as another specialist is to continue with it."""
+        """Return whether the task is not done, as another specialist is to continue with it."""
         return self.announced or outcome.handoff is not None
 
     @property

@@ -35,7 +35,7 @@ class GuardedModel:
         return self._model.model
 
     def ask(self, question: ModelQuestion, timeout_s: float, *, anyway: bool = False) -> str:
-        """What it says, whatever that is worth. anyway: even if it has failed just now. Raises ModelFault."""
+        """Return what it says, whatever that is worth. anyway: even if it has failed just now. Raises ModelFault."""
         if not self._may_try(anyway=anyway):
             raise ModelFault(Cause.BREAKER_OPEN, "it failed several times in a row")
         ok = False
@@ -52,21 +52,22 @@ class GuardedModel:
             self._tried(ok=ok)
 
     def hold(self, connection: Connection, now_ms: int) -> Hold | None:
-        """What holds the account that it shares with agents, if it does, for this model."""
+        """Return what holds the account that it shares with agents, if it does, for this model."""
         if self._bucket is None:
             return None
         ran_on = RanOn("", self._bucket.kind or "", self._bucket.account or "", self._model.model)
         return next((hold for hold in hold_rows.in_force(connection, now_ms) if hold.is_on(ran_on)), None)
 
     def hold_text(self) -> str:
-        """Why it is not asked while there is a hold."""
+        """Return why it is not asked while there is a hold."""
         label = "" if self._bucket is None else self._bucket.label
         return f"the account {label}, which it shares with agents, is limited"
 
     def met(
         self, connection: Connection, task_id: str, detail: str | None, retry_after_s: float | None, now_ms: int
     ) -> None:
-        """The limit that it met, asked about that task, is that of the agents with which it shares an account."""
+        """Record the limit that it met, asked about that task, as that of the agents with which it shares an
+        account."""
         bucket = self._bucket
         if bucket is None or self.hold(connection, now_ms) is not None:
             return

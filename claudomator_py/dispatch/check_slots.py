@@ -67,13 +67,13 @@ class CheckSlots:
         return self._to_check
 
     def look_only_at(self, live: Sequence[Run]) -> None:
-        """These are all the live runs there are."""
+        """Forget all other runs: these are all the live runs there are."""
         with self._lock:
             self._live = {run.id: run for run in live}
             self._to_check &= self._live.keys()
 
     def over(self, run: Run) -> None:
-        """The run has ended."""
+        """Free its slot: the run has ended."""
         with self._lock:
             self._live.pop(run.id, None)
             self._to_check -= {run.id}

@@ -31,13 +31,12 @@ class Chooser:
         self._lock = threading.Lock()
 
     def name(self, choice: Choice | RiskQuestion) -> str:
-        """By which a decision says who chose."""
+        """Return the name by which a decision says who chose."""
         return f"{self._model.name}/{choice.version}"
 
     def choose(self, choice: Choice | RiskQuestion, task: Task) -> str | None:
-        """What it names; None: nothing, and the log says why. What it has named for the same is not asked again, unless
-        an operator has restarted the task. Takes as long as the timeout. Raises StoreUnavailable.
-        """
+        """Return what it names; None: nothing, and the log says why. What it has named for the same is not asked again,
+        unless an operator has restarted the task. Takes as long as the timeout. Raises StoreUnavailable."""
         key = choice.key(self._model.name)
         with self._lock:
             known = self._known.get(key)

@@ -71,11 +71,11 @@ class Collector:
         self._waiting: set[str] = set()
 
     def expect(self, contents: Mapping[str, TaskSpec]) -> None:
-        """These runs have begun. contents: what they are of, by their ids."""
+        """Expect the ends of these runs, which have begun. contents: what they are of, by their ids."""
         self._contents |= contents
 
     def look_only_at(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
-        """These are all the live runs there are."""
+        """Forget all other runs: these are all the live runs there are."""
         self._counting, self._stays_ms = False, None
         self._waiting.clear()
         ids = {run.id for run in live}
@@ -105,13 +105,14 @@ class Collector:
         return self._stays_ms
 
     def begun(self) -> Sequence[tuple[ReportedRun, "Future[None]"]]:
-        """The runs that were seen to have begun since this was last asked, each with what says so in its row once that
-        is durable: it is written together with something else, or by ``Database.flush``."""
+        """Return the runs that were seen to have begun since this was last asked, each with what says so in its row
+        once that is durable: it is written together with something else, or by ``Database.flush``."""
         begun, self._begun = self._begun, []
         return begun
 
     def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool:
-        """Whether the run is still live afterwards. task: as it was read together with the run; None: it was not."""
+        """Return whether the run is still live afterwards. task: as it was read together with the run; None: it was
+        not."""
         step = run.check_seq
         status = self._host.reconcile(run.id, step)
         subject = self._subject(run, task)

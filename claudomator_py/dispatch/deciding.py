@@ -161,8 +161,8 @@ class Decider:
             self._directory.encoder.close()
 
     def preview(self, request: Request, by: Principal, requires: tuple[str, ...] = ()) -> Decided | None:
-        """What would become of a task of that content, if that principal made it now; None: no specialist is looked
-        for. Who would do it is said also of one that the policy would stop. requires: capabilities. Raises
+        """Return what would become of a task of that content, if that principal made it now; None: no specialist is
+        looked for. Who would do it is said also of one that the policy would stop. requires: capabilities. Raises
         StoreUnavailable."""
         if self._directory is None:
             return None
@@ -182,9 +182,8 @@ class Decider:
     def subjects(
         self, connection: Connection, faults: Faults, without: Collection[str] = ()
     ) -> tuple[list[Subject], list[tuple[Task, TaskSpec]]]:
-        """The next tasks of which nobody has decided yet who does them, but for these, with what the policy says; and
-        those that take long to judge, without. faults: of tasks that cannot be judged, which are left out.
-        """
+        """Return the next tasks of which nobody has decided yet who does them, but for these, with what the policy
+        says; and those that take long to judge, without. faults: of tasks that cannot be judged, which are left out."""
         visible_to: dict[_Whose, frozenset[str]] = {}
         found, long = [], []
         for task, content in queue.unrouted(connection, BATCH_SIZE, without):
@@ -210,8 +209,8 @@ class Decider:
         spec: TaskSpec,
         visible_to: dict[_Whose, frozenset[str]] | None = None,
     ) -> Subject:
-        """The task with all that its decision depends on. visible_to: which specialists exist for whom, as far as
-        is known; is added to."""
+        """Return the task with all that its decision depends on. visible_to: which specialists exist for whom, as far
+        as is known; is added to."""
         handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
         by_hand = specialist_meant(task)
         no_role = self._takes_no_role(spec, by_hand)
@@ -231,7 +230,8 @@ class Decider:
         return is_long(spec) or self.policing.policy.may_take_long
 
     def is_outdated(self, connection: Connection, task: Task) -> bool:
-        """Whether the policy says something else of a queued task by now, of which somebody has decided who does it."""
+        """Return whether the policy says something else of a queued task by now, of which somebody has decided who does
+        it."""
         if not self.policing.may_have_changed(connection, task):
             return False
         spec = task_rows.spec_of(connection, task.id, task.revision)
@@ -242,14 +242,14 @@ class Decider:
         return self.policing.says_otherwise(connection, task, judged)
 
     def raised(self, connection: Connection, subject: Subject, risk: Risk, by: str) -> Subject:
-        """The task as the policy sees it with the risk that the model of that name sees, if that is more."""
+        """Return the task as the policy sees it with the risk that the model of that name sees, if that is more."""
         judged = self.policing.raised(connection, subject.task, subject.judged, risk, by)
         return replace(
             subject, judged=judged, asked=replace(subject.asked, needs=_needs_of(subject.task, subject.spec, judged))
         )
 
     def decide(self, subjects: Sequence[Subject], digest: str | None = None) -> dict[str, SpecialistRecord]:
-        """Who does each of them, by the task's id. digest: of the registry, if it was read just before. Raises
+        """Return who does each of them, by the task's id. digest: of the registry, if it was read just before. Raises
         StoreUnavailable."""
         begun_ms = self._clock()
         given = {subject.task.id: record for subject in subjects if (record := self._given(subject)) is not None}
@@ -261,13 +261,14 @@ class Decider:
         }
 
     def decide_alone(self, subject: Subject) -> Decided:
-        """What becomes of it, without asking a model who of close candidates it is. Raises StoreUnavailable."""
+        """Return what becomes of it, without asking a model who of close candidates it is. Raises StoreUnavailable."""
         if subject.stopped or self.needs_no_route(subject):
             return Decided(subject, None, subject.judged)
         return self.judged_again(subject, self.decide([subject])[subject.task.id])
 
     def judged_again(self, subject: Subject, record: SpecialistRecord) -> Decided:
-        """With what the policy says of whoever was chosen, by whatever; a person is asked where they may not do it."""
+        """Return it with what the policy says of whoever was chosen, by whatever; a person is asked where they may not
+        do it."""
         judged = self.policing.again(subject.judged, record.specialist, record.skill)
         needs = _needs_of(subject.task, subject.spec, judged)
         needs = replace(needs, approved=needs.approved or subject.asked.needs.approved)
@@ -287,7 +288,7 @@ class Decider:
         return settled(subject.claims, asked.visible, asked.needs, self._rules, subject.spec.skill)
 
     def needs_no_route(self, subject: Subject) -> bool:
-        """Whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
+        """Return whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
         if subject.handed is not None:
             return False
         nobody = not subject.asked.visible and subject.spec.specialist is None and subject.by_hand is None

@@ -58,7 +58,7 @@ class HandoffSubject:
 
 
 def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> Handoff:
-    """The document, without secrets. Raises HandoffRefused."""
+    """Return the document, without secrets. Raises HandoffRefused."""
     run, spec, context = subject.run, subject.spec, subject.context
     ended = [one for one in context.before if one.state == "ended" and one.outcome is not None]
     last = context.hops[-1] if context.hops else None

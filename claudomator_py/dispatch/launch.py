@@ -45,7 +45,7 @@ class LaunchRules:
     """Whether a run is told about which trace it is a part."""
 
     def wind_down(self, output: LiveOutput, now_ms: int) -> WindDown | None:
-        """How a live run is to be ended that has had its last word, by what it has said; None: it has not."""
+        """Return how a live run is to be ended that has had its last word, by what it has said; None: it has not."""
         match output.stage:
             case Stage.DONE:
                 left_ms = output.stage_since + self.linger_ms - now_ms
@@ -77,7 +77,8 @@ def launch_request(
     granted_acts: tuple[str, ...] = (),
     granted_commands: tuple[str, ...] = (),
 ) -> LaunchRequest:
-    """What the agent's kind needs to know of the run. Keywords: to start it; to read it, none of them is needed."""
+    """Return what the agent's kind needs to know of the run. Keywords: to start it; to read it, none of them is
+    needed."""
     prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
     return LaunchRequest(
         run_id=run.id,
@@ -109,7 +110,7 @@ def agent_run(
     note: str | None = None,
     drained_hosts: Set[str] = frozenset(),
 ) -> Prepared:
-    """The agent's run. spec: with ``add_dirs`` as the agent is given them. handoff, note: see ``RunSpec``.
+    """Return the agent's run. spec: with ``add_dirs`` as the agent is given them. handoff, note: see ``RunSpec``.
     drained_hosts: where it is not to go, unless it may go nowhere else."""
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
     own = _own(run, rules, own_span(run.task_id, run.id))
@@ -122,7 +123,7 @@ def agent_run(
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
-    """The task's check after the agent's success. It gets no variable of the agent's, nor the run's token."""
+    """Return the task's check after the agent's success. It gets no variable of the agent's, nor the run's token."""
     nobody = AgentSpec(name="check", kind="check")
     variables = environment(rules.environ, nobody, spec, {}, _own(run, rules, check_span(run.task_id, run.id)))
     return _prepared(run, spec, spec.check, "", variables, rules)

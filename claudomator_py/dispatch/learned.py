@@ -40,7 +40,8 @@ class LearnedWeights:
     """Where those are."""
 
     def votes(self, task: "Vector", now_ms: int) -> Votes:
-        """What earlier tasks that are like it say of each specialist, see ``Lessons.votes``. task: its vector."""
+        """Return what earlier tasks that are like it say of each specialist, see ``Lessons.votes``. task: its
+        vector."""
         return NO_VOTES if self.lessons is None else self.lessons.votes(self.space.placed([task])[0], now_ms)
 
 
@@ -65,7 +66,8 @@ class LearnedRouting:
         self._lessons: dict[str, Lessons] = {}
 
     def of(self, organisations: Sequence[str | None], space: "Space") -> Mapping[str | None, LearnedWeights]:
-        """For each of them; None: for the tasks that belong to none. Raises StoreUnavailable, EncoderFault."""
+        """Return what was learned, for each of them; None: for the tasks that belong to none. Raises StoreUnavailable,
+        EncoderFault."""
         keys = {organisation: organisation or learning_rows.NO_ORGANISATION for organisation in organisations}
         with self._lock:
             fresh = self._database.read(lambda connection: self._look(connection, sorted(set(keys.values()))))

@@ -87,7 +87,7 @@ class Observation:
         return [action for action in self.actions if isinstance(action, StartRun)]
 
     def without(self, task_ids: Set[str]) -> "Observation":
-        """The same, and these tasks do not start."""
+        """Return the same, and these tasks do not start."""
         kept = [one for one in self.actions if not (isinstance(one, StartRun) and one.head.task_id in task_ids)]
         return replace(self, actions=tuple(kept))
 
@@ -167,9 +167,8 @@ class Observer:
         return {(agent.kind, agent.quota_account) for agent in self._registry.agents}
 
     def observe(self, connection: Connection) -> Observation:
-        """The present and what to do about it. Of the queue the snapshot has the heads for which something is done and
-        no more: those that start, and those of which is to be asked how strong a model they need.
-        """
+        """Return the present and what to do about it. Of the queue the snapshot has the heads for which something is
+        done and no more: those that start, and those of which is to be asked how strong a model they need."""
         present = self.present(connection)
         planner = Planner(present)
         times: list[int] = []
@@ -338,7 +337,7 @@ class Observer:
                 yield from self._question(planner, lane_head, queued, considered)
 
     def heads(self, connection: Connection, tasks: Sequence[tuple[Task, TaskSpec]]) -> dict[str, QueueHead]:
-        """By id, each of these tasks as planning sees it, but for those that cannot be read."""
+        """Return, by id, each of these tasks as planning sees it, but for those that cannot be read."""
         about, found = self._about(connection, [task for task, _ in tasks]), {}
         for task, spec in tasks:
             with suppress(ValueError):
@@ -346,7 +345,7 @@ class Observer:
         return found
 
     def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> QueueHead:
-        """The task as planning sees it. asked: what was asked about its tier."""
+        """Return the task as planning sees it. asked: what was asked about its tier."""
         return QueueHead(
             task_id=task.id,
             version=task.version,
@@ -381,11 +380,11 @@ class Observer:
         return self._rules().routing
 
     def check_waits(self, run_id: str) -> Blocked | None:
-        """Why the check of that run waits for a slot; None: it does not."""
+        """Return why the check of that run waits for a slot; None: it does not."""
         return self.check_slots.waits(run_id, self._rules())
 
     def check_obstacle(self, run: Run) -> Blocked | None:
-        """Why the check of that run, which has ended, has to wait; None: it is to begin."""
+        """Return why the check of that run, which has ended, has to wait; None: it is to begin."""
         return self.check_slots.obstacle(run, self._rules())
 
     @property
@@ -394,12 +393,12 @@ class Observer:
         return self._budgets
 
     def day_end(self, now_ms: int) -> int | None:
-        """When the day is over for which there are budgets, in epoch milliseconds; None without any."""
+        """Return when the day is over for which there are budgets, in epoch milliseconds; None without any."""
         limited = any(agent.budget.units for agent in self._registry.agents) or self._budgets.total.units
         return self._budgets.day(now_ms).end_ms if limited else None
 
     def present(self, connection: Connection) -> Snapshot:
-        """The present without the queue."""
+        """Return the present without the queue."""
         now_ms = self._clock()
         live = run_rows.live(connection)
         if any(agent.hosts != (LOCAL,) for agent in self._registry.configured):

@@ -111,14 +111,14 @@ class Policing:
         return bool(self.policy.rules)
 
     def follow(self, connection: Connection) -> Callable[[Connection], int] | None:
-        """What lets queued tasks be judged again that were by other rules; None: there is no need."""
+        """Return what lets queued tasks be judged again that were by other rules; None: there is no need."""
         if self._reached:
             return None
         self._reached = self.is_in_force(connection)
         return None if self._reached else self._again
 
     def is_in_force(self, connection: Connection) -> bool:
-        """Whether queued tasks are judged by these rules, and not by others yet or by now."""
+        """Return whether queued tasks are judged by these rules, and not by others yet or by now."""
         return bool(remembered.find(connection, IN_FORCE).get("hash") == self.policy.hash)
 
     def _again(self, connection: Connection) -> int:
@@ -126,9 +126,9 @@ class Policing:
         return queue.route_again(connection)
 
     def judge(self, connection: Connection, task: Task, spec: TaskSpec, *, reads: bool) -> Judged:
-        """What the rules say of a queued task, as it came, with what a run says that has handed it on. reads: whether
-        somebody reads its text as an order; the text of a task for an agent that does what it is configured to do is
-        not judged."""
+        """Return what the rules say of a queued task, as it came, with what a run says that has handed it on. reads:
+        whether somebody reads its text as an order; the text of a task for an agent that does what it is configured to
+        do is not judged."""
         now_ms = self._clock()
         spec = _with_handed_on(connection, task, spec)
         judgement = assess(spec.instructions) if reads else None
@@ -183,9 +183,8 @@ class Policing:
         )
 
     def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
-        """What the rules say of a message, as of a task with its text: nobody answers one that is refused. What needs
-        approval does as a task, once somebody is to answer.
-        """
+        """Return what the rules say of a message, as of a task with its text: nobody answers one that is refused. What
+        needs approval does as a task, once somebody is to answer."""
         if not self.has_rules or not message.content.strip():
             return ()
         spec, now_ms = TaskSpec(name=channel.name, instructions=message.content, tags=("channel",)), self._clock()
@@ -199,13 +198,14 @@ class Policing:
         return verdict.checks if verdict.denied_by is not None else ()
 
     def again(self, judged: Judged, specialist: str | None, skill: str | None) -> Judged:
-        """What the rules say now that somebody is to do it, whoever has said who."""
+        """Return what the rules say now that somebody is to do it, whoever has said who."""
         if not self._by_specialist or (judged.facts.specialist, judged.facts.skill) == (specialist, skill):
             return judged
         return self._judged(replace(judged, facts=replace(judged.facts, specialist=specialist, skill=skill)))
 
     def raised(self, connection: Connection, task: Task, judged: Judged, risk: Risk, by: str) -> Judged:
-        """What the rules say of it with the risk that the model of that name sees, if that is more than words show."""
+        """Return what the rules say of it with the risk that the model of that name sees, if that is more than words
+        show."""
         more = HARM[risk] - HARM[judged.facts.risk]
         if more < 0 or (more == 0 and not judged.unread):
             return judged
@@ -214,17 +214,18 @@ class Policing:
         return _with_approval(connection, task, judged)
 
     def unanswered(self, judged: Judged, by: str) -> Judged:
-        """What the rules say of it where the model of that name has said nothing that counts: the same, and that."""
+        """Return what the rules say of it where the model of that name has said nothing that counts: the same, and
+        that."""
         return replace(self._judged(replace(judged, unanswered_by=by)), approved=judged.approved)
 
     def may_have_changed(self, connection: Connection, task: Task) -> bool:
-        """Whether the verdict on a queued task is old. One that is new holds, whatever rules say: no task is judged for
-        ever instead of started."""
+        """Return whether the verdict on a queued task is old. One that is new holds, whatever rules say: no task is
+        judged for ever instead of started."""
         latest = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
         return latest is not None and self._clock() - latest.at_ms >= GOOD_FOR_MS
 
     def says_otherwise(self, connection: Connection, task: Task, judged: Judged) -> bool:
-        """Whether that is another verdict than the last one on the task, or about another specialist."""
+        """Return whether that is another verdict than the last one on the task, or about another specialist."""
         latest = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
         verdict = judged.verdict
         before = Constraints() if latest is None else PolicyRecord.model_validate(latest.data).constraints
@@ -272,7 +273,7 @@ class Policing:
         return wrote, (wrote.role if creator.role.permits(wrote.role) else creator.role).value
 
     def record(self, judged: Judged, versions: Versions) -> PolicyRecord | None:
-        """What is written down of it; None: no rule has anything to do with it."""
+        """Return what is written down of it; None: no rule has anything to do with it."""
         verdict = judged.verdict
         if not self.has_rules and not judged.stopped:
             return None
@@ -340,8 +341,8 @@ def try_rules(
     reviews: bool,
     share: int = 1,
 ) -> VerdictView:
-    """What the rules would say of a task that came as the facts say, and which agents they leave. Nothing is stored,
-    and no approval counts. share: how many tasks have to do with what conditions of one may cost."""
+    """Return what the rules would say of a task that came as the facts say, and which agents they leave. Nothing is
+    stored, and no approval counts. share: how many tasks have to do with what conditions of one may cost."""
     facts, judgement = judged_by_words(facts, registry.agents)
     verdict = policy.judge(found_here(facts, limits, spent, now_ms), Allowance.of_task(share))
     verdict = with_built_in(
@@ -356,7 +357,7 @@ def try_rules(
 
 
 def judged_by_words(facts: Facts, agents: Iterable[AgentSpec]) -> tuple[Facts, Assessment]:
-    """What the text of a task shows, and the facts with its risk; of one that nobody reads as an order, see
+    """Return what the text of a task shows, and the facts with its risk; of one that nobody reads as an order, see
     ``Policing.judge``, nothing. agents: those that are configured."""
     read = facts.specialist is not None or reads_task(facts.spec.agent.type, agents)
     judgement = assess(facts.spec.instructions if read else "")
@@ -364,7 +365,7 @@ def judged_by_words(facts: Facts, agents: Iterable[AgentSpec]) -> tuple[Facts, A
 
 
 def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:
-    """The facts with what this machine knows: where folders really are, what time it is, and what was spent."""
+    """Return the facts with what this machine knows: where folders really are, what time it is, and what was spent."""
     spec = facts.spec
     working_dir = "" if spec.working_dir is None else os.path.realpath(Path(spec.working_dir).expanduser())
     return replace(

@@ -37,7 +37,7 @@ class PrimaryJudge:
         self._pool = ThreadPoolExecutor(CONCURRENCY, "primary")
 
     def ask(self, question: ReplyQuestion) -> Reply:
-        """What it says in time."""
+        """Return what it says in time."""
         model = self._model()
         if model is None:
             return Reply(yes=False, cause="no classifier is configured")

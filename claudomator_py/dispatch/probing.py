@@ -23,24 +23,25 @@ class Probed:
 
 
 def ran_on(run: Run) -> RanOn:
-    """What the run draws on."""
+    """Return what the run draws on."""
     return RanOn(run.agent, run.kind, run.account, run.model, run.ran_model)
 
 
 def begun_since(hold: Hold, run: Run) -> bool:
-    """Whether the run began on the hold's bucket after its time was over."""
+    """Return whether the run began on the hold's bucket after its time was over."""
     return hold.until_ms is not None and run.started_ms >= hold.until_ms and hold.is_on(ran_on(run))
 
 
 def begun_under(hold: Hold, run: Run) -> bool:
-    """Whether the run began on the hold's bucket although that was held already."""
+    """Return whether the run began on the hold's bucket although that was held already."""
     return run.started_ms > hold.created_ms and hold.is_on(ran_on(run))
 
 
 def probed(
     connection: Connection, live: Sequence[Run], now_ms: int, over: Sequence[Hold] | None = None
 ) -> Sequence[Probed]:
-    """The buckets that are being used again with care. over: see ``hold_rows.over``; None: they are read here."""
+    """Return the buckets that are being used again with care. over: see ``hold_rows.over``; None: they are read
+    here."""
     holds = hold_rows.over(connection, now_ms) if over is None else over
     found = []
     for hold in holds:
@@ -63,9 +64,8 @@ def _silent(run: Run) -> bool:
 
 
 def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold], now_ms: int) -> Mapping[Bucket, int]:
-    """By bucket that is limited, how many runs may begin on it anyway: one after another, ever less often while
-    they meet the limit, and more once one has answered.
-    """
+    """Return, by bucket that is limited, how many runs may begin on it anyway: one after another, ever less often while
+    they meet the limit, and more once one has answered."""
     found = {}
     for hold in in_force:
         met, last_ms = hold_rows.met(connection, hold.bucket, now_ms)
@@ -88,6 +88,6 @@ def close_ramped(connection: Connection, agents: Sequence[AgentSpec], now_ms: in
 
 
 def note_answer(connection: Connection, run: Run, agents: Sequence[AgentSpec], now_ms: int) -> None:
-    """The run's model was seen to answer: there is room for more."""
+    """Note that the run's model was seen to answer: there is room for more."""
     if run_rows.change(connection, run, answered_ms=now_ms):
         close_ramped(connection, agents, now_ms)

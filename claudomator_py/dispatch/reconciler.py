@@ -131,7 +131,7 @@ class Reconciler:
         return removed
 
     def tick(self, *, starting: bool = True) -> TickReport:
-        """One round; without ``starting`` nothing new begins.
+        """Return one round; without ``starting`` nothing new begins.
 
         What is done for one task or run may fail without the others: see ``Faults``. Raises StoreUnavailable; the next
         tick carries on from there.

@@ -135,8 +135,8 @@ class SpecialistRouter:
         return self.decider.policing.moves
 
     def judged_again(self, task: Task) -> bool:
-        """Whether a task that is about to start is judged and routed again first, as rules on the time or on what was
-        spent say something else by now. Raises StoreUnavailable."""
+        """Return whether a task that is about to start is judged and routed again first, as rules on the time or on
+        what was spent say something else by now. Raises StoreUnavailable."""
         if not self._database.read(partial(self.decider.is_outdated, task=task)):
             return False
         self._database.write(partial(queue.route_again, task_ids=[task.id]))

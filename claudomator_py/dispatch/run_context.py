@@ -74,7 +74,7 @@ class RunContext:
         return max(whole_ms - used_ms, min(whole_ms, MINUTE_MS))
 
     def prompt(self, handoff: str | None, *, converses: bool) -> str:
-        """What the agent is told. handoff: what an earlier run left, if it takes over from one.
+        """Return what the agent is told. handoff: what an earlier run left, if it takes over from one.
 
         converses: whether it can be answered.
         """
@@ -105,7 +105,7 @@ class ContextReader:
         self._resuming = ResumePolicy(registry, host)
 
     def read(self, queued: QueuedTask, agent: str) -> RunContext:
-        """For a run on that agent. Whether the task has changed since it was read shows at the commit."""
+        """Read it for a run on that agent. Whether the task has changed since it was read shows at the commit."""
         return self._database.read(lambda connection: self._read(connection, queued, agent))
 
     def _read(self, connection: Connection, queued: QueuedTask, agent: str) -> RunContext:
@@ -141,7 +141,7 @@ class ContextReader:
         return RunContext(task, spec, task_rows.spec_of(connection, task.id, resumption.revision), earlier)
 
     def scratch(self, context: RunContext) -> str | None:
-        """The run whose scratch folder is taken over with its work."""
+        """Return the run whose scratch folder is taken over with its work."""
         before = context.left or context.follows
         if before is None or context.spec.working_dir is not None:
             return None
@@ -149,7 +149,7 @@ class ContextReader:
         return scratch if self._host.scratch(scratch) is not None else None
 
     def note(self, context: RunContext, agent: AgentSpec) -> str | None:
-        """What a fresh conversation is told about the task that this one continues, and of the runs before."""
+        """Return what a fresh conversation is told about the task that this one continues, and of the runs before."""
         if context.earlier is not None:
             return None
         left = context.left or context.follows

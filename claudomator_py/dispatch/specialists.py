@@ -90,8 +90,8 @@ class SpecialistDirectory:
         return self._encoder
 
     def roster(self, digest: str | None = None) -> Roster:
-        """The cards as they are now; what has changed is encoded first. digest: the registry's hash, for whoever has
-        just read it. Raises StoreUnavailable, EncoderFault."""
+        """Return the cards as they are now; what has changed is encoded first. digest: the registry's hash, for whoever
+        has just read it. Raises StoreUnavailable, EncoderFault."""
         with self._lock:
             current = self._database.read(specialist_rows.registry_hash) if digest is None else digest
             if self._roster is None or self._roster.registry_hash != current:
@@ -102,32 +102,32 @@ class SpecialistDirectory:
     def look(
         self, requests: Sequence[Request], organisations: Sequence[str | None], digest: str | None
     ) -> tuple[Roster, list[Comparison], Mapping[str | None, LearnedWeights]]:
-        """Each task beside all cards, and what was learned from earlier ones. See ``roster``, ``compare`` and
+        """Return each task beside all cards, and what was learned from earlier ones. See ``roster``, ``compare`` and
         ``learned``."""
         return self._of_cards(
             digest, lambda roster: (roster, self.compare(roster, requests), self.learned(roster, organisations))
         )
 
     def compare(self, roster: Roster, requests: Sequence[Request]) -> list[Comparison]:
-        """How alike each task is to each card. Raises EncoderFault."""
+        """Return how alike each task is to each card. Raises EncoderFault."""
         texts = [request.compared for request in requests]
         vectors = encoded(self._encoder, texts) if texts else ()
         return [Comparison(self._compared(partial(roster.space.likeness, one)), one) for one in vectors]
 
     def learned(self, roster: Roster, organisations: Sequence[str | None]) -> Mapping[str | None, LearnedWeights]:
-        """What was learned from earlier decisions on the tasks of each organisation; None: of those that belong to
-        none. Raises StoreUnavailable, EncoderFault."""
+        """Return what was learned from earlier decisions on the tasks of each organisation; None: of those that belong
+        to none. Raises StoreUnavailable, EncoderFault."""
         return self._compared(partial(self._learned.of, organisations, roster.space))
 
     def cosines(self, query: str) -> dict[Found, float]:
-        """How alike a query is to each skill, and to what each card says as a whole. Raises StoreUnavailable,
+        """Return how alike a query is to each skill, and to what each card says as a whole. Raises StoreUnavailable,
         EncoderFault."""
         (vector,) = encoded(self._encoder, [query])
         return self._of_cards(None, lambda roster: self._compared(partial(roster.space.cosines, vector)))
 
     def twins(self, specialist_id: str) -> "Sequence[Twin]":
-        """Skills of others, whoever sees them, that are nearly one of that specialist's. Raises StoreUnavailable,
-        EncoderFault."""
+        """Return skills of others, whoever sees them, that are nearly one of that specialist's. Raises
+        StoreUnavailable, EncoderFault."""
         return self.roster().space.twins(specialist_id, NEARLY)
 
     def _of_cards(self, digest: str | None, use: Callable[[Roster], T]) -> T:

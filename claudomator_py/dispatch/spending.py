@@ -45,7 +45,7 @@ class Spent:
     by_agent: Mapping[str, Spending]
 
     def of(self, agent: str) -> Spending:
-        """What that agent has spent."""
+        """Return what that agent has spent."""
         return self.by_agent.get(agent, Spending())
 
     @property
@@ -70,21 +70,21 @@ class Budgets:
         return self._budget()
 
     def day(self, at_ms: int) -> Day:
-        """The calendar day of that time."""
+        """Return the calendar day of that time."""
         return day_of(at_ms, self.zone())
 
     def spent(self, connection: Connection, at_ms: int, by: Principal = OPERATOR) -> Spent:
-        """What was spent on the day of that time, by the tasks that exist for that principal."""
+        """Return what was spent on the day of that time, by the tasks that exist for that principal."""
         day = self.day(at_ms)
         return Spent(day, spending_rows.by_agent(connection, day.start_ms, day.end_ms, by))
 
     def seen(self, connection: Connection, at_ms: int, by: Principal) -> tuple[Spent, Spent]:
-        """What was spent on the day of that time: by all tasks, and by those that exist for that principal."""
+        """Return what was spent on the day of that time: by all tasks, and by those that exist for that principal."""
         today = self.spent(connection, at_ms)
         return today, today if by.sees_all else self.spent(connection, at_ms, by)
 
     def day_left(self, spent_today: Spent) -> DayLeft | None:
-        """What may still begin on that day; None: there is no budget for it."""
+        """Return what may still begin on that day; None: there is no budget for it."""
         budget = self._budget()
         if not budget.units:
             return None
@@ -94,7 +94,7 @@ class Budgets:
         return DayLeft(figures=found.figures, until=spent_today.day.end_ms, room=found.runs)
 
     def day_holds(self, agent: AgentSpec, spent_today: Spent) -> list[ActiveHold]:
-        """What the agent's own budget for the day keeps from beginning on it."""
+        """Return what the agent's own budget for the day keeps from beginning on it."""
         found = _room(agent.budget, spent_today.of(agent.name))
         if found is None:
             return []
@@ -110,8 +110,8 @@ class Budgets:
         return [hold]
 
     def window_holds(self, agent: AgentSpec, said: Mapping[str, WindowUse], now_ms: int) -> list[ActiveHold]:
-        """What its share of a window, and hours that are reserved, keep from beginning on the agent. said: by its
-        account, of each window last."""
+        """Return what its share of a window, and hours that are reserved, keep from beginning on the agent. said: by
+        its account, of each window last."""
         return [
             ActiveHold(
                 bucket=f"{agent.name} {name}",
@@ -172,14 +172,14 @@ class Budgets:
         return {one.of: one.used_up(unit) for one, unit in found if unit is not None}
 
     def watches(self, spec: TaskSpec, agent: AgentSpec) -> bool:
-        """Whether what a run of that task uses on that agent could end it, or keep others from beginning."""
+        """Return whether what a run of that task uses on that agent could end it, or keep others from beginning."""
         if self.keeps_windows(agent):
             return True
         budgets: tuple[Budget, ...] = (spec.budget, agent.budget, self._budget())
         return any(unit is not Unit.RUNS for budget in budgets for unit in budget.units)
 
     def over(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> SpentBudget | None:
-        """Why the run has to stop: the budget that is used up; None: none is."""
+        """Return why the run has to stop: the budget that is used up; None: none is."""
         for one in self._drawn_on(connection, run, spec, agent):
             unit = overspent(one.budget, one.spending)
             if unit is not None:
@@ -187,7 +187,7 @@ class Budgets:
         return None
 
     def usd_left(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
-        """How many US dollars the run may use; None: any number."""
+        """Return how many US dollars the run may use; None: any number."""
         drawn_on = self._drawn_on(connection, run, spec, agent)
         amounts = [left(one.budget, one.spending, Unit.USD) for one in drawn_on]
         known = [amount for amount in amounts if amount is not None]

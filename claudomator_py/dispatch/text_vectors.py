@@ -47,9 +47,8 @@ class TextVectors:
         self._there: dict[str, Row] = {}
 
     def of(self, texts: Mapping[str, str]) -> "Mapping[str, Row]":
-        """By hash of their text; those that are not there are made. texts: all that cards have, by hash: what else was
-        there is let go of. Raises StoreUnavailable, EncoderFault.
-        """
+        """Return the vectors by hash of their text; those that are not there are made. texts: all that cards have, by
+        hash: what else was there is let go of. Raises StoreUnavailable, EncoderFault."""
         there = self._fitting({digest: self._there[digest] for digest in texts if digest in self._there})
         missing = [digest for digest in texts if digest not in there]
         if missing and not self._encoder.immediate:

@@ -20,7 +20,8 @@ _DOUBT = "the reset it named is more than 35 days away and is ignored"
 
 
 def sentence(what: Blocked, *, brief: bool = False, verb: str = "is") -> Sentence:
-    """It in words, without a full stop. brief: only what fits into a list. verb: between an agent and its words."""
+    """Return it in words, without a full stop. brief: only what fits into a list. verb: between an agent and its
+    words."""
     words = predicate(what, brief=brief)
     agent = what.params.agent
     return words if what.code.why is not None or agent is None else (*said(f"{agent} {verb} "), *words)
@@ -37,14 +38,15 @@ def blocked_text(what: Blocked, clock: Clock = instant_text, *, verb: str = "is"
 
 
 def in_brief(what: Blocked) -> Sentence | None:
-    """It for a list that has the kind of obstacle and its end in columns of their own; None: these say enough."""
+    """Return it for a list that has the kind of obstacle and its end in columns of their own; None: these say
+    enough."""
     if what.why is Why.LIMITED and what.until is not None:
         return None
     return sentence(what, brief=True)
 
 
 def wait_of(what: Blocked | None, text: str | None) -> Sentence | None:
-    """It in words; without it, the text that the daemon gives beside it."""
+    """Return it in words; without it, the text that the daemon gives beside it."""
     if what is not None:
         return sentence(what)
     return said(text) if text else None

@@ -39,15 +39,15 @@ class Breaker:
         return self.open_until is None or (now_ms >= self.open_until and not self.trial)
 
     def began(self) -> "Breaker":
-        """A try has begun; with an open breaker it is the trial."""
+        """Return a try has begun; with an open breaker it is the trial."""
         return self if self.open_until is None else replace(self, trial=True)
 
     def succeeded(self) -> "Breaker":
-        """Closed again."""
+        """Return it closed again."""
         return Breaker()
 
     def failed(self, now_ms: int) -> "Breaker":
-        """One more failure. From the third in a row on it opens, for twice as long each time."""
+        """Return one more failure. From the third in a row on it opens, for twice as long each time."""
         failures = self.failures + 1
         if failures < FAILURES:
             return Breaker(failures)

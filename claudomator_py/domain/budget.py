@@ -264,7 +264,7 @@ class SpentBudget(BaseModel):
 
     @classmethod
     def read(cls, stored: str | None) -> "SpentBudget | None":
-        """From JSON; None for what is none, as the words that earlier versions have stored."""
+        """Read it from JSON; None for what is none, as the words that earlier versions have stored."""
         try:
             return cls.model_validate_json(stored or "")
         except ValidationError:

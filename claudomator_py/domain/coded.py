@@ -91,7 +91,8 @@ class ConversationRef(Coded):
 
 
 def known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Any:
-    """A client may be older than the daemon: a code that it does not know is none, and the text beside it counts."""
+    """Return a client may be older than the daemon: a code that it does not know is none, and the text beside it
+    counts."""
     try:
         return handler(value)
     except ValidationError:

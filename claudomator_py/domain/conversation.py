@@ -78,7 +78,7 @@ class Usage(BaseModel):
     cost_usd: float = 0.0
 
     def after(self, outcome: Outcome | None) -> "Usage":
-        """With what that run used.
+        """Return it with what that run used.
 
         What a run has not said counts as nothing, so that it is counted with the next run of an agent that tells
         totals, and the sum over the runs is right.

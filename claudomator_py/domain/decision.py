@@ -11,7 +11,7 @@ _MESSAGE = "message:"
 
 
 def message_ref(channel_id: str, message_id: int | None) -> str:
-    """By which a decision names the message that it is about."""
+    """Return the reference by which a decision names the message that it is about."""
     return f"{_MESSAGE}{channel_id}/{message_id}"
 
 

@@ -42,7 +42,7 @@ class Problem(BaseModel):
     """Which of several ``---`` documents, from 1."""
 
     def render(self, filename: str = "") -> str:
-        """One line: ``file:line: field: message; remedy``, without the parts that are not known."""
+        """Return one line: ``file:line: field: message; remedy``, without the parts that are not known."""
         place = ":".join([printable(filename)] * bool(filename) + [str(n) for n in (self.line, self.column) if n])
         parts = [part for part in (place, self.field, self.message) if part]
         text = ": ".join(parts)
@@ -243,7 +243,7 @@ class Invalid(ServiceError):
         said: int | None = None,
         remedy: str = "Fix the listed problems and retry.",
     ) -> "Invalid":
-        """For these problems. said: how many of them ``detail`` has; None: all."""
+        """Make the refusal for these problems. said: how many of them ``detail`` has; None: all."""
         return cls(problems_text(problems[:said]), remedy=remedy, problems=problems)
 
 
@@ -283,6 +283,6 @@ class Unavailable(ServiceError):
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raises Invalid for these problems; nothing where there are none."""
+    """Raise Invalid for these problems; nothing where there are none."""
     if problems:
         raise Invalid.of(problems)

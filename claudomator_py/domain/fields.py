@@ -197,7 +197,7 @@ def _with_program(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def distinct(values: tuple[H, ...]) -> tuple[H, ...]:
-    """The values as they are. Raises a refusal when one is there twice."""
+    """Return the values as they are. Raises a refusal when one is there twice."""
     seen: set[H] = set()
     for value in values:
         if value in seen:

@@ -18,7 +18,7 @@ class Histogram:
 
     @classmethod
     def empty(cls, bounds: tuple[float, ...]) -> Self:
-        """Nothing observed yet."""
+        """Return nothing observed yet."""
         return cls(bounds, (0,) * (len(bounds) + 1))
 
     @property
@@ -27,7 +27,7 @@ class Histogram:
         return sum(self.counts)
 
     def plus(self, value: float) -> Self:
-        """With one observation more."""
+        """Add one observation more."""
         place = bisect_left(self.bounds, value)
         counts = (*self.counts[:place], self.counts[place] + 1, *self.counts[place + 1 :])
         return type(self)(self.bounds, counts, self.total + value)
@@ -40,7 +40,7 @@ class Histogram:
         return replace(self, counts=counts, total=self.total + other.total)
 
     def cumulative(self) -> list[tuple[float, int]]:
-        """For each bound how many were at most so large; infinity comes last."""
+        """Count for each bound how many were at most so large; infinity comes last."""
         seen = 0
         steps = []
         for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):

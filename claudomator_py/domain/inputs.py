@@ -165,7 +165,7 @@ def _fit(question: str) -> str:
 
 
 def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
-    """The outcome as its task takes it. converses: whether the agent can continue in its conversation.
+    """Return the outcome as its task takes it. converses: whether the agent can continue in its conversation.
 
     A question of a run that ended well, or tools that it was denied, need a person if the task waits for one. What was
     denied does not matter if the task's check decides and passes.

@@ -184,7 +184,7 @@ def done_text(outcome: Outcome, *, checked: bool) -> str | None:
 
 
 def early_text(outcome: Outcome) -> str | None:
-    """That a run that succeeded may have stopped early, in a clause; None: no window was nearly used up."""
+    """Return that a run that succeeded may have stopped early, in a clause; None: no window was nearly used up."""
     near = outcome.nearly_used
     if near is None:
         return None

@@ -25,7 +25,7 @@ Read = Callable[[int, int], OutputPiece]
 
 
 def tail_of(read: Read, limit: int) -> bytes:
-    """The last ``limit`` bytes of the stream as it is now. A hole in them reads as a line break."""
+    """Return the last ``limit`` bytes of the stream as it is now. A hole in them reads as a line break."""
     size = read(0, 0).size
     position = max(0, size - limit)
     pieces = []

@@ -27,7 +27,7 @@ class Used:
         return cls(outcome.tokens, outcome.cost_usd, outcome.windows)
 
     def priced(self, prices: Mapping[str, Price], model: str | None) -> "Used":
-        """With its cost; see ``priced``."""
+        """Add its cost; see ``priced``."""
         price = prices.get(model) if model is not None else None
         if self.cost_usd or price is None:
             return self

@@ -85,7 +85,7 @@ class Redactor:
         self._longest = max(map(len, forms), default=0)
 
     def knowing(self, values: Iterable[str]) -> "Redactor":
-        """One that takes out these values as well."""
+        """Return one that takes out these values as well."""
         other = Redactor(values)
         other._know({*self._known, *other._known})
         return other
@@ -95,13 +95,13 @@ class Redactor:
         return _marked(text, self._spans(text))
 
     def redact_cut(self, text: str) -> str:
-        """As ``redact``, where texts may have been shortened: of a secret that breaks off before an ellipsis, what is
-        left is taken out as well, if it is no shorter than SHORTEST."""
+        """Redact as ``redact``, where texts may have been shortened: of a secret that breaks off before an ellipsis,
+        what is left is taken out as well, if it is no shorter than SHORTEST."""
         return _marked(text, self._spans_of_cut(text))
 
     def redact_piece(self, text: str) -> str:
-        """As ``redact_cut``, for a text of which the beginning or the end may be missing, and with it a part of a
-        secret."""
+        """Redact as ``redact_cut``, for a text of which the beginning or the end may be missing, and with it a part of
+        a secret."""
         begun = max((_begun(form, text) for form in self._known), default=0)
         ended = max((_ended(form, text) for form in self._known), default=0)
         ends = [(0, ended)] * (ended >= SHORTEST) + [(len(text) - begun, len(text))] * (begun >= SHORTEST)

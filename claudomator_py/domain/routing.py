@@ -176,7 +176,7 @@ class Constraints(BaseModel):
 
     @classmethod
     def shown(cls, text: str | None) -> "Constraints":
-        """What ``text`` wrote, for whoever only shows or counts it: where it cannot be read, none is known."""
+        """Return what ``text`` wrote, for whoever only shows or counts it: where it cannot be read, none is known."""
         try:
             return cls.parse(text)
         except ValueError:
@@ -205,7 +205,7 @@ class Constraints(BaseModel):
         return agent in self.agents or any(agent in one for one in self.one_of)
 
     def limited(self, spec: TaskSpec) -> TaskSpec:
-        """The task as it may run."""
+        """Return the task as it may run."""
         changes: dict[str, object] = {}
         if self.tools is not None:
             changes["permissions"] = self.tools.limited(spec.permissions)

@@ -234,7 +234,7 @@ class CheckResult(BaseModel):
     def ended(
         self, record: ExitRecord | None, *, cancelled: bool, now_ms: int, output: str | None = None
     ) -> "CheckResult":
-        """It, with how it ended. record: None: its supervisor left none. cancelled: the task was to stop."""
+        """Return it with how it ended. record: None: its supervisor left none. cancelled: the task was to stop."""
         if record is None:
             status: CheckStatus = "cancelled" if cancelled else "lost"
             return self.model_copy(update={"status": status, "ended_ms": now_ms})

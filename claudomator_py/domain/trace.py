@@ -58,24 +58,24 @@ def trace_id(task_id: str) -> int:
 
 
 def task_span(task_id: str, generation: int) -> SpanName:
-    """Of one generation of a task; the first one's is the root."""
+    """Name the span of one generation of a task; the first one's is the root."""
     if generation == 1:
         return SpanName(trace_id(task_id), _first_digits(task_id))
     return part_span(task_id, task_id, f"generation/{generation}")
 
 
 def own_span(task_id: str, own_id: str) -> SpanName:
-    """Of a run or a decision: the first 16 digits of its id."""
+    """Name the span of a run or a decision: the first 16 digits of its id."""
     return SpanName(trace_id(task_id), _first_digits(own_id))
 
 
 def part_span(task_id: str, whole_id: str, part: str) -> SpanName:
-    """Of something that has no id of its own. whole_id: that of the task or run that it is a part of."""
+    """Name the span of something that has no id of its own. whole_id: that of the task or run that it is a part of."""
     return SpanName(trace_id(task_id), _first_digits(str(uuid.uuid5(uuid.UUID(whole_id), part))))
 
 
 def check_span(task_id: str, run_id: str) -> SpanName:
-    """Of the check of a run."""
+    """Name the span of the check of a run."""
     return part_span(task_id, run_id, "check")
 
 

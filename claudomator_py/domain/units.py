@@ -77,7 +77,7 @@ def format_size(count: int) -> str:
 
 
 def size_text(count: int) -> str:
-    """About how much that is, for people, in the largest binary unit of which there is one: ``48.1 GiB``."""
+    """Return about how much that is, for people, in the largest binary unit of which there is one: ``48.1 GiB``."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if count >= _UNIT_BYTES[unit]:
             return f"{count / _UNIT_BYTES[unit]:.1f} {unit}"

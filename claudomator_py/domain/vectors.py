@@ -62,7 +62,7 @@ def _units(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def to_bytes(vector: Vector) -> bytes:
-    """As rows keep it: 32-bit floats, the least significant byte first."""
+    """Write it as rows keep it: 32-bit floats, the least significant byte first."""
     return vector.astype("<f4").tobytes()
 
 

@@ -47,7 +47,7 @@ def worded(sentence: Sentence, clock: Clock = instant_text) -> str:
 
 
 def joined(sentences: Sequence[Sentence], between: str) -> Sentence:
-    """Several sentences as one."""
+    """Return several sentences as one."""
     pieces: list[Piece] = []
     for number, sentence in enumerate(sentences):
         pieces += [Piece(between)] if number else []

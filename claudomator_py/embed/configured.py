@@ -9,7 +9,8 @@ from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
 
 def encoder(settings: EncoderSettings, environ: Mapping[str, str]) -> Encoder:
-    """environ: where the key is. Raises ValueError, with the remedy, for one that is not installed."""
+    """Return the encoder that the settings name. environ: where the key is. Raises ValueError, with the remedy, for one
+    that is not installed."""
     match settings.kind:
         case EncoderKind.HASHED:
             return Hashed()

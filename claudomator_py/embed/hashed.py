@@ -52,7 +52,7 @@ class Hashed:
         return rows
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to let go of."""
 
 
 def _features(text: str) -> Counter[int]:

@@ -22,7 +22,7 @@ class MiniLmModel:
         self._weights = _tensors(folder / "model.safetensors")
 
     def rows(self, ids: "Vector") -> "Vector":
-        """Of texts of equal length: the mean of what the last layer makes of their tokens, normalised."""
+        """Return, for texts of equal length, the mean of what the last layer makes of their tokens, normalised."""
         import numpy as np
 
         weights = self._weights

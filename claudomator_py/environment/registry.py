@@ -82,14 +82,15 @@ class AgentRegistry:
             return dict(zip((agent.name for agent in agents), pool.map(self._look, agents), strict=True))
 
     def replace(self, agents: Sequence[AgentSpec], found: dict[str, AgentHealth]) -> None:
-        """These are the agents from now on, with what ``look`` has found of them. Runs of others go on."""
+        """Put these agents in place of the others from now on, with what ``look`` has found of them. Runs of others go
+        on."""
         with self._lock:
             self._agents = {agent.name: agent for agent in agents}
             self._health = found
 
     def reach(self, remote: Sequence[AgentSpec]) -> None:
-        """These are the agents that remote specialists are from now on, beside the configured ones. Of the same name,
-        the configured one counts. Runs of others go on."""
+        """Put these agents in place of those that remote specialists were so far, beside the configured ones. Of the
+        same name, the configured one counts. Runs of others go on."""
         found = self.look(remote)
         with self._lock:
             self._remote = {agent.name: agent for agent in remote}
@@ -129,12 +130,12 @@ class AgentRegistry:
         return self._kinds[agent.kind]
 
     def lacking(self, spec: TaskSpec) -> dict[str, str]:
-        """By agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
+        """Return, by agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
         found = {agent.name: self.unsupported(spec, agent) for agent in self._all().values()}
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
 
     def unable(self, spec: TaskSpec) -> dict[str, str]:
-        """The same, with those whose hosts take no new runs at present."""
+        """Return the same, with those whose hosts take no new runs at present."""
         found = self.lacking(spec)
         for agent in self._all().values() if self.drained_hosts else ():
             places = hosts_open_to(agent.hosts, spec.host, spec.needs)

@@ -33,7 +33,7 @@ class Secrets:
         self._of_tasks: OrderedDict[frozenset[str], Redactor] = OrderedDict()
 
     def add(self, values: Iterable[str]) -> None:
-        """These are secrets as well from now on."""
+        """Count these as secrets as well from now on."""
         with self._lock:
             if (grown := self._values.union(values)) != self._values:
                 self._values, self._redactor = grown, Redactor(grown)

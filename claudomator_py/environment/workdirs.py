@@ -160,7 +160,8 @@ def real_paths(roots: Sequence[Path]) -> tuple[str, ...]:
 
 
 def real_path(folder: Path) -> Path:
-    """Its real path; of one that cannot be resolved the path as it is written, in which no working directory lies."""
+    """Return its real path; of one that cannot be resolved the path as it is written, in which no working directory
+    lies."""
     try:
         return folder.resolve()
     except (OSError, RuntimeError):

@@ -229,7 +229,7 @@ class WorktreeManager:
 
     @contextmanager
     def leaving(self, name: str) -> Iterator[bool]:
-        """While the tree is removed no run gets it. False: it is being made for one."""
+        """Keep runs from the tree while it is removed. False: it is being made for one."""
         with self._lock:
             free = name not in self._making and name not in self._leaving
             if free:

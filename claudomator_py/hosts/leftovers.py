@@ -31,7 +31,7 @@ def remove(path: Path) -> None:
 
 
 def size_of(path: Path) -> int:
-    """The bytes that a folder takes on the disk, as far as it can be read; links are not followed."""
+    """Return the bytes that a folder takes on the disk, as far as it can be read; links are not followed."""
     total = 0
     pending = [str(path)]
     while pending:
@@ -52,7 +52,7 @@ def size_of(path: Path) -> int:
 
 
 def working_in(path: Path) -> list[int]:
-    """The processes whose working directory is that folder or lies in it, as far as they can be seen."""
+    """Return the processes whose working directory is that folder or lies in it, as far as they can be seen."""
     real = path.resolve()
     found = []
     for process in Path("/proc").iterdir():

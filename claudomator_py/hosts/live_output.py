@@ -211,7 +211,8 @@ class LiveRunMonitor:
             self._thread.join(_MAX_CLOSE_S)
 
     def follow(self, run_id: str, make: Callable[[], OutputReader]) -> LiveOutput:
-        """What the live run has said as far as is known; it is read on. make: a reader for it, if it has none yet.
+        """Return what the live run has said as far as is known; it is read on. make: a reader for it, if it has none
+        yet.
 
         Raises OSError that kept it from being read.
         """
@@ -220,7 +221,8 @@ class LiveRunMonitor:
         return followed.said
 
     def report(self, run_id: str, make: Callable[[], OutputReader], record: ExitRecord | None) -> Report | None:
-        """What the run comes to; None: its output is being read. It has ended, and nothing that could write is left.
+        """Return what the run comes to; None: its output is being read. It has ended, and nothing that could write is
+        left.
 
         make: as in ``follow``. record: how it ended; None: its supervisor was lost. Raises OSError that kept it from
         being read.
@@ -241,7 +243,8 @@ class LiveRunMonitor:
         return followed.report
 
     def is_current(self, run_id: str) -> bool:
-        """Whether the run has printed nothing since what is known of it was read; else ``news`` comes once it is.
+        """Return whether the run has printed nothing since what is known of it was read; else ``news`` comes once it
+        is.
 
         Ask before a live run is judged by what it does not say. Raises OSError.
         """
@@ -255,7 +258,7 @@ class LiveRunMonitor:
         return not followed.is_awaited
 
     def backlog(self, run_id: str) -> Backlog | None:
-        """What there is to be read of the run, if it takes long enough to be told about. From any thread."""
+        """Return what there is to be read of the run, if it takes long enough to be told about. From any thread."""
         followed = self._followed.get(run_id)
         if followed is None or followed.report is not None:
             return None

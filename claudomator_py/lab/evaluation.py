@@ -197,7 +197,7 @@ class Words:
         self._space = space_of(cards, encoder, self._calibration)
 
     def likeness(self, request: Request) -> Mapping[str, Likeness]:
-        """Of the task to each card, by its id."""
+        """Compare the task with each card, by its id."""
         return self._space.likeness(self._encoder.encode([request.compared])[0])
 
 

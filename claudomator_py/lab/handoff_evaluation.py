@@ -99,7 +99,7 @@ def task_of(said: Mapping[str, Any], text: str) -> TaskSpec:
 
 
 def plain(text: str) -> Demand | None:
-    """Of a task of which a set says nothing but its text; None: no task has that text."""
+    """Return the demand of a task of which a set says nothing but its text; None: no task has that text."""
     try:
         return Demand(TaskSpec(name="task", instructions=text))
     except ValidationError:

@@ -105,7 +105,7 @@ class Replay:
         self._fitted = fitted
 
     def run(self, window: Window) -> ReplayView:
-        """Raises StoreUnavailable."""
+        """Decide again, and compare. Raises StoreUnavailable."""
         identical, number, gone = 0, 0, 0
         differing: list[DifferenceView] = []
         placed: list[_Placed] = []
@@ -336,7 +336,7 @@ def _cost(started: Sequence[tuple[_Place, _Place]], means: Mapping[_Place, float
 
 
 def share(number: int, total: int) -> ShareView:
-    """So many of a total, with the interval of the share."""
+    """Return so many of a total, with the interval of the share."""
     low, high = wilson(number, total)
     return ShareView(number=number, total=total, share=number / total if total else 0.0, low=low, high=high)
 

@@ -57,7 +57,7 @@ class Command:
             raise DeliveryFault(f"{self._command[0]} exited with {process.returncode}" + (f": {last}" if last else ""))
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: nothing is kept open."""
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

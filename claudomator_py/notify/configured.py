@@ -17,7 +17,8 @@ def messenger(
     clock: Callable[[], float],
     umask: int = -1,
 ) -> "Command | Webhook | Unconfigured":
-    """environ: where URL and secret are, if they are variables; for_commands: all that a command gets.
+    """Return the way to that target. environ: where URL and secret are, if they are variables; for_commands: all that a
+    command gets.
 
     clock: epoch seconds. umask: of a command; -1: that of this process. What its variables lack is found out by whoever
     tells.

@@ -117,11 +117,11 @@ class Unconfigured:
         self._variable = variable
 
     def send(self, notice: Notice) -> None:
-        """Raises DeliveryFault, always: a daemon that is started with the variable delivers it."""
+        """Raise DeliveryFault, always: a daemon that is started with the variable delivers it."""
         raise DeliveryFault(f"the daemon's variable {self._variable} is not set")
 
     def close(self) -> None:
-        """No events."""
+        """Do nothing: nothing is kept open."""
 
 
 def signature(secret: str, notice_id: str, timestamp: str, body: bytes) -> str:

@@ -88,7 +88,7 @@ class Condition:
         self._varies = any(self.mentions(path) for path in facts.LONG)
 
     def applies(self, context: Context) -> bool:
-        """Raises Undecided."""
+        """Return whether it applies. Raises Undecided."""
         if self._program is None or (self._varies and context.characters > MAX_CHARACTERS):
             return _truth(sandbox.evaluate(self.text, context))
         return _truth(self._program.value(context))

@@ -55,12 +55,12 @@ class Allowance:
 
     @classmethod
     def of_task(cls, share: int = 1) -> "Allowance":
-        """For one of so many tasks that share what one may cost."""
+        """Make the allowance for one of so many tasks that share what one may cost."""
         return cls(MAX_TASK_CPU_MS / share, MAX_TASK_CPU_MS / share)
 
     @classmethod
     def urgent(cls) -> "Allowance":
-        """For what is judged while nobody else can write anything."""
+        """Make the allowance for what is judged while nobody else can write anything."""
         return cls(MAX_URGENT_CPU_MS, MAX_URGENT_CPU_MS, is_urgent=True)
 
 
@@ -138,7 +138,7 @@ class Expression:
         return ["size" if name == _OWN_SIZE else name for name in self._compiled.functions()]
 
     def value(self, context: Context) -> object:
-        """Raises Undecided."""
+        """Return its value. Raises Undecided."""
         try:
             return self._compiled.execute(context.converted)
         except (KeyboardInterrupt, SystemExit, MemoryError):

@@ -67,7 +67,7 @@ class Verdict:
         return rationale(RationaleCode.REFUSED, rule=self.denied_by, text=self.denial)
 
     def shown(self, name: str) -> VerdictView:
-        """As it is shown for the task of that name, if nobody has approved anything."""
+        """Show it as it is for the task of that name, if nobody has approved anything."""
         said, rules = "allowed", tuple(rule for rule in (self.allowed_by,) if rule is not None)
         reason = rationale(RationaleCode.PERMITTED, rule=self.allowed_by)
         if self.demanded is not None:

@@ -160,7 +160,8 @@ class ResumePolicy:
         return run
 
     def check(self, connection: Connection, task: Task, run: Run, revision: int) -> None:
-        """Whether the agent can continue with this content, in the folder where it was. Raises Conflict or Invalid."""
+        """Check whether the agent can continue with this content, in the folder where it was. Raises Conflict or
+        Invalid."""
         spec = task_rows.spec_of(connection, task.id, revision)
         before = task_rows.spec_of(connection, task.id, run.revision)
         if spec.continues is not None and stays(spec, before):

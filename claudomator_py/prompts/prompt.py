@@ -33,7 +33,7 @@ _BEFORE = "The operator was asked about this task before, in a conversation that
 
 
 def told(exchange: Exchange) -> list[str]:
-    """For the conversation in which it was asked: what was said to it."""
+    """Say, for the conversation in which it was asked: what was said to it."""
     if exchange.allowed:
         return [" ".join((*_permission(exchange.allowed), "Continue the task where you left off."))]
     lead = _REFUSED if exchange.kind is InputKind.APPROVAL else _ANSWER
@@ -49,7 +49,7 @@ def _permission(allowed: Sequence[str]) -> list[str]:
 
 
 def told_afresh(exchanges: Sequence[Exchange]) -> list[str]:
-    """For a fresh conversation: all that was asked, and said to it."""
+    """Say, for a fresh conversation, all that was asked, and said to it."""
     return [] if not exchanges else [_BEFORE, *(part for exchange in exchanges for part in _quoted(exchange))]
 
 
@@ -235,7 +235,7 @@ def compose(
     heard: Sequence[Exchange] = (),
     may_ask: bool = False,
 ) -> str:
-    """For a fresh conversation: the task's instructions and what is to be handed back.
+    """Write for a fresh conversation: the task's instructions and what is to be handed back.
 
     role: what the specialist is told about itself, see ``role_of``. handoff:
     what the agent left that had the task before. words: what the operator said to a conversation that this one
@@ -247,12 +247,12 @@ def compose(
 
 
 def compose_answer(exchange: Exchange) -> str:
-    """For a conversation that continues with what the operator said to what was asked in it."""
+    """Write for a conversation that continues with what the operator said to what was asked in it."""
     return _joined(told(exchange))
 
 
 def compose_further(spec: TaskSpec, told: TaskSpec, words: str | None = None) -> str:
-    """For a conversation that continues: to continue, and what is new to it. told: the content that it knows.
+    """Write for a conversation that continues: to continue, and what is new to it. told: the content that it knows.
 
     words: what the operator adds.
     """
@@ -261,12 +261,12 @@ def compose_further(spec: TaskSpec, told: TaskSpec, words: str | None = None) ->
 
 
 def compose_confirmation() -> str:
-    """For a conversation in which the task was said to be done while a limit of its account was near."""
+    """Write for a conversation in which the task was said to be done while a limit of its account was near."""
     return _joined([_CONFIRM])
 
 
 def compose_next(spec: TaskSpec, words: str | None = None, *, again: bool = False) -> str:
-    """For a task that continues in the conversation of another one: its own instructions, as a further turn.
+    """Write for a task that continues in the conversation of another one: its own instructions, as a further turn.
 
     again: a run of it was in there before, and may have heard them.
     """

@@ -43,7 +43,7 @@ _CONTENT = frozenset({"spec"})
 
 
 def concealed(connection: Connection, shapes: Sequence[Shape], by: Principal) -> tuple[Shape, ...]:
-    """The shapes as that principal may see them: of a hidden agent, how it is reached alone, such as ``hub``."""
+    """Return the shapes as that principal may see them: of a hidden agent, how it is reached alone, such as ``hub``."""
     if by.sees_all:
         return tuple(shapes)
     found: set[str] = set()
@@ -68,8 +68,8 @@ def concealed(connection: Connection, shapes: Sequence[Shape], by: Principal) ->
 
 
 def unnamed(connection: Connection, rows: Sequence[Row], by: Principal) -> list[Row]:
-    """The rows, without the specialists of whom the sentences speak that are made of them, as far as those are hidden
-    from that principal."""
+    """Return the rows, without the specialists of whom the sentences speak that are made of them, as far as those are
+    hidden from that principal."""
     if by.sees_all:
         return list(rows)
     named = {name for row in rows for name in _named_in(_part(row))}
@@ -89,7 +89,7 @@ def _part(row: Event | Run | Task) -> Mapping[str, Any]:
 
 
 def handoff_told(connection: Connection, document: Handoff, by: Principal) -> Handoff:
-    """The document as that principal may see it. What a run was told is told to the run itself as it is."""
+    """Return the document as that principal may see it. What a run was told is told to the run itself as it is."""
     if by.role is Role.RUN:
         return document
     before, failures = document.before, document.failures

@@ -27,7 +27,7 @@ Listed = Mapping[str, Any]
 
 
 def part(found: Sequence[T], limit: int, behind: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
-    """The items of one part of a list, and the cursor behind them if others follow.
+    """Return the items of one part of a list, and the cursor behind them if others follow.
 
     found: one item more than limit where there are as many. behind: the cursor behind an item.
     """
@@ -36,12 +36,12 @@ def part(found: Sequence[T], limit: int, behind: Callable[[T], str]) -> tuple[Se
 
 
 def write(position: Position, wanted: TaskFilter) -> str:
-    """The cursor behind that task of that list."""
+    """Return the cursor behind that task of that list."""
     return _written(position, _tasks(wanted))
 
 
 def read(cursor: str, wanted: TaskFilter) -> Position:
-    """The task. Raises BadCursor for anything that ``write`` did not give for this list."""
+    """Return the task. Raises BadCursor for anything that ``write`` did not give for this list."""
     match _read(cursor, _tasks(wanted)):
         case [int(created_ms), str(task_id)] if 0 <= created_ms < _MAX_NUMBER and _is_id(task_id):
             return created_ms, task_id
@@ -49,12 +49,12 @@ def read(cursor: str, wanted: TaskFilter) -> Position:
 
 
 def write_number(number: int, listed: Listed) -> str:
-    """The cursor behind the item of that number."""
+    """Return the cursor behind the item of that number."""
     return _written((number,), listed)
 
 
 def read_number(cursor: str, listed: Listed) -> int:
-    """The item's number. Raises BadCursor for anything that ``write_number`` did not give for this list."""
+    """Return the item's number. Raises BadCursor for anything that ``write_number`` did not give for this list."""
     match _read(cursor, listed):
         case [int(number)] if 0 <= number < _MAX_NUMBER:
             return number
@@ -62,12 +62,12 @@ def read_number(cursor: str, listed: Listed) -> int:
 
 
 def write_text(text: str, listed: Listed) -> str:
-    """The cursor behind the item that has this text as its key."""
+    """Return the cursor behind the item that has this text as its key."""
     return _written((text,), listed)
 
 
 def read_text(cursor: str, listed: Listed) -> str:
-    """The item's key. Raises BadCursor for anything that ``write_text`` did not give for this list."""
+    """Return the item's key. Raises BadCursor for anything that ``write_text`` did not give for this list."""
     match _read(cursor, listed):
         case [str(text)] if "\0" not in text and text.isascii():
             return text
@@ -75,12 +75,12 @@ def read_text(cursor: str, listed: Listed) -> str:
 
 
 def write_time(at_ms: int, key: str, listed: Listed) -> str:
-    """The cursor behind the item of that time, in epoch milliseconds, and that key."""
+    """Return the cursor behind the item of that time, in epoch milliseconds, and that key."""
     return _written((at_ms, key), listed)
 
 
 def read_time(cursor: str, listed: Listed) -> Position:
-    """The item's time and key. Raises BadCursor for anything that ``write_time`` did not give for this list."""
+    """Return the item's time and key. Raises BadCursor for anything that ``write_time`` did not give for this list."""
     match _read(cursor, listed):
         case [int(at_ms), str(key)] if 0 <= at_ms < _MAX_NUMBER and "\0" not in key and key.isascii():
             return at_ms, key

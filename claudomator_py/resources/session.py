@@ -103,7 +103,7 @@ class Access:
 
 
 def find_task(connection: Connection, ref: str, by: Principal) -> Task:
-    """The task that somebody means, of those that exist for that principal. Raises NotFound or Ambiguous."""
+    """Return the task that somebody means, of those that exist for that principal. Raises NotFound or Ambiguous."""
     found = reads.matching(connection, ref, by)
     if not found:
         raise NotFound.among("task", ref, reads.names_like(connection, by), listing="claudomator list")

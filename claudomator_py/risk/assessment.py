@@ -82,7 +82,7 @@ class Assessment:
         return "; ".join(dict.fromkeys(words for sign, words in self.signs if sign is not Sign.VAGUE))
 
     def seen(self, sign: Sign) -> str | None:
-        """The words in which that was seen; None: it was not."""
+        """Return the words in which that was seen; None: it was not."""
         return next((words for one, words in self.signs if one is sign), None)
 
     @property

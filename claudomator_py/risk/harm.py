@@ -21,7 +21,7 @@ class Harm(NamedTuple):
     without: re.Pattern[str]
 
     def met(self, folded: str) -> bool:
-        """Whether a folded sentence asks for it."""
+        """Return whether a folded sentence asks for it."""
         met = self.key.search(folded) is not None and all(one.search(folded) for one in self.beside)
         return met and self.without.search(folded) is None
 

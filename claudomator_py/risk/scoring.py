@@ -65,8 +65,8 @@ def sentences(text: str, enough: Callable[[], bool] = lambda: False) -> Iterator
 
 
 def is_risky(order: Order) -> bool:
-    """Whether the weights of what it tells are more than none. A command that is ordered needs no other words, and
-    neither does a verb that acts on others whatever the thing, where no more is said."""
+    """Return whether the weights of what it tells are more than none. A command that is ordered needs no other words,
+    and neither does a verb that acts on others whatever the thing, where no more is said."""
     if order.tells & _COMMAND and not order.tells & _ONLY_SHOWN:
         return True
     words = sum(weights().get(name, 0.0) for name in _words(order))

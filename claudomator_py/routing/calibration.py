@@ -128,9 +128,9 @@ class Fitted(BaseModel):
 
 
 def calibration_for(preset: Preset, encoder: str, fitted: Mapping[str, Fitted] = MappingProxyType({})) -> Calibration:
-    """What holds for the encoder: what was fitted on the operator's own tasks, or else what comes with Claudomator. One
-    for which there is neither gets the weights of those for which something was fitted, and a threshold that lets
-    little through: a guess, see ``is_shipped``.
+    """Return what holds for the encoder: what was fitted on the operator's own tasks, or else what comes with
+    Claudomator. One for which there is neither gets the weights of those for which something was fitted, and a
+    threshold that lets little through: a guess, see ``is_shipped``.
 
     fitted: by encoder. What was fitted for scores that were made otherwise does not count.
     """
@@ -145,5 +145,5 @@ def calibration_for(preset: Preset, encoder: str, fitted: Mapping[str, Fitted] =
 
 
 def is_shipped(encoder: str) -> bool:
-    """Whether something was fitted for the encoder that comes with Claudomator."""
+    """Return whether something was fitted for the encoder that comes with Claudomator."""
     return encoder in SHIPPED

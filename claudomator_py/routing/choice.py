@@ -38,7 +38,7 @@ class Choice:
     """Of the prompt."""
 
     def key(self, model: str) -> str:
-        """SHA-256 over all that the answer depends on."""
+        """Return SHA-256 over all that the answer depends on."""
         parts = [self.version, model, self.name, self.instructions, list(self.candidates.items())]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
@@ -67,7 +67,7 @@ class Choice:
         return ModelQuestion(self.name, prompt, answer)
 
     def answer(self, text: str) -> str:
-        """Whom the answer names. Raises Unusable."""
+        """Return whom the answer names. Raises Unusable."""
         named = [found["specialist"] for found in json_objects(text[:ANSWER_CHARS]) if "specialist" in found]
         if not named:
             raise Unusable(Cause.GARBAGE, f"no JSON object with a specialist in {shown(text)}")

@@ -77,8 +77,8 @@ _SENTENCE: Final = re.compile(r"[^.!?;\n]++(?:[.!?;]++|\n|\Z)|[.!?;\n]++")
 
 @memoized
 def without_courtesy(text: str) -> str:
-    """The text without greetings, thanks and polite forms at the edges of its sentences. A text that would be left with
-    nothing is left as it is."""
+    """Return the text without greetings, thanks and polite forms at the edges of its sentences. A text that would be
+    left with nothing is left as it is."""
     if _ANY.search(text) is None:
         return text
     left = "".join(_plain(one) for one in _SENTENCE.findall(text))

@@ -21,7 +21,7 @@ def decide(
     max_handoffs: int,
     seen: bool = False,
 ) -> HandoffRecord:
-    """What becomes of the request of that run.
+    """Return what becomes of the request of that run.
 
     by: who has the task; None: no specialist. before: how it was handed on in this generation so far, in order.
     cards: those that may be given it. seen: whether who asks sees a card of that name all the same. What the request
@@ -53,7 +53,7 @@ def fall_back(
     risk: Risk | None,
     max_handoffs: int,
 ) -> HandoffRecord:
-    """What becomes of a task at which a specialist failed, whose card names no other one but that route.
+    """Return what becomes of a task at which a specialist failed, whose card names no other one but that route.
 
     What carries more than a low risk falls to nobody by default: a person is asked. So is one where the task has been
     handed on as often as it may be. by, before: as for ``decide``.

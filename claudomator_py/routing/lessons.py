@@ -19,15 +19,15 @@ PRIOR: Final = 0.25
 
 
 def moved(performance: float, verdict: LabelVerdict, rate: float) -> float:
-    """Performance after one more label: an exponential moving average (Roberts 1959) towards 1 or 0. It begins at
-    ``signals.NO_PERFORMANCE``, and a neutral label moves nothing."""
+    """Return performance after one more label: an exponential moving average (Roberts 1959) towards 1 or 0. It begins
+    at ``signals.NO_PERFORMANCE``, and a neutral label moves nothing."""
     if verdict is LabelVerdict.NEUTRAL:
         return performance
     return performance + rate * ((1.0 if verdict is LabelVerdict.POSITIVE else 0.0) - performance)
 
 
 def corrected(performance: float, verdict: LabelVerdict, rate: float, later: int) -> float:
-    """Performance as if a label had had this verdict, not the opposite one. later: how many have moved it since,
+    """Return performance as if a label had had this verdict, not the opposite one. later: how many have moved it since,
     each of which has left ``1 - rate`` of what the label had moved."""
     return performance + (1.0 if verdict is LabelVerdict.POSITIVE else -1.0) * rate * (1 - rate) ** later
 
@@ -47,7 +47,7 @@ there."""
 
 
 def standing_of(standings: Standings, specialist: str, topic: str | None) -> SpecialistStats:
-    """How the specialist has done on that topic; where nothing is known of that, on any."""
+    """Return how the specialist has done on that topic; where nothing is known of that, on any."""
     whole = standings.get((specialist, ""), SpecialistStats())
     own = standings.get((specialist, topic)) if topic else None
     # A success is one whatever it was about: recency says that the specialist is at work.

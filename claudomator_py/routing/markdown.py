@@ -38,7 +38,7 @@ _MAX_INDENT: Final = 3
 
 
 def code_and_quotes(text: str) -> Iterator[tuple[int, int]]:
-    """Where fences, quoted lines and code spans are, from their first character to behind their last."""
+    """Yield where fences, quoted lines and code spans are, from their first character to behind their last."""
     blocks = _Blocks(text)
     for line in _LINE.finditer(text):
         if line.start() == line.end():

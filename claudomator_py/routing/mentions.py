@@ -125,7 +125,7 @@ class Names:
         return _leaf(self._root, name)
 
     def mentions(self, text: str) -> list[Mention]:
-        """All that are in the text, in its order."""
+        """Return all that are in the text, in its order."""
         begin = WIDE_AT if self._of_task else AT
         at = begin.search(text)
         if at is None:
@@ -144,7 +144,7 @@ class Names:
         return found
 
     def addressed(self, text: str) -> str | None:
-        """The id of the first who is addressed, and nobody else could be meant; None: nobody is."""
+        """Return the id of the first who is addressed, and nobody else could be meant; None: nobody is."""
         return next((one.ids[0] for one in self.mentions(text) if len(one.ids) == 1), None)
 
     def _at(self, text: str, place: int, *, emphasised: bool) -> Mention | None:
@@ -177,7 +177,7 @@ class Phrases:
                 _leaf(self._root, " ".join(words)).whole.add(phrase)
 
     def any_in(self, text: str) -> bool:
-        """Whether one of them is in the text as whole words, outside all in which nothing is a mention."""
+        """Return whether one of them is in the text as whole words, outside all in which nothing is a mention."""
         if not self._root.following:
             return False
         left_out: _LeftOut | None = None

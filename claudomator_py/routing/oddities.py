@@ -21,13 +21,13 @@ _NAMED: Final = 3
 
 
 def oddities(card: Card, cards: Mapping[str, Card]) -> list[CardWarning]:
-    """By words alone. cards: those that exist for whoever asks, by id."""
+    """Find what is odd by words alone. cards: those that exist for whoever asks, by id."""
     others = [one for one in cards.values() if one.id != card.id]
     return [*_keywords(card, others), *_ways_on(card, cards), *_not_applied(card)]
 
 
 def duplicates(twins: Iterable["Twin"], cards: Mapping[str, Card]) -> list[CardWarning]:
-    """Skills of others that are nearly one of the card's. cards: see ``oddities``."""
+    """Return skills of others that are nearly one of the card's. cards: see ``oddities``."""
     return [
         card_warning(CardWarningCode.NEAR_DUPLICATE, skill=one.skill, other=one.other, specialist=one.specialist)
         for one in twins

@@ -29,7 +29,7 @@ class Assignments:
 def settled(
     claims: Assignments, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
 ) -> SpecialistRecord | None:
-    """Who does it; a person is asked where they are gone, or excluded. None: nobody has said who.
+    """Return who does it; a person is asked where they are gone, or excluded. None: nobody has said who.
 
     seen: the specialists that exist for whoever made it. skill: that it asks for.
     """

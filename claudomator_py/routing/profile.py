@@ -20,7 +20,7 @@ _SAYS_NOTHING: Final = re.compile(
 
 
 def text_hash(text: str) -> str:
-    """By which the vector of a text is kept: SHA-256, in hexadecimal."""
+    """Return the hash by which the vector of a text is kept: SHA-256, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -63,7 +63,7 @@ class Profile:
 
 
 def profile_of(card: Card) -> Profile:
-    """The profile of the card."""
+    """Return the profile of the card."""
     skills = []
     for skill in card.skills:
         own = " ".join((skill.name, skill.description, *skill.tags))
@@ -83,7 +83,7 @@ class Request:
 
     @classmethod
     def of(cls, spec: TaskSpec) -> "Request":
-        """Of a task. Its name is given, or that of its file."""
+        """Make the request of a task. Its name is given, or that of its file."""
         return cls(spec.instructions, spec.name.replace("-", " ").replace("_", " "), spec.tags)
 
     @property

@@ -65,7 +65,7 @@ class Needs:
         return self.risk in (None, Risk.LOW) or (self.unread and self.risk is Risk.MEDIUM)
 
     def unmet_by(self, card: Card) -> Rationale | None:
-        """Why that specialist may not do it; None: they may."""
+        """Return why that specialist may not do it; None: they may."""
         if card.id in self.excluded:
             return rationale(RationaleCode.EXCLUDED)
         if card.id in self.away:
@@ -76,7 +76,7 @@ class Needs:
         return rationale(RationaleCode.LACKS, lacking=lacking) if lacking else None
 
     def met_by(self, record: SpecialistRecord, cards: Mapping[str, Card]) -> SpecialistRecord:
-        """The decision; or the question to a person, where whoever was chosen may not do it. cards: by id."""
+        """Return the decision; or the question to a person, where whoever was chosen may not do it. cards: by id."""
         if (why := self._unmet(record, cards)) is None:
             return record
         asking = {"reason": why, "route": Route.CLARIFY, "specialist": None, "skill": None}
@@ -122,7 +122,7 @@ def rank(
     topic: str | None = None,
     now_ms: int = 0,
 ) -> list[SpecialistCandidate]:
-    """The cards with their scores, the best first; of equal ones the first by id. None is rejected yet.
+    """Return the cards with their scores, the best first; of equal ones the first by id. None is rejected yet.
 
     likeness: of the task to each card, by id; one that is missing is 0. words: the same, of words alone. votes: of
     earlier tasks, see ``lessons.Lessons``. topic: see ``topic_of``.
@@ -150,7 +150,7 @@ def rank(
 
 
 def topic_of(cards: Iterable[Card], likeness: Mapping[str, Likeness]) -> str | None:
-    """What a task is about: the skill that is most like it, whoever of these has it; None: none has any."""
+    """Return what a task is about: the skill that is most like it, whoever of these has it; None: none has any."""
     found = [(likeness[card.id], card.id) for card in cards if card.id in likeness]
     best = min(found, key=lambda one: (-one[0].semantic, one[1]), default=None)
     return None if best is None else best[0].skill
@@ -166,8 +166,8 @@ def decide(
     votes: Votes = NO_VOTES,
     degraded: bool = False,
 ) -> SpecialistRecord:
-    """Who does it, of those that may. Below the threshold a task of low risk goes to the default specialist, and one of
-    more risk to a person; so does one that needs capabilities which the default specialist does not have.
+    """Return who does it, of those that may. Below the threshold a task of low risk goes to the default specialist, and
+    one of more risk to a person; so does one that needs capabilities which the default specialist does not have.
 
     topic: see ``topic_of``. votes: those in the scores. degraded: the scores are those of words alone.
     """
@@ -219,8 +219,8 @@ def _match(open_: Sequence[SpecialistCandidate], least: float, votes: Votes) -> 
 
 
 def unless_vague(record: SpecialistRecord, assessment: Assessment, rules: RoutingRules) -> SpecialistRecord:
-    """The decision; or the default specialist, or the question to a person, where a task says nothing, and is not much
-    like what anybody does."""
+    """Return the decision; or the default specialist, or the question to a person, where a task says nothing, and is
+    not much like what anybody does."""
     if record.route not in (Route.DEFAULT, Route.SPECIALIST) or not assessment.vague:
         return record
     if record.route is Route.SPECIALIST and (record.confidence or 0.0) >= rules.calibration.sure:
@@ -231,13 +231,14 @@ def unless_vague(record: SpecialistRecord, assessment: Assessment, rules: Routin
 
 
 def to(code: RationaleCode, specialist: str, versions: Versions, skill: str | None = None) -> SpecialistRecord:
-    """The decision for somebody who was not compared with anybody. code: why; it names the specialist."""
+    """Return the decision for somebody who was not compared with anybody. code: why; it names the specialist."""
     why = rationale(code, specialist=specialist)
     return SpecialistRecord(reason=why, route=Route.SPECIALIST, specialist=specialist, skill=skill, versions=versions)
 
 
 def close_of(record: SpecialistRecord) -> tuple[str, ...]:
-    """Those who are as good as the best by their score, the best first; fewer than two: there is nothing to choose."""
+    """Return those who are as good as the best by their score, the best first; fewer than two: there is nothing to
+    choose."""
     if record.route is not Route.SPECIALIST:
         return ()
     return tuple(
@@ -248,7 +249,7 @@ def close_of(record: SpecialistRecord) -> tuple[str, ...]:
 
 
 def picked(record: SpecialistRecord, specialist: str, model: str) -> SpecialistRecord:
-    """The decision with another of those close ones, whom the model of that name has picked."""
+    """Return the decision with another of those close ones, whom the model of that name has picked."""
     why = rationale(RationaleCode.PICKED, specialists=close_of(record), specialist=specialist)
     candidates = []
     for one in record.specialist_candidates:

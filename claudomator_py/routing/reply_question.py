@@ -48,7 +48,7 @@ class Reply:
 
 
 def says_yes(text: str) -> bool:
-    """Whether that is one clear yes."""
+    """Return whether that is one clear yes."""
     said = [found["answer"] for found in json_objects(text[:ANSWER_CHARS]) if "answer" in found]
     if not said and text.strip().strip('".').casefold() == "yes":
         return True

@@ -33,7 +33,7 @@ class RiskQuestion:
     """Of the prompt."""
 
     def key(self, model: str) -> str:
-        """SHA-256 over all that the answer depends on."""
+        """Return SHA-256 over all that the answer depends on."""
         parts = ["risk", self.version, model, self.name, self.instructions]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
@@ -61,7 +61,7 @@ class RiskQuestion:
         return ModelQuestion(self.name, prompt, answer)
 
     def answer(self, text: str) -> str:
-        """The level that the answer names. Raises Unusable."""
+        """Return the level that the answer names. Raises Unusable."""
         named = [found["risk"] for found in json_objects(text[:ANSWER_CHARS]) if "risk" in found]
         if not named:
             raise Unusable(Cause.GARBAGE, f"no JSON object with a risk in {shown(text)}")

@@ -17,8 +17,8 @@ _BY_MENTION = frozenset({RationaleCode.MENTIONED, RationaleCode.CONTINUED})
 
 
 def done_by(spec: TaskSpec, card: Card | None, constraints: Constraints = _ANYTHING) -> TaskSpec:
-    """The task as the specialist is given it: within the card's permissions and those that the policy leaves, and with
-    what it is to hand back.
+    """Return the task as the specialist is given it: within the card's permissions and those that the policy leaves,
+    and with what it is to hand back.
 
     card: None: no specialist does it.
     """
@@ -72,32 +72,31 @@ def _added(asked: Permissions, card: Permissions) -> Permissions:
 
 
 def only_adds(code: RationaleCode, card: Card) -> bool:
-    """Whether a card forbids nothing of a task that is its specialist's for that reason: nobody has named that one, nor
-    addressed it where the card says that this is enough."""
+    """Return whether a card forbids nothing of a task that is its specialist's for that reason: nobody has named that
+    one, nor addressed it where the card says that this is enough."""
     return not (code in _BY_NAME or (card.restricts and code in _BY_MENTION))
 
 
 def escalation_of(card: Card | None) -> tuple[str, ...]:
-    """Where a task goes if its run cannot do it, in order: whom the card names, and then a person."""
+    """Return where a task goes if its run cannot do it, in order: whom the card names, and then a person."""
     named = () if card is None else (card.fallback, card.escalation)
     return tuple(dict.fromkeys((*(one for one in named if one is not None), Route.HUMAN_REVIEW.value)))
 
 
 def constraints_of(card: Card) -> Constraints:
-    """What the card says of agents and tiers."""
+    """Return what the card says of agents and tiers."""
     agents = card.allowed_agents if card.transport is Transport.LOCAL else (agent_name(card),)
     return Constraints(default_tier=card.default_tier, agents=agents)
 
 
 def agent_name(card: Card) -> str:
-    """The name of the agent that a remote specialist is."""
+    """Return the name of the agent that a remote specialist is."""
     return f"{card.transport.value}:{card.id}"
 
 
 def agent_of(card: Card) -> AgentSpec:
-    """The agent that a remote specialist is: chosen only where a task is routed to it, and given no variable but the
-    one that holds its secret. Raises ValueError for one that is not remote.
-    """
+    """Return the agent that a remote specialist is: chosen only where a task is routed to it, and given no variable but
+    the one that holds its secret. Raises ValueError for one that is not remote."""
     name, most = agent_name(card), card.max_concurrent
     if card.transport is Transport.HUB:
         return AgentSpec(name=name, kind="hub", auto_select=False, max_concurrent=most, specialist=card.id)

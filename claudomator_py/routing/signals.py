@@ -16,7 +16,7 @@ NO_PERFORMANCE = 0.5
 
 
 def keyword_in(text: str, keywords: Iterable[str]) -> str | None:
-    """The first of the keywords that is in the text, as whole words, in any case; None: none is."""
+    """Return the first of the keywords that is in the text, as whole words, in any case; None: none is."""
     folded = _folded(text)
     for keyword in keywords:
         word, phrase = _phrase(keyword)
@@ -40,7 +40,8 @@ def _phrase(keyword: str) -> tuple[str, re.Pattern[str]]:
 
 
 def recency(last_success_ms: int | None, now_ms: int) -> float:
-    """0 to 1: ``0.5 ** (age / 48 h)`` of the last success; 0 if there was none, 1 for one that is yet to come."""
+    """Return 0 to 1: ``0.5 ** (age / 48 h)`` of the last success; 0 if there was none, 1 for one that is yet to
+    come."""
     if last_success_ms is None:
         return 0.0
     return math.pow(0.5, max(0, now_ms - last_success_ms) / HALF_LIFE_MS)

@@ -88,15 +88,15 @@ class Space:
         return normalised(sums)
 
     def placed(self, texts: Sequence[Vector]) -> Vector:
-        """Texts as they are compared here: a row of length 1 for each. texts: their vectors."""
+        """Return texts as they are compared here: a row of length 1 for each. texts: their vectors."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         stacked = np.stack(texts)
         return normalised(stacked if self._rarity is None else stacked * self._rarity)
 
     def cosines(self, text: Vector) -> dict[tuple[str, str | None], float]:
-        """How alike one text is to each skill, and to what each card says as a whole, by the ids of the card and of the
-        skill, None for the card's own text: -1 to 1. text: its vector."""
+        """Return how alike one text is to each skill, and to what each card says as a whole, by the ids of the card and
+        of the skill, None for the card's own text: -1 to 1. text: its vector."""
         if not self._profiles:
             return {}
         asked = self.placed([text])[0]
@@ -109,7 +109,7 @@ class Space:
         return found
 
     def twins(self, specialist: str, least: float) -> list[Twin]:
-        """Skills of others that are at least so much like one of that specialist's, the most alike first."""
+        """Return skills of others that are at least so much like one of that specialist's, the most alike first."""
         at = self._at.get(specialist)
         if at is None or not self._names:
             return []
@@ -123,7 +123,7 @@ class Space:
         return sorted(found, key=lambda one: (-one.cosine, one.skill, one.specialist, one.other))
 
     def likeness(self, text: Vector) -> Mapping[str, Likeness]:
-        """To each card, by its id. text: the vector of what the task says."""
+        """Compare it with each card, by its id. text: the vector of what the task says."""
         if not self._profiles:
             return {}
         asked = self.placed([text])[0]
@@ -136,8 +136,8 @@ class Space:
         return _SimilarCards(self._at, semantic, best, self._names)
 
     def compared(self, text: Vector) -> tuple[Vector, Vector, Vector]:
-        """Of what ``likeness`` is made, a column for each card: how alike a text is to the card's own text, to all its
-        skills together, and to its best skill; of a card without skills, thrice the first."""
+        """Return what ``likeness`` is made of, a column for each card: how alike a text is to the card's own text, to
+        all its skills together, and to its best skill; of a card without skills, thrice the first."""
         asked = self.placed([text])[0]
         own = cosines(self._own, asked)
         cards, best = own.copy(), own.copy()

@@ -22,7 +22,7 @@ class SparseRow:
 
     @classmethod
     def of(cls, vector: Vector) -> "SparseRow":
-        """Of all of its numbers."""
+        """Make a row of all of its numbers."""
         at = vector.nonzero()[0].astype(np.int32)
         return cls(at, vector[at], len(vector))
 
@@ -38,14 +38,14 @@ class SparseRow:
 
 
 def frequencies(rows: Sequence[SparseRow], width: int) -> npt.NDArray[np.intp]:
-    """How many of the rows have each feature."""
+    """Return how many of the rows have each feature."""
     there = [row.at[row.values > 0] for row in rows]
     return np.bincount(np.concatenate(there) if there else np.zeros(0, dtype=np.int32), minlength=width)
 
 
 def means(groups: Sequence[Sequence[SparseRow]], weights: Vector) -> Vector:
-    """A row for each group: the mean of its rows, each weighed feature by feature and brought to length 1 before; a row
-    without features counts as one of length 0. weights: of each feature."""
+    """Return a row for each group: the mean of its rows, each weighed feature by feature and brought to length 1
+    before; a row without features counts as one of length 0. weights: of each feature."""
     width = len(weights)
     found = np.zeros((len(groups), width), dtype=np.float32)
     for first in range(0, len(groups), _BATCH_SIZE):

@@ -69,7 +69,7 @@ _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;]+(?=\s|\Z)|\n|\Z|[.!?;](?=\S)
 
 @memoized
 def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text without what it says to whoever decides about it, and those pieces, cut, in its order.
+    """Return the text without what it says to whoever decides about it, and those pieces, cut, in its order.
 
     Of what stands in quotation marks or brackets only that goes, else the sentence. A text that would be left with
     nothing is left as it is.

@@ -33,7 +33,8 @@ def triage(
     says_yes: Callable[[], bool] | None = None,
     best: Callable[[Sequence[str]], str | None] | None = None,
 ) -> TriageDecision:
-    """Who answers it. Of an agent's own message only its mentions count, so that agents do not talk on by themselves.
+    """Return who answers it. Of an agent's own message only its mentions count, so that agents do not talk on by
+    themselves.
 
     primary: id of the channel's primary; None: it has none. says_yes: asks the cheap model whether the primary should
     answer, at most once and only where nothing else decides; None: there is none, which means no. best: which of
@@ -77,7 +78,7 @@ def triage(
 
 
 def without_mentions(content: str, members: Sequence[Member]) -> str:
-    """The text without whom it addresses: what it is about."""
+    """Return the text without whom it addresses: what it is about."""
     parts, end = [], 0
     for mention in _names(tuple(members)).mentions(content):
         parts.append(content[end : mention.start])

@@ -86,7 +86,7 @@ def admit(head: QueueHead, agents: Sequence[AgentState], rules: Rules, load: Loa
 
 
 def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: int) -> DecisionRecord | Blocked:
-    """On which agent the task would start if it were its turn and its place were free, or why on none.
+    """Return on which agent the task would start if it were its turn and its place were free, or why on none.
 
     It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
     """

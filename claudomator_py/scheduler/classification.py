@@ -143,7 +143,7 @@ def prompt(question: TierQuestion) -> str:
 
 
 def answer_schema(question: TierQuestion) -> dict[str, object]:
-    """JSON Schema of the answer; the tier is an enum of what is offered."""
+    """Return the JSON Schema of the answer; the tier is an enum of what is offered."""
     return {
         "type": "object",
         "properties": {
@@ -178,7 +178,7 @@ def parse_answer(text: str, question: TierQuestion) -> ClassifierAnswer:
 
 
 def shortened(text: str) -> str:
-    """Head and tail of a long text, and how much is left out between them."""
+    """Return head and tail of a long text, and how much is left out between them."""
     if len(text) <= HEAD_CHARS + TAIL_CHARS:
         return text
     left_out = len(text) - HEAD_CHARS - TAIL_CHARS

@@ -51,7 +51,7 @@ class Load:
         return replace(self, here=self.here.with_one_of(tenant))
 
     def seen_by(self, tenant: str, agents: Sequence[AgentState], rules: Rules) -> tuple[AgentState, ...]:
-        """The agents as they are for that tenant: closed where it gets no slot for a run on them."""
+        """Return the agents as they are for that tenant: closed where it gets no slot for a run on them."""
         found = {remote: self.no_slot(tenant, rules, remote=remote) for remote in {agent.remote for agent in agents}}
         if not any(found.values()):
             return tuple(agents)

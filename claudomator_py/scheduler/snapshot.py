@@ -69,7 +69,7 @@ class ActiveHold(_Frozen):
         return self.room is not None or self.tries is not None
 
     def having_begun(self) -> "ActiveHold":
-        """With one more run on its bucket."""
+        """Return it with one more run on its bucket."""
         counted = {"room": self.room, "tries": self.tries}
         return self.model_copy(update={name: left - 1 for name, left in counted.items() if left is not None})
 
@@ -148,7 +148,7 @@ class AgentState(_Frozen):
         return self.hold is not None
 
     def having_begun(self, buckets: Set[str]) -> "AgentState":
-        """With one more run on these buckets."""
+        """Return it with one more run on these buckets."""
         if not any(hold.counts and hold.bucket in buckets for hold in self.holds):
             return self
         holds = tuple(hold.having_begun() if hold.bucket in buckets else hold for hold in self.holds)
@@ -161,9 +161,8 @@ class AgentState(_Frozen):
         return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(chosen, hold.family))
 
     def falling_back(self, tier: Tier, model: str | None, after: Reason | None) -> "AgentState":
-        """As it is for a task of that tier, which would get that model: with the fallback in its place, if that model
-        is overloaded, or the last run of the task ended so on this agent.
-        """
+        """Return it as it is for a task of that tier, which would get that model: with the fallback in its place, if
+        that model is overloaded, or the last run of the task ended so on this agent."""
         if self.fallback_model is None or model == self.fallback_model:
             return self
         reasons = [
@@ -179,8 +178,8 @@ class AgentState(_Frozen):
         return self.model_copy(update={"models": models, "stands_in": stands_in})
 
     def with_model(self, model: str | None) -> "AgentState":
-        """As it is for a task on that model: holds on its family are on all, those on others are gone. None: the model
-        is not decided yet."""
+        """Return it as it is for a task on that model: holds on its family are on all, those on others are gone. None:
+        the model is not decided yet."""
         if all(hold.family is None for hold in self.holds):
             return self
         own = (hold for hold in self.holds if hold.family is None or in_family(model, hold.family))
@@ -325,7 +324,7 @@ class DayLeft(_Frozen):
         return self.room is not None and self.room <= 0
 
     def having_begun(self) -> "DayLeft":
-        """With one more run."""
+        """Return it with one more run."""
         return self if self.room is None else self.model_copy(update={"room": self.room - 1})
 
 

@@ -108,7 +108,7 @@ def _unheeded(document: Mapping[str, Any], lines: Lines, *, strict: bool) -> lis
 
 
 def version_of(document: Mapping[str, Any]) -> Version:
-    """Of which version an A2A card is; one that serves clients of both is of the newer."""
+    """Return the version of an A2A card; one that serves clients of both is of the newer."""
     return "1.0" if "supportedInterfaces" in document else "0.3"
 
 
@@ -191,7 +191,8 @@ def with_protocol(card: Card, document: Mapping[str, Any], address: str | None =
 
 
 def write_a2a(card: Card, version: Version, url: str) -> dict[str, Any]:
-    """The card as A2A has it. url: where an agent of this daemon is asked, for a specialist without an address."""
+    """Return the card as A2A has it. url: where an agent of this daemon is asked, for a specialist without an
+    address."""
     kept = card.extra.get(KEPT)
     before = read_a2a(kept) if isinstance(kept, dict) else None
     if isinstance(kept, dict) and isinstance(before, Card):

@@ -12,7 +12,7 @@ SCHEMA_ID: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def task_json_schema() -> dict[str, Any]:
-    """Of a task document."""
+    """Describe a task document."""
     schema = _document_schema(
         TaskSpec(name="a", instructions="a"),
         title="Claudomator task",
@@ -26,7 +26,7 @@ def task_json_schema() -> dict[str, Any]:
 
 
 def card_json_schema() -> dict[str, Any]:
-    """Of a specialist's card, with the keys that cards of other programs have for the same."""
+    """Describe a specialist's card, with the keys that cards of other programs have for the same."""
     schema = _document_schema(
         Card(id="a", description="a"),
         title="Claudomator specialist",

@@ -86,7 +86,7 @@ def parse_task(
 
 
 def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:
-    """The task as a file would say it: durations, times and priority as text, ``x-*`` keys in their place.
+    """Return the task as a file would say it: durations, times and priority as text, ``x-*`` keys in their place.
 
     defaults: also what the file need not have said.
     """
@@ -95,7 +95,7 @@ def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:
 
 
 def shown_document(spec: TaskSpec) -> dict[str, Any]:
-    """As ``to_document``, for people to see: variables with what looks like a secret have MARK for a value."""
+    """Write it as ``to_document``, for people to see: variables with what looks like a secret have MARK for a value."""
     document = to_document(spec)
     hidden = {name: MARK for name, value in spec.env.items() if secrets_in({name: value})}
     return {**document, "env": {**document["env"], **hidden}} if hidden else document

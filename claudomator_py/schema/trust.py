@@ -47,7 +47,7 @@ class Exposure:
     """See ``user``."""
 
     def of(self, path: str) -> str:
-        """The clause as it is said of what is at that path."""
+        """Return the clause as it is said of what is at that path."""
         return self.why if self.path == path else f"{self.path}, on the path to it: {self.why}"
 
 

@@ -53,7 +53,7 @@ def first_problem(model: type[BaseModel], error: ValidationError) -> Problem:
 def odd_values(
     value: object, lines: Lines, path: Path = (), *, model: type[BaseModel] | None = None, at: int = 0
 ) -> list[Problem]:
-    """Problems of values that JSON and a database could not carry: found before anything else looks at them.
+    """Return problems of values that JSON and a database could not carry: found before anything else looks at them.
 
     model: of the whole document, or of what is so many keys deep in it (`at`), where that is known.
     """
@@ -108,7 +108,7 @@ def _problem(model: type[BaseModel], detail: ErrorDetails, lines: Lines, prefix:
 
 
 def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Path = ()) -> tuple[str, str | None]:
-    """Message and remedy for one error. Pydantic's own text is the last resort: it speaks to programmers.
+    """Return message and remedy for one error. Pydantic's own text is the last resort: it speaks to programmers.
 
     model: that of the document in which it is, at that path; None: it is in a parameter or an option.
     """

@@ -128,7 +128,7 @@ class CardIntake:
         """See ``inbox.values.Intake``. A card follows its file where it is, and nothing is moved away."""
 
     def keep_to(self, folders: Collection[str]) -> None:
-        """These are the folders now: what was read from any other one is gone."""
+        """Keep to these folders from now on: what was read from any other one is gone."""
         elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
         if elsewhere:
             self.gone(elsewhere)

@@ -41,7 +41,7 @@ def add(connection: Connection, channel: Channel) -> None:
 
 
 def get(connection: Connection, channel_id: str) -> Channel:
-    """The channel of that id, whoever sees it. Raises LookupError."""
+    """Return the channel of that id, whoever sees it. Raises LookupError."""
     row = connection.execute(select(CHANNEL).where(CHANNEL.c.id == channel_id)).one_or_none()
     if row is None:
         raise LookupError(f"there is no channel {channel_id}")
@@ -49,7 +49,8 @@ def get(connection: Connection, channel_id: str) -> Channel:
 
 
 def find(connection: Connection, ref: str, by: Principal) -> Sequence[Channel]:
-    """The channels of that id or name that exist for that principal; its own organisation's goes before others."""
+    """Return the channels of that id or name that exist for that principal; its own organisation's goes before
+    others."""
     if "\0" in ref:  # PostgreSQL refuses such a text altogether
         return []
     query = select(CHANNEL).where((CHANNEL.c.id == ref) | (CHANNEL.c.name == ref), channels_seen(by))
@@ -59,7 +60,7 @@ def find(connection: Connection, ref: str, by: Principal) -> Sequence[Channel]:
 
 
 def seen(connection: Connection, by: Principal, *, after: str | None = None, limit: int = 50) -> Sequence[Channel]:
-    """The channels that exist for that principal, by id. after: only those behind this id."""
+    """Return the channels that exist for that principal, by id. after: only those behind this id."""
     query = select(CHANNEL).where(channels_seen(by)).order_by(CHANNEL.c.id).limit(limit)
     if after is not None:
         query = query.where(CHANNEL.c.id > after)
@@ -73,7 +74,7 @@ def change(connection: Connection, channel: Channel, now_ms: int, **changes: Any
 
 
 def members(connection: Connection, channel_id: str) -> Sequence[ChannelMember]:
-    """Who takes part, by when they joined."""
+    """Return who takes part, by when they joined."""
     query = select(CHANNEL_MEMBER).where(CHANNEL_MEMBER.c.channel_id == channel_id)
     rows = connection.execute(query.order_by(CHANNEL_MEMBER.c.joined_ms, CHANNEL_MEMBER.c.id))
     return [ChannelMember(**row._mapping) for row in rows]
@@ -92,7 +93,7 @@ def change_member(connection: Connection, channel_id: str, member_id: str, **cha
 
 
 def remove_member(connection: Connection, channel_id: str, member_id: str) -> None:
-    """They take part no more; what they have written stays."""
+    """Remove members: they take part no more; what they have written stays."""
     chosen = (CHANNEL_MEMBER.c.channel_id == channel_id) & (CHANNEL_MEMBER.c.id == member_id)
     connection.execute(CHANNEL_MEMBER.delete().where(chosen))
 
@@ -106,7 +107,7 @@ def add_message(connection: Connection, message: ChannelMessage) -> ChannelMessa
 
 
 def message(connection: Connection, channel_id: str, message_id: int) -> ChannelMessage | None:
-    """The message of that id in that channel."""
+    """Return the message of that id in that channel."""
     query = select(CHANNEL_MESSAGE).where(
         CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.id == message_id
     )
@@ -115,7 +116,7 @@ def message(connection: Connection, channel_id: str, message_id: int) -> Channel
 
 
 def of_external(connection: Connection, channel_id: str, external_id: str) -> ChannelMessage | None:
-    """The message that an incoming webhook calls that."""
+    """Return the message that an incoming webhook calls that."""
     query = select(CHANNEL_MESSAGE).where(
         CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.external_id == external_id
     )
@@ -126,7 +127,7 @@ def of_external(connection: Connection, channel_id: str, external_id: str) -> Ch
 def messages(
     connection: Connection, channel_id: str, *, before: int | None = None, limit: int = 50
 ) -> Sequence[ChannelMessage]:
-    """What was written, newest first. before: only older ones than that."""
+    """Return what was written, newest first. before: only older ones than that."""
     query = select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.channel_id == channel_id)
     if before is not None:
         query = query.where(CHANNEL_MESSAGE.c.id < before)
@@ -140,7 +141,7 @@ def change_message(connection: Connection, message_id: int, **changes: Any) -> N
 
 
 def thread(connection: Connection, message: ChannelMessage, most: int) -> Sequence[ChannelMessage]:
-    """What that message answers, what that one answered, and so on, oldest first, without itself."""
+    """Return what that message answers, what that one answered, and so on, oldest first, without itself."""
     found: list[ChannelMessage] = []
     answered = message.reply_to
     while answered is not None and len(found) < most:
@@ -165,14 +166,14 @@ def change_answer(connection: Connection, answer: ChannelAnswer, **changes: Any)
 
 
 def answers(connection: Connection, message_ids: Collection[int]) -> Sequence[ChannelAnswer]:
-    """Who is to answer these messages, in the order of messages."""
+    """Return who is to answer these messages, in the order of messages."""
     query = select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.message_id.in_(sorted(message_ids)))
     rows = connection.execute(query.order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist))
     return [ChannelAnswer(**row._mapping) for row in rows]
 
 
 def answer_given(connection: Connection, message_id: int) -> ChannelAnswer | None:
-    """Of what that message is the answer."""
+    """Return what that message is the answer to."""
     row = connection.execute(select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.given_id == message_id)).one_or_none()
     return None if row is None else ChannelAnswer(**row._mapping)
 
@@ -197,7 +198,7 @@ def by_a_person(connection: Connection, message: ChannelMessage) -> ChannelMessa
 
 
 def asked_since(connection: Connection, channel_id: str, specialist: str, since_ms: int) -> Sequence[int]:
-    """When that one was asked something in that channel since then, newest first, in epoch milliseconds."""
+    """Return when that one was asked something in that channel since then, newest first, in epoch milliseconds."""
     query = select(CHANNEL_ANSWER.c.at_ms).where(
         CHANNEL_ANSWER.c.channel_id == channel_id,
         CHANNEL_ANSWER.c.specialist == specialist,
@@ -208,7 +209,7 @@ def asked_since(connection: Connection, channel_id: str, specialist: str, since_
 
 
 def ready(connection: Connection, limit: int = 100) -> Sequence[ChannelAnswer]:
-    """Those who were asked and whose tasks have ended, or are no more."""
+    """Return those who were asked and whose tasks have ended, or are no more."""
     return [_answer_from(row) for row in _READY.rows(connection, most=limit)]
 
 
@@ -229,7 +230,7 @@ class RuleFigures:
 
 
 def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[RuleFigures]:
-    """Of the channel's messages since then, but for questions of its own."""
+    """Count the channel's messages since then, but for questions of its own."""
     wanted = (
         CHANNEL_MESSAGE.c.channel_id == channel_id,
         CHANNEL_MESSAGE.c.created_ms > since_ms,
@@ -260,7 +261,8 @@ def _is_right(agents: Sequence[str], marked: Sequence[str], verdict: str | None)
 
 
 def answer_counts(connection: Connection, channel_id: str, since_ms: int) -> dict[tuple[str, str | None], int]:
-    """How many of those who were to answer in the channel since then are in each state, and why they were skipped."""
+    """Return how many of those who were to answer in the channel since then are in each state, and why they were
+    skipped."""
     query = select(CHANNEL_ANSWER.c.state, CHANNEL_ANSWER.c.skipped, func.count()).where(
         CHANNEL_ANSWER.c.channel_id == channel_id, CHANNEL_ANSWER.c.at_ms > since_ms
     )

@@ -19,14 +19,14 @@ DEFAULT = "default"
 
 
 def find(connection: Connection, task_id: str, generation: int) -> ClassificationRow | None:
-    """What was asked for this generation of the task, or None."""
+    """Return what was asked for this generation of the task, or None."""
     query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id == task_id, CLASSIFICATION.c.generation == generation)
     row = connection.execute(query).one_or_none()
     return None if row is None else ClassificationRow(**row._mapping)
 
 
 def of_tasks(connection: Connection, task_ids: Collection[str]) -> Mapping[tuple[str, int], ClassificationRow]:
-    """What was asked for these tasks, by task and generation."""
+    """Return what was asked for these tasks, by task and generation."""
     query = select(CLASSIFICATION).where(CLASSIFICATION.c.task_id.in_(sorted(task_ids)))
     found = [ClassificationRow(**row._mapping) for row in connection.execute(query)]
     return {(row.task_id, row.generation): row for row in found}
@@ -75,7 +75,7 @@ def answer(
 
 
 def cached(connection: Connection, key: str) -> tuple[Tier, str] | None:
-    """The tier and the reason that were given for the same question before, or None."""
+    """Return the tier and the reason that were given for the same question before, or None."""
     row = connection.execute(
         select(TIER_ANSWER.c.tier, TIER_ANSWER.c.reason).where(TIER_ANSWER.c.key == key)
     ).one_or_none()

@@ -30,7 +30,8 @@ class Connections:
         self._is_local = engine.dialect.name == "sqlite"
 
     def take(self) -> Connection:
-        """One that nobody else has meanwhile. Raises StoreUnavailable, once closed at once, and what opening raises."""
+        """Return one that nobody else has meanwhile. Raises StoreUnavailable, once closed at once, and what opening
+        raises."""
         try:
             connection = self._free.pop()
         except IndexError:
@@ -45,7 +46,7 @@ class Connections:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """Somebody else may have it."""
+        """Give it back: somebody else may have it."""
         kept = not (self._closed or connection.invalidated or connection.in_transaction())
         if not kept:
             connection.close()
@@ -101,7 +102,7 @@ class Snapshots(Connections):
     """
 
     def take(self) -> Connection:
-        """One that sees a snapshot. Raises as ``Connections.take``."""
+        """Return one that sees a snapshot. Raises as ``Connections.take``."""
         connection = super().take()
         try:
             if not connection.in_transaction():
@@ -116,7 +117,7 @@ class Snapshots(Connections):
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """Its snapshot is over."""
+        """Give it back: its snapshot is over."""
         try:
             if self._closed or connection.invalidated or not connection.in_transaction():
                 self._forget(connection)

@@ -166,7 +166,7 @@ class Database:
 
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
-        """A transaction that keeps every other writer out, without foreign key checks: for changes of the schema.
+        """Begin a transaction that keeps every other writer out, without foreign key checks: for changes of the schema.
 
         Commits at the end of the block, rolls back if it raises.
         """
@@ -372,7 +372,7 @@ def _fsync(path: Path) -> None:
 
 @contextmanager
 def or_unavailable() -> Iterator[None]:
-    """Raises Unavailable where the block raises StoreUnavailable."""
+    """Raise Unavailable where the block raises StoreUnavailable."""
     try:
         yield
     except StoreUnavailable as error:
@@ -380,12 +380,13 @@ def or_unavailable() -> Iterator[None]:
 
 
 def read_or_refuse(database: Database, fn: Callable[[Connection], T]) -> T:
-    """What fn reads. Raises what fn raises, and Unavailable."""
+    """Return what fn reads. Raises what fn raises, and Unavailable."""
     with or_unavailable():
         return database.read(fn)
 
 
 def write_or_refuse(database: Database, fn: Callable[[Connection], T], by: str) -> T:
-    """What fn returns, once what it wrote is durable; events name who asked. Raises what fn raises, and Unavailable."""
+    """Write, and return what fn returns once what it wrote is durable; events name who asked. Raises what fn raises,
+    and Unavailable."""
     with or_unavailable():
         return database.write(caused_by(by, fn))

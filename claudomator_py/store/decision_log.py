@@ -43,7 +43,8 @@ class Recorded:
 def page(
     connection: Connection, wanted: DecisionFilter, before: Position | None, limit: int, by: Principal
 ) -> Sequence[Recorded]:
-    """Those that exist for that principal, the newest first, behind that position; shadows only if they are wanted."""
+    """Return those that exist for that principal, the newest first, behind that position; shadows only if they are
+    wanted."""
     conditions = [decisions_seen(by), *_wanted(wanted, by)]
     if before is not None:
         at_ms, last = before
@@ -52,7 +53,7 @@ def page(
 
 
 def find(connection: Connection, decision_id: str, by: Principal) -> Recorded | None:
-    """The decision of that id, if it exists for that principal."""
+    """Return the decision of that id, if it exists for that principal."""
     found = _read(connection, [decisions_seen(by), DECISION.c.id == decision_id], 1)
     return found[0] if found else None
 
@@ -73,7 +74,7 @@ def of_kind(
     after: Position | None,
     limit: int,
 ) -> Sequence[Decision]:
-    """Everybody's of that kind, oldest first, behind that position."""
+    """Return everybody's of that kind, oldest first, behind that position."""
     conditions = [DECISION.c.kind == kind.value, *_between(since_ms, until_ms)]
     if after is not None:
         at_ms, last = after
@@ -85,20 +86,20 @@ def of_kind(
 def newest_of_kind(
     connection: Connection, kind: DecisionKind, since_ms: int, limit: int, by: Principal
 ) -> Sequence[Decision]:
-    """Those of that kind that exist for that principal, from that time on, the newest first."""
+    """Return those of that kind that exist for that principal, from that time on, the newest first."""
     query = select(DECISION).where(DECISION.c.kind == kind.value, decisions_seen(by), *_between(since_ms, None))
     return [decision_from(row) for row in connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(limit))]
 
 
 def newest_shadow(connection: Connection, since_ms: int | None, until_ms: int | None) -> Decision | None:
-    """The last shadow of that time."""
+    """Return the last shadow of that time."""
     query = select(DECISION).where(DECISION.c.kind == DecisionKind.SHADOW.value, *_between(since_ms, until_ms))
     row = connection.execute(query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)).one_or_none()
     return None if row is None else decision_from(row)
 
 
 def following(connection: Connection, kinds: Sequence[DecisionKind], after: Position, limit: int) -> Sequence[Decision]:
-    """Everybody's of these kinds, oldest first, behind that position."""
+    """Return everybody's of these kinds, oldest first, behind that position."""
     at_ms, last = after
     behind = or_(DECISION.c.at_ms > at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id > last))
     # The first condition alone can be looked up.

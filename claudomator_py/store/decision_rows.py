@@ -40,7 +40,7 @@ _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55")
 
 
 def identity(kind: DecisionKind, about: str) -> str:
-    """The id of the decision of that kind: the same for the same question, however often it is answered.
+    """Return the id of the decision of that kind: the same for the same question, however often it is answered.
 
     about: what is decided once, such as the id of a run.
     """
@@ -56,7 +56,7 @@ class PackedSnapshot:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
-        """What was observed, as plain JSON."""
+        """Return what was observed, as plain JSON."""
         canonical = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
         # The fastest level: on the way of each start, and half a percent larger than the slowest.
         return cls(hashlib.sha256(canonical).hexdigest(), zlib.compress(canonical, 1))
@@ -73,7 +73,8 @@ def add_snapshot(connection: Connection, observed: PackedSnapshot, now_ms: int) 
 
 
 def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
-    """What a tick observed, by its hash; None: it was removed for its age. Raises ValueError where it is damaged."""
+    """Return what a tick observed, by its hash; None: it was removed for its age. Raises ValueError where it is
+    damaged."""
     packed = connection.execute(select(SNAPSHOT.c.packed).where(SNAPSHOT.c.hash == digest)).scalar_one_or_none()
     if packed is None:
         return None
@@ -93,7 +94,7 @@ def add(connection: Connection, decision: Decision) -> None:
 
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
-    """The id of the task's decision of that kind that nothing has superseded; None: there is none."""
+    """Return the id of the task's decision of that kind that nothing has superseded; None: there is none."""
     found: str | None = _STANDING.value(connection, task=task_id, of_kind=kind.value)
     return found
 
@@ -114,17 +115,17 @@ _STANDING = Statement(_standing())
 
 
 def find(connection: Connection, decision_id: str) -> Decision | None:
-    """The decision, if it is there."""
+    """Return the decision, if it is there."""
     row = _FIND.row(connection, decision=decision_id)
     return None if row is None else decision_from(row)
 
 
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
-    """The last decision of that kind about the task in that generation."""
+    """Return the last decision of that kind about the task in that generation."""
     row = _LATEST.row(connection, task=task_id, of_kind=kind.value, of_generation=generation)
     return None if row is None else decision_from(row)
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
-    """All that was decided about the task, of every kind but shadows, oldest first."""
+    """Return all that was decided about the task, of every kind but shadows, oldest first."""
     return [decision_from(row) for row in _OF_TASK.rows(connection, task=task_id)]

@@ -82,12 +82,12 @@ def bind(connection: Connection, task: Task) -> Sequence[str]:
 
 
 def awaited(connection: Connection, names: Collection[str]) -> set[str]:
-    """Which of these names a task of any organisation waits for."""
+    """Return which of these names a task of any organisation waits for."""
     return set(_AWAITED.values(connection, names=sorted(names)))
 
 
 def states(connection: Connection, task_id: str) -> Sequence[DependencyState]:
-    """The task's dependencies, each with the state of the task that it was bound to."""
+    """Return the task's dependencies, each with the state of the task that it was bound to."""
     return [DependencyState(name, state) for name, _, state in _BOUND.rows(connection, task=task_id)]
 
 
@@ -97,19 +97,19 @@ def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | Non
 
 
 def dependents(connection: Connection, task_id: str) -> Sequence[Task]:
-    """The tasks that depend on this one directly, in a fixed order."""
+    """Return the tasks that depend on this one directly, in a fixed order."""
     return [task_from(row) for row in _DEPENDENTS.rows(connection, task=task_id)]
 
 
 def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
-    """The tasks that this one depends on directly, as far as they are known."""
+    """Return the tasks that this one depends on directly, as far as they are known."""
     return [task_from(row) for row in _DEPENDENCIES.rows(connection, task=task_id)]
 
 
 def cycle(
     connection: Connection, wanted: Mapping[str, Sequence[str]], coming: Mapping[str, Sequence[str]]
 ) -> list[str] | None:
-    """The names along a cycle that these tasks close, its first again at the end, or None.
+    """Return the names along a cycle that these tasks close, its first again at the end, or None.
 
     wanted: what they depend on, or will, by task id; coming: what others will; for all others that is what is stored.
     """
@@ -167,7 +167,7 @@ def _newest_named(connection: Connection, name: str, besides: str) -> str | None
 
 
 def is_followed(connection: Connection, task_id: str) -> bool:
-    """Whether a task continues in the thread of this one."""
+    """Return whether a task continues in the thread of this one."""
     follows = exists().where(
         TASK_DEPENDENCY.c.depends_on_id == task_id, TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.thread.is_not(None)
     )

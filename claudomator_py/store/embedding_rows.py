@@ -14,7 +14,7 @@ _BATCH_SIZE = 500
 
 
 def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> "Mapping[str, Vector]":
-    """The vectors of these texts, by hash, as far as that encoder has made them."""
+    """Return the vectors of these texts, by hash, as far as that encoder has made them."""
     from claudomator_py.domain.vectors import from_bytes  # with numpy, which is for whoever compares
 
     wanted = sorted(set(text_hashes))
@@ -48,7 +48,7 @@ def keep(connection: Connection, encoder: str, vectors: "Mapping[str, Vector]", 
 
 
 def made_before(connection: Connection, before_ms: int) -> Sequence[str]:
-    """The hashes of the texts whose vectors any encoder has made before then, in epoch milliseconds."""
+    """Return the hashes of the texts whose vectors any encoder has made before then, in epoch milliseconds."""
     query = select(EMBEDDING.c.text_hash).where(EMBEDDING.c.created_ms < before_ms).distinct()
     return connection.execute(query.order_by(EMBEDDING.c.text_hash)).scalars().all()
 

@@ -69,7 +69,7 @@ _SQLSTATE = (
 
 
 def explain(error: BaseException) -> StoreUnavailable | None:
-    """The error as StoreUnavailable if the database, not the statement, is at fault; else None."""
+    """Return the error as StoreUnavailable if the database, not the statement, is at fault; else None."""
     if isinstance(error, StoreUnavailable):
         return error
     if isinstance(error, PoolTimeout):

@@ -65,9 +65,8 @@ def record_all(connection: Connection, events: Sequence[NewEvent]) -> None:
 
 
 def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[[Connection], T]:
-    """The change, whose events then name who asked for it: nothing that it calls has to carry the name. Within a change
-    that has a cause already, that one stays.
-    """
+    """Return the change, whose events then name who asked for it: nothing that it calls has to carry the name. Within a
+    change that has a cause already, that one stays."""
 
     def attributed(connection: Connection) -> T:
         # The writer has one connection, and runs one change after the other on it.
@@ -83,13 +82,13 @@ def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Event]:
-    """The task's newest events, oldest first."""
+    """Return the task's newest events, oldest first."""
     query = select(EVENT).where(EVENT.c.task_id == task_id).order_by(EVENT.c.id.desc()).limit(_MAX_OF_TASK)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
 
 def last_id(connection: Connection) -> int:
-    """The id of the newest event; 0 when there is none."""
+    """Return the id of the newest event; 0 when there is none."""
     newest: int | None = _LAST_ID.value(connection)
     return newest or 0
 
@@ -115,13 +114,13 @@ class EventQuery:
 
 
 def following(connection: Connection, after: int, limit: int, sought: EventQuery = EventQuery()) -> Sequence[Event]:
-    """Events with a greater id, in order, at most limit."""
+    """Return events with a greater id, in order, at most limit."""
     query = sought.query.where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
     return [_event_from(row) for row in connection.execute(query)]
 
 
 def newest(connection: Connection, limit: int, sought: EventQuery = EventQuery()) -> Sequence[Event]:
-    """The newest events, in order, at most limit."""
+    """Return the newest events, in order, at most limit."""
     query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
@@ -142,8 +141,8 @@ class SettledInput:
 
 
 def settled_inputs(connection: Connection, by: Principal, *, sample: int, limit: int) -> Sequence[SettledInput]:
-    """Of the tasks that exist for that principal, the newest first, at most limit. sample: so many of the newest events
-    are looked at."""
+    """Return those of the tasks that exist for that principal, the newest first, at most limit. sample: so many of the
+    newest events are looked at."""
     expired = sound(EVENT.c.data)["reason"].as_string() == Reason.EXPIRED.value
     query = (
         select(EVENT.c.kind, EVENT.c.by, EVENT.c.data, EVENT.c.at_ms, EVENT.c.task_id, TASK.c.name, TASK.c.asks)

@@ -37,15 +37,15 @@ _ONE_WORD: Final = {
 
 
 def words_of(query: str) -> tuple[str, ...]:
-    """What is searched for: the query's words, once each, without those that say nothing. Nothing else of it counts,
-    such as quotes and operators."""
+    """Return what is searched for: the query's words, once each, without those that say nothing. Nothing else of it
+    counts, such as quotes and operators."""
     found = (word for word in _WORD.findall(query.casefold()) if word not in _STOP_WORDS)
     return tuple(dict.fromkeys(found))[:MAX_WORDS]
 
 
 def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping[Found, frozenset[str]]:
-    """The texts of cards that may be given work of that principal's, each with those of the words that it has, in any
-    form."""
+    """Return the texts of cards that may be given work of that principal's, each with those of the words that it has,
+    in any form."""
     if not words:
         return {}
     dialect = connection.dialect.name
@@ -67,7 +67,7 @@ def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping
 
 
 def count(connection: Connection, by: Principal) -> int:
-    """How many texts there are of cards that may be given work of that principal's."""
+    """Return how many texts there are of cards that may be given work of that principal's."""
     query = select(func.count()).select_from(SPECIALIST_SKILL)
     query = query.join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id).where(cards_given(by))
     found: int = connection.execute(query).scalar_one()

@@ -43,7 +43,8 @@ def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
 
 
 def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> LimitHit:
-    """A run has met what is to be held. Whatever many runs meet together is one hold: the longest, and never shortened.
+    """Return a run has met what is to be held. Whatever many runs meet together is one hold: the longest, and never
+    shortened.
 
     met_ms: when the run ended, in epoch milliseconds. How many have met it is counted on while it is tried again.
     """
@@ -64,30 +65,33 @@ def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> LimitH
 
 
 def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
-    """Of each bucket the hold that lasts longest, the longest first."""
+    """Return, of each bucket, the hold that lasts longest, the longest first."""
     return _longest(_IN_FORCE.rows(connection, now=now_ms))
 
 
 def in_force_and_over(connection: Connection, now_ms: int) -> tuple[Sequence[Hold], Sequence[Hold]]:
-    """Of each bucket what holds it, see ``in_force``; or else the limit that is over by its time and not closed yet."""
+    """Return, of each bucket, what holds it, see ``in_force``; or else the limit that is over by its time and not
+    closed yet."""
     found = _longest(_IN_FORCE_OR_OVER.rows(connection, now=now_ms))
     return [hold for hold in found if hold.holds_at(now_ms)], [hold for hold in found if not hold.holds_at(now_ms)]
 
 
 def over(connection: Connection, now_ms: int) -> Sequence[Hold]:
-    """Of each bucket the limit that is over by its time and not closed yet, if nothing holds the bucket any more."""
+    """Return, of each bucket, the limit that is over by its time and not closed yet, if nothing holds the bucket any
+    more."""
     return in_force_and_over(connection, now_ms)[1]
 
 
 def first_end_over(connection: Connection, bucket: Bucket, now_ms: int) -> int | None:
-    """When the first of the bucket's limits was over that are not closed yet (epoch milliseconds); None: none is."""
+    """Return when the first of the bucket's limits was over that are not closed yet (epoch milliseconds); None: none
+    is."""
     query = select(func.min(HOLD.c.until_ms)).where(_on(bucket), _over(now_ms))
     first: int | None = connection.execute(query).scalar_one()
     return first
 
 
 def close(connection: Connection, hold: Hold, now_ms: int) -> None:
-    """The limit is over, and so is the care with which its bucket is used again."""
+    """Record that the limit is over, and so is the care with which its bucket is used again."""
     until = HOLD.c.until_ms <= hold.until_ms
     connection.execute(
         update(HOLD).where(_on(hold.bucket), HOLD.c.released_ms.is_(None), until).values(released_ms=now_ms)
@@ -95,14 +99,15 @@ def close(connection: Connection, hold: Hold, now_ms: int) -> None:
 
 
 def latest(connection: Connection, bucket: Bucket) -> Hold | None:
-    """The bucket's newest hold that no operator has put there, in force or not."""
+    """Return the bucket's newest hold that no operator has put there, in force or not."""
     query = select(HOLD).where(_on(bucket), HOLD.c.reason.is_not(None)).order_by(HOLD.c.id.desc()).limit(1)
     row = connection.execute(query).one_or_none()
     return None if row is None else _hold(row)
 
 
 def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
-    """How often runs have met the limits that hold the bucket now, and when the last of them did; 0 if none has."""
+    """Return how often runs have met the limits that hold the bucket now, and when the last of them did; 0 if none
+    has."""
     number = func.coalesce(func.sum(func.coalesce(HOLD.c.met, 1)), 0)
     last_ms = func.max(func.coalesce(HOLD.c.met_ms, HOLD.c.created_ms))
     query = select(number, last_ms).where(_on(bucket), _open(now_ms), HOLD.c.reason.is_not(None))

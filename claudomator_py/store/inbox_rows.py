@@ -39,7 +39,7 @@ _stored_document = writer(INBOX_DOCUMENT)
 
 
 def files(connection: Connection) -> Sequence[InboxFile]:
-    """Every accepted file that is not gone."""
+    """Return every accepted file that is not gone."""
     return [_file_from(row) for row in connection.execute(select(INBOX_FILE))]
 
 
@@ -55,29 +55,29 @@ def forget_files(connection: Connection, paths: Collection[str]) -> None:
 
 
 def document(connection: Connection, path: str, name: str) -> InboxDocument | None:
-    """The document of that identity, gone or not."""
+    """Return the document of that identity, gone or not."""
     row = _DOCUMENT.row(connection, file=path, called=name)
     return None if row is None else _document_from(row)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[InboxDocument]:
-    """The documents that the file holds."""
+    """Return the documents that the file holds."""
     query = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.path == path, INBOX_DOCUMENT.c.gone_ms.is_(None))
     return [_document_from(row) for row in connection.execute(query.order_by(INBOX_DOCUMENT.c.name))]
 
 
 def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
-    """All documents of that name, in whichever file."""
+    """Return all documents of that name, in whichever file."""
     return [_document_from(row) for row in _NAMED.rows(connection, called=name)]
 
 
 def with_documents(connection: Connection, paths: Collection[str]) -> set[str]:
-    """Which of these files have documents that are not gone."""
+    """Return which of these files have documents that are not gone."""
     return set(_OF_FILES.values(connection, files=sorted(paths)))
 
 
 def taken_names(connection: Connection, names: Collection[str]) -> set[str]:
-    """Which of these names any document has, gone or not."""
+    """Return which of these names any document has, gone or not."""
     return set(_CALLED.values(connection, names=sorted(names)))
 
 
@@ -94,7 +94,7 @@ def add_documents(connection: Connection, entries: Sequence[InboxDocument]) -> N
 
 
 def expect_again(connection: Connection, task_id: str) -> None:
-    """Whatever the documents of this task hold when they come next, it counts as changed."""
+    """Count as changed whatever the documents of this task hold when they come next."""
     connection.execute(update(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.task_id == task_id).values(content_hash=""))
 
 
@@ -104,12 +104,12 @@ def forget_document(connection: Connection, path: str, name: str) -> None:
 
 
 def mark_gone(connection: Connection, path: str, now_ms: int, *, besides: Collection[str] = ()) -> None:
-    """The file, or all its documents but these, are no longer there."""
+    """Record that the file, or all its documents but these, are no longer there."""
     _MARK_GONE.run(connection, file=path, besides=sorted(besides), gone_ms=now_ms)
 
 
 def mark_files_gone(connection: Connection, paths: Collection[str], now_ms: int) -> None:
-    """The files are no longer there, nor any of their documents."""
+    """Record that the files are no longer there, nor any of their documents."""
     _MARK_FILES_GONE.run(connection, files=sorted(paths), gone_ms=now_ms)
 
 

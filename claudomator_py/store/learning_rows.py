@@ -27,13 +27,13 @@ class LearningProgress:
 
 
 def progress(connection: Connection) -> LearningProgress | None:
-    """How far it has come; None: it has not begun."""
+    """Return how far it has come; None: it has not begun."""
     data = remembered.find(connection, _REMEMBERED)
     return LearningProgress(int(data["event"]), int(data["version"])) if data else None
 
 
 def version(connection: Connection) -> int:
-    """Which state of what was learned this is."""
+    """Return which state of what was learned this is."""
     now = progress(connection)
     return 0 if now is None else now.version
 
@@ -44,7 +44,7 @@ def keep_progress(connection: Connection, now: LearningProgress) -> None:
 
 
 def label(connection: Connection, decision_id: str) -> Label | None:
-    """That of the decision, if it has one."""
+    """Return that of the decision, if it has one."""
     row = connection.execute(select(LABEL).where(LABEL.c.decision_id == decision_id)).one_or_none()
     return None if row is None else Label(**row._mapping)
 
@@ -57,13 +57,13 @@ def put(connection: Connection, row: Label) -> None:
 
 
 def unlearned(connection: Connection, limit: int) -> Sequence[Label]:
-    """The oldest labels that have moved nothing yet."""
+    """Return the oldest labels that have moved nothing yet."""
     query = select(LABEL).where(LABEL.c.learned_ms.is_(None)).order_by(LABEL.c.at_ms, LABEL.c.decision_id).limit(limit)
     return [Label(**row._mapping) for row in connection.execute(query)]
 
 
 def mark(connection: Connection, ids: Sequence[str], now_ms: int, *, forgotten: bool = False) -> None:
-    """They were learned, or, if ``forgotten``, never will be."""
+    """Record that they were learned, or, if ``forgotten``, never will be."""
     values = {"learned_ms": now_ms} | ({"forgotten_ms": now_ms} if forgotten else {})
     connection.execute(update(LABEL).where(LABEL.c.decision_id.in_(ids)).values(**values))
 
@@ -86,7 +86,7 @@ def forget(connection: Connection, organisation: str | None, specialist: str | N
 
 
 def standing(connection: Connection, organisation: str, specialist: str, topic: str) -> Standing | None:
-    """How the specialist has done on that topic, empty for all together, if anything is known of that."""
+    """Return how the specialist has done on that topic, empty for all together, if anything is known of that."""
     query = select(STANDING).where(
         STANDING.c.organisation == organisation, STANDING.c.specialist == specialist, STANDING.c.topic == topic
     )
@@ -107,13 +107,15 @@ def put_standing(connection: Connection, row: Standing) -> None:
 
 
 def counted_after(connection: Connection, label: Label, topic: str) -> int:
-    """How many labels have moved that standing of its specialist after this one had; topic: empty for all together."""
+    """Return how many labels have moved that standing of its specialist after this one had; topic: empty for all
+    together."""
     query = _of_standing(select(func.count()), label, topic).where(LABEL.c.counted_as > label.counted_as)
     return int(connection.execute(query).scalar_one())
 
 
 def last_success(connection: Connection, label: Label, topic: str) -> int | None:
-    """When its specialist last succeeded, as far as other labels know that, in epoch milliseconds; topic: as above."""
+    """Return when its specialist last succeeded, as far as other labels know that, in epoch milliseconds; topic: as
+    above."""
     query = _of_standing(select(func.max(LABEL.c.at_ms)), label, topic).where(
         LABEL.c.counted == LabelVerdict.POSITIVE.value
     )
@@ -128,7 +130,7 @@ def _of_standing(query: Select[int], label: Label, topic: str) -> Select[int]:
 
 
 def standings(connection: Connection, organisation: str | None) -> Sequence[Standing]:
-    """All of that organisation, by specialist and topic; None: of all of them."""
+    """Return all of that organisation, by specialist and topic; None: of all of them."""
     query = select(STANDING)
     if organisation is not None:
         query = query.where(STANDING.c.organisation == organisation)
@@ -137,13 +139,13 @@ def standings(connection: Connection, organisation: str | None) -> Sequence[Stan
 
 
 def overrides(connection: Connection, organisation: str, limit: int) -> Sequence[Label]:
-    """The newest learned labels of tasks that an operator gave to another specialist."""
+    """Return the newest learned labels of tasks that an operator gave to another specialist."""
     query = _counting(organisation).where(LABEL.c.wanted.is_not(None))
     return _labels(connection, query, limit)
 
 
 def confirmations(connection: Connection, organisation: str, limit: int) -> Sequence[Label]:
-    """The newest learned labels of tasks that were right where they were."""
+    """Return the newest learned labels of tasks that were right where they were."""
     query = _counting(organisation).where(
         LABEL.c.verdict == LabelVerdict.POSITIVE.value, LABEL.c.specialist.is_not(None)
     )
@@ -171,7 +173,7 @@ class SpecialistFigures:
 
 
 def figures(connection: Connection, since_ms: int, organisation: str | None) -> Sequence[SpecialistFigures]:
-    """Of the decisions since then, on tasks of that organisation; None: of any."""
+    """Count the decisions since then, on tasks of that organisation; None: of any."""
     ended = LABEL.c.rule.is_not(None) & LABEL.c.wanted.is_(None)
     query = (
         select(
@@ -206,7 +208,7 @@ class Labelled:
 
 
 def compared(connection: Connection, since_ms: int, organisation: str | None, limit: int) -> Sequence[Labelled]:
-    """The newest since then; organisation: see ``figures``."""
+    """Return the newest since then; organisation: see ``figures``."""
     query = (
         select(DECISION.c.data, func.coalesce(TASK.c.name, "").label("task"), LABEL.c.verdict, LABEL.c.wanted)
         .select_from(
@@ -238,7 +240,7 @@ class Corrections:
 
 
 def corrections(connection: Connection, organisation: str | None) -> Sequence[Corrections]:
-    """All that count, the most frequent first; of that organisation; None: of any."""
+    """Return all that count, the most frequent first; of that organisation; None: of any."""
     which: list[ColumnElement[bool]] = [LABEL.c.wanted.is_not(None), LABEL.c.forgotten_ms.is_(None)]
     if organisation is not None:
         which.append(LABEL.c.organisation == organisation)
@@ -249,7 +251,7 @@ def corrections(connection: Connection, organisation: str | None) -> Sequence[Co
 
 
 def waiting(connection: Connection, organisation: str | None) -> int:
-    """How many labels were not learned yet, of that organisation; None: of any."""
+    """Return how many labels were not learned yet, of that organisation; None: of any."""
     query = select(func.count()).select_from(LABEL).where(LABEL.c.learned_ms.is_(None))
     if organisation is not None:
         query = query.where(LABEL.c.organisation == organisation)
@@ -257,7 +259,7 @@ def waiting(connection: Connection, organisation: str | None) -> int:
 
 
 def telling(connection: Connection, organisation: str | None, limit: int) -> Sequence[Label]:
-    """The newest labels that count and say who is right; of that organisation; None: of any."""
+    """Return the newest labels that count and say who is right; of that organisation; None: of any."""
     right = (LABEL.c.verdict == LabelVerdict.POSITIVE.value) & LABEL.c.specialist.is_not(None)
     query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), LABEL.c.wanted.is_not(None) | right)
     if organisation is not None:
@@ -266,7 +268,7 @@ def telling(connection: Connection, organisation: str | None, limit: int) -> Seq
 
 
 def specs(connection: Connection, labels: Sequence[Label]) -> dict[str, dict[str, object]]:
-    """The contents that were decided on, by decision, as far as their tasks are still there."""
+    """Return the contents that were decided on, by decision, as far as their tasks are still there."""
     ids = [one.decision_id for one in labels]
     query = select(LABEL.c.decision_id, TASK_REVISION.c.spec).join(
         TASK_REVISION, (TASK_REVISION.c.task_id == LABEL.c.task_id) & (TASK_REVISION.c.revision == LABEL.c.revision)

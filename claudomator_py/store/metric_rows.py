@@ -56,7 +56,7 @@ class EndedRuns:
         return self.agent, self.ended_as, self.reason
 
     def merged(self, other: "EndedRuns") -> "EndedRuns":
-        """Both together."""
+        """Return both together."""
         return EndedRuns(
             *self.group,
             self.durations.merged(other.durations),
@@ -67,7 +67,7 @@ class EndedRuns:
 
 
 def ended_runs(connection: Connection) -> Sequence[EndedRuns]:
-    """All ended runs that ever were, by agent, end and reason."""
+    """Return all ended runs that ever were, by agent, end and reason."""
     return _merged([*_sums(connection, RUN.c.ended_as.is_not(None)), *_remembered_runs(connection)])
 
 
@@ -134,13 +134,13 @@ def live_runs(connection: Connection) -> Mapping[tuple[str, str], int]:
 
 
 def waiting(connection: Connection) -> Mapping[str, int]:
-    """Waiting tasks by reason."""
+    """Return waiting tasks by reason."""
     query = select(TASK.c.reason, func.count()).where(TASK.c.state == "WAITING").group_by(TASK.c.reason)
     return {reason or "": number for reason, number in connection.execute(query)}
 
 
 def queued(connection: Connection, taken: Taken) -> Sequence[QueuedTasks]:
-    """The queued tasks, those together that wait for the same. taken: where nothing can begin."""
+    """Return the queued tasks, those together that wait for the same. taken: where nothing can begin."""
     exclusive = func.coalesce(TASK.c.thread, TASK.c.id)
     # Under names that are no columns': PostgreSQL would group by those.
     place = case((TASK.c.dir_key.in_(sorted(taken.dir_keys)), TASK.c.dir_key), else_="").label("taken_place")
@@ -152,7 +152,8 @@ def queued(connection: Connection, taken: Taken) -> Sequence[QueuedTasks]:
 
 
 def answers(connection: Connection) -> Mapping[tuple[str, str], int]:
-    """Answered questions for a tier that ever were, by source and cause; the cause is empty where there is none."""
+    """Return answered questions for a tier that ever were, by source and cause; the cause is empty where there is
+    none."""
     found = _counted(connection, CLASSIFICATION.c.source.is_not(None))
     for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
         found[source, cause] = found.get((source, cause), 0) + number

@@ -32,7 +32,7 @@ class MigrationReport:
 
 
 def alembic_config() -> Config:
-    """Alembic's settings; the migrations are found in the installed package."""
+    """Return Alembic's settings; the migrations are found in the installed package."""
     config = Config()
     config.set_main_option("script_location", "claudomator_py.store:migrations")
     config.set_main_option("path_separator", "os")
@@ -41,7 +41,7 @@ def alembic_config() -> Config:
 
 
 def is_described(name: str | None, _kind: str, _parents: object) -> bool:
-    """Whether the code's tables describe what has that name, and so may be compared with it; for alembic.
+    """Return whether the code's tables describe what has that name, and so may be compared with it; for alembic.
 
     The index of full text is not theirs: each database has a kind of its own, which migrations make.
     """

@@ -13,21 +13,21 @@ DEAD_KEPT_MS = 30 * DAY_MS
 
 
 def cursor(connection: Connection, target: str) -> int | None:
-    """The last event that was looked at for the target; None: it is new."""
+    """Return the last event that was looked at for the target; None: it is new."""
     query = select(OUTBOX_CURSOR.c.event_id).where(OUTBOX_CURSOR.c.target == target)
     found: int | None = connection.execute(query).scalar_one_or_none()
     return found
 
 
 def move_cursor(connection: Connection, target: str, event_id: int) -> None:
-    """The events up to this one have been looked at."""
+    """Record that the events up to this one have been looked at."""
     moved = connection.execute(update(OUTBOX_CURSOR).where(OUTBOX_CURSOR.c.target == target).values(event_id=event_id))
     if moved.rowcount == 0:
         connection.execute(insert(OUTBOX_CURSOR).values(target=target, event_id=event_id))
 
 
 def events_after(connection: Connection, event_id: int, kinds: Collection[str], limit: int) -> Sequence[dict[str, Any]]:
-    """Events of these kinds with what notices say of their task and run, in order."""
+    """Return events of these kinds with what notices say of their task and run, in order."""
     query = (
         select(
             EVENT,
@@ -59,14 +59,14 @@ def add(connection: Connection, target: str, event_id: int, notice: dict[str, An
 
 
 def due(connection: Connection, target: str, now_ms: int) -> Outbox | None:
-    """The oldest notice that may be sent to the target now."""
+    """Return the oldest notice that may be sent to the target now."""
     query = select(OUTBOX).where(OUTBOX.c.state == "pending", OUTBOX.c.target == target, OUTBOX.c.next_ms <= now_ms)
     row = connection.execute(query.order_by(OUTBOX.c.id).limit(1)).one_or_none()
     return None if row is None else Outbox(**row._mapping)
 
 
 def next_due(connection: Connection, target: str) -> int | None:
-    """When the next notice to the target may be sent (epoch milliseconds), or None."""
+    """Return when the next notice to the target may be sent (epoch milliseconds), or None."""
     query = select(func.min(OUTBOX.c.next_ms)).where(OUTBOX.c.state == "pending", OUTBOX.c.target == target)
     earliest: int | None = connection.execute(query).scalar_one()
     return earliest
@@ -81,13 +81,13 @@ def change(connection: Connection, row_id: int, **changes: Any) -> bool:
 
 
 def find(connection: Connection, row_id: int) -> Outbox | None:
-    """The notice, or None."""
+    """Return the notice, or None."""
     row = connection.execute(select(OUTBOX).where(OUTBOX.c.id == row_id)).one_or_none()
     return None if row is None else Outbox(**row._mapping)
 
 
 def page(connection: Connection, state: str | None, before: int | None, limit: int) -> Sequence[Outbox]:
-    """Notices, newest first. before: the id of the last one seen."""
+    """Return notices, newest first. before: the id of the last one seen."""
     query = select(OUTBOX)
     if state is not None:
         query = query.where(OUTBOX.c.state == state)
@@ -97,7 +97,7 @@ def page(connection: Connection, state: str | None, before: int | None, limit: i
 
 
 def count(connection: Connection, state: str) -> int:
-    """How many there are in the state."""
+    """Return how many there are in the state."""
     query = select(func.count()).select_from(OUTBOX).where(OUTBOX.c.state == state)
     return int(connection.execute(query).scalar_one())
 
@@ -113,12 +113,12 @@ def revive(connection: Connection, row_id: int, now_ms: int) -> bool:
 
 
 def has_old(connection: Connection, now_ms: int) -> bool:
-    """Whether there is any for ``forget_old``."""
+    """Return whether there is any for ``forget_old``."""
     return connection.execute(select(OUTBOX.c.id).where(_old(now_ms)).limit(1)).first() is not None
 
 
 def forget_old(connection: Connection, now_ms: int) -> None:
-    """Delivered ones are kept for a week, dead ones for thirty days."""
+    """Forget those that were delivered a week ago, and those that have been dead for thirty days."""
     connection.execute(delete(OUTBOX).where(_old(now_ms)))
 
 

@@ -33,7 +33,8 @@ _EVENTS = "events"
 
 
 def events_end(connection: Connection, before_ms: int, targets: Collection[str]) -> int:
-    """The id up to which, itself excluded, events are from before then and were looked at for each of the targets."""
+    """Return the id up to which, itself excluded, events are from before then and were looked at for each of the
+    targets."""
     newest = connection.execute(select(func.max(EVENT.c.id))).scalar_one() or 0
     young = select(EVENT.c.id).where(EVENT.c.at_ms >= before_ms).order_by(EVENT.c.id).limit(1)
     first_young = connection.execute(young).scalar_one_or_none()
@@ -45,7 +46,7 @@ def events_end(connection: Connection, before_ms: int, targets: Collection[str])
 
 
 def old_events(connection: Connection, end: int, limit: int) -> Sequence[int]:
-    """The first events before that id that may be removed: not those of a task which has not ended."""
+    """Return the first events before that id that may be removed: not those of a task which has not ended."""
     query = (
         select(EVENT.c.id)
         .outerjoin(TASK, TASK.c.id == EVENT.c.task_id)
@@ -68,12 +69,12 @@ def events(connection: Connection, ids: Collection[int]) -> int:
 
 
 def events_gone_upto(connection: Connection) -> int:
-    """The greatest id of an event that was removed; 0: none was."""
+    """Return the greatest id of an event that was removed; 0: none was."""
     return int(remembered.find(connection, _EVENTS).get("upto", 0))
 
 
 def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequence[str]:
-    """The decisions from before then that are about no task, or about one that has ended."""
+    """Return the decisions from before then that are about no task, or about one that has ended."""
     query = (
         select(DECISION.c.id)
         .outerjoin(TASK, TASK.c.id == DECISION.c.task_id)
@@ -91,7 +92,7 @@ def decisions(connection: Connection, ids: Collection[str]) -> int:
 
 
 def old_snapshots(connection: Connection, before_ms: int, limit: int) -> Sequence[str]:
-    """Those that no decision since then was made from."""
+    """Return those that no decision since then was made from."""
     query = select(SNAPSHOT.c.hash).where(_old_snapshot(before_ms)).order_by(SNAPSHOT.c.created_ms).limit(limit)
     return list(connection.execute(query).scalars())
 
@@ -103,7 +104,7 @@ def snapshots(connection: Connection, hashes: Collection[str], before_ms: int) -
 
 
 def old_messages(connection: Connection, before_ms: int, limit: int) -> Sequence[int]:
-    """The messages from before then, the oldest first, but for those that somebody is still to answer.
+    """Return the messages from before then, the oldest first, but for those that somebody is still to answer.
 
     The last one of all stays, as SQLite would give its number, by which a decision is known, to the next one.
     """
@@ -132,7 +133,7 @@ def _old_snapshot(before_ms: int) -> ColumnElement[bool]:
 
 
 def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tuple[str, int]]:
-    """Times of schedules that were dealt with before then, but for the newest of each schedule."""
+    """Return times of schedules that were dealt with before then, but for the newest of each schedule."""
     later = SCHEDULE_FIRE.alias()
     query = (
         select(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms)
@@ -158,7 +159,7 @@ def fires(connection: Connection, times: Collection[tuple[str, int]]) -> int:
 
 
 def old_holds(connection: Connection, before_ms: int, limit: int) -> Sequence[int]:
-    """Holds that ended before then."""
+    """Return holds that ended before then."""
     query = select(HOLD.c.id).where(or_(HOLD.c.released_ms < before_ms, HOLD.c.until_ms < before_ms)).limit(limit)
     return list(connection.execute(query).scalars())
 
@@ -169,7 +170,8 @@ def holds(connection: Connection, ids: Collection[int]) -> int:
 
 
 def old_tasks(connection: Connection, before_ms: int, after: str, limit: int) -> Sequence[tuple[str, Sequence[str]]]:
-    """Ended tasks that may be removed, in the order of their ids, with their runs. after: the id to continue behind."""
+    """Return ended tasks that may be removed, in the order of their ids, with their runs. after: the id to continue
+    behind."""
     query = select(TASK.c.id).where(_removable(before_ms), TASK.c.id > after).order_by(TASK.c.id).limit(limit)
     found = list(connection.execute(query).scalars())
     runs: dict[str, list[str]] = {task_id: [] for task_id in found}

@@ -211,7 +211,8 @@ _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state
 
 
 def lanes(connection: Connection, taken: Taken, shut: Shut = NOTHING_SHUT) -> list[str]:
-    """The lanes of the queue in which some task works in a directory that is not taken. shut: whose lanes are left out.
+    """Return the lanes of the queue in which some task works in a directory that is not taken. shut: whose lanes are
+    left out.
 
     From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
     the number of lanes that are not left out and of taken directories, not with that of tasks.
@@ -235,7 +236,7 @@ def heads(
     without: Collection[str] = (),
     queued_by: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, tuple[Task, Content]]:
-    """By lane, its first task in the queue's order that no taken place keeps from starting, with its content.
+    """Return, by lane, its first task in the queue's order that no taken place keeps from starting, with its content.
 
     after: only what comes after that. without: tasks that are left out. queued_by: of these lanes, only tasks that
     have not changed since then (epoch milliseconds).
@@ -259,9 +260,9 @@ def waiting_since(
     without: Collection[str] = (),
     queued_after: int,
 ) -> int | None:
-    """Of the tasks of the lane behind that position which have changed since then, and no taken place keeps from
-    starting: when the first of these changes was, in epoch milliseconds. None: there are none. without: see ``heads``.
-    """
+    """Return, of the tasks of the lane behind that position which have changed since then, and no taken place keeps
+    from starting: when the first of these changes was, in epoch milliseconds. None: there are none. without: see
+    ``heads``."""
     places = _places(taken, after, without)
     found: int | None = _WAITING.value(connection, **places, in_lane=lane, queued_after=queued_after)
     return found
@@ -282,7 +283,7 @@ def _places(taken: Taken, after: Position | None, without: Collection[str]) -> d
 
 
 def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task, Content]]:
-    """These tasks with their content, in the queue's order."""
+    """Return these tasks with their content, in the queue's order."""
     found: list[tuple[Task, Content]] = []
     for start in range(0, len(task_ids), _BATCH_SIZE):
         for row in _CONTENTS.rows(connection, tasks=task_ids[start : start + _BATCH_SIZE]):
@@ -292,14 +293,15 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
 
 
 def unrouted(connection: Connection, limit: int, without: Collection[str] = ()) -> list[tuple[Task, Content]]:
-    """The first tasks of which nobody has decided who does them, with their content, in the queue's order. without:
-    tasks that are left out."""
+    """Return the first tasks of which nobody has decided who does them, with their content, in the queue's order.
+    without: tasks that are left out."""
     first = _FIRST_UNROUTED.values(connection, most=limit + len(without))
     return contents(connection, [task_id for task_id in first if task_id not in without][:limit])
 
 
 def pass_routing(connection: Connection, versions: Mapping[str, int]) -> None:
-    """Nobody in particular does these tasks. No change of their own: what was planned of them stays planned.
+    """Record that nobody in particular does these tasks. No change of their own: what was planned of them stays
+    planned.
 
     versions: by id, as it was when that was decided; a task that has changed since is left alone.
     """
@@ -320,24 +322,24 @@ def route_again(connection: Connection, task_ids: Collection[str] | None = None)
 
 
 def caps_in_use(connection: Connection) -> Counter[str]:
-    """By rule of the policy that limits how many tasks run at a time, how many do."""
+    """Return, by rule of the policy that limits how many tasks run at a time, how many do."""
     found = _WITH_CAPS.values(connection)
     return Counter(cap.rule for text in found for cap in Constraints.shown(text).caps)
 
 
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:
-    """The first tasks of the lane, whatever place they need."""
+    """Return the first tasks of the lane, whatever place they need."""
     query = select(*_ORDER).where(_QUEUED, TASK.c.lane == lane).order_by(*_ORDER).limit(limit)
     return [(rank_ms, created_ms, task_id) for rank_ms, created_ms, task_id in connection.execute(query)]
 
 
 def position(task: Task) -> Position:
-    """Where the task is in the queue's order."""
+    """Return where the task is in the queue's order."""
     return task.rank_ms, task.created_ms, task.id
 
 
 def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
-    """Waiting tasks whose time has come, and those for which nobody has done what they needed by then."""
+    """Return waiting tasks whose time has come, and those for which nobody has done what they needed by then."""
     found = []
     for query in _DUE:
         found += [task_from(row) for row in query.rows(connection, now=now_ms, most=limit)]
@@ -345,7 +347,7 @@ def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
 
 
 def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
-    """Tasks that wait for dependencies although all of them have ended, or one ended badly.
+    """Return tasks that wait for dependencies although all of them have ended, or one ended badly.
 
     The end of a task readies its dependents in its own transaction; this finds none, unless an older version of the
     program left some behind.
@@ -354,27 +356,27 @@ def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
 
 
 def next_times(connection: Connection, now_ms: int) -> NextTimes:
-    """When something is due that rows tell of, in one look."""
+    """Return when something is due that rows tell of, in one look."""
     return NextTimes(*_NEXT_TIMES.rows(connection, now=now_ms)[0])
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
-    """Directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
+    """Return directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
     return [dict(zip(_KEPT_AS, row, strict=True)) for row in _KEPT.rows(connection, now=now_ms)]
 
 
 def running(connection: Connection) -> Sequence[Task]:
-    """The tasks of which a run lives."""
+    """Return the tasks of which a run lives."""
     return [task_from(row) for row in _RUNNING.rows(connection)]
 
 
 def with_intent(connection: Connection) -> Sequence[Task]:
-    """Tasks whose cancellation or forced restart was asked for and is not done yet."""
+    """Return tasks whose cancellation or forced restart was asked for and is not done yet."""
     return [task_from(row) for row in _WITH_INTENT.rows(connection)]
 
 
 def in_turn(connection: Connection) -> dict[str, str]:
-    """Of each thread that several tasks are in, the task whose turn it is: it has begun, and will continue."""
+    """Return, of each thread that several tasks are in, the task whose turn it is: it has begun, and will continue."""
     found: dict[str, str] = {}
     for thread, task_id in _IN_TURN.rows(connection):
         found.setdefault(thread, task_id)
@@ -382,12 +384,13 @@ def in_turn(connection: Connection) -> dict[str, str]:
 
 
 def unended(connection: Connection) -> dict[str, int]:
-    """How many tasks there are in each state in which something is still to come of them, however many have ended."""
+    """Return how many tasks there are in each state in which something is still to come of them, however many have
+    ended."""
     return {row.state: row.number for row in connection.execute(_UNENDED)}
 
 
 def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, int]:
-    """How many tasks there are in each state, for that principal; of a state without any, nothing.
+    """Return how many tasks there are in each state, for that principal; of a state without any, nothing.
 
     Nearly all have been completed, and are what the others leave of all: to count a whole table the database looks
     into no row.

@@ -45,7 +45,7 @@ Position = tuple[int, str]
 def page(
     connection: Connection, wanted: TaskFilter, before: Position | None, limit: int, by: Principal = OPERATOR
 ) -> Sequence[Task]:
-    """Tasks that exist for that principal, newest first. before: creation time and id of the last one seen."""
+    """Return tasks that exist for that principal, newest first. before: creation time and id of the last one seen."""
     query = _matching(wanted, by)
     if query is None:
         return []
@@ -150,8 +150,8 @@ def status_lists(
     counts: Mapping[StateName, int],
     by: Principal = OPERATOR,
 ) -> dict[StatusList, Listed]:
-    """What the status lists for that principal, each in its order, at most that many of each. counts: of its tasks by
-    state, see ``queue.counts``.
+    """Return what the status lists for that principal, each in its order, at most that many of each. counts: of its
+    tasks by state, see ``queue.counts``.
 
     Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
     Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
@@ -244,7 +244,7 @@ def _exactly(by: Principal) -> tuple[Statement, Statement]:
 
 
 def in_context(context: str, by: Principal) -> ColumnElement[bool]:
-    """Of ``TASK``: those of the conversation that this principal calls so, or that a task of this id began."""
+    """Select of ``TASK`` those of the conversation that this principal calls so, or that a task of this id began."""
     return or_(*_ways_into(context, by))
 
 
@@ -265,13 +265,13 @@ def _ways_into(context: str, by: Principal) -> tuple[ColumnElement[bool], ...]:
 
 
 def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
-    """Names of the newest tasks that exist for that principal, to suggest one from."""
+    """Return names of the newest tasks that exist for that principal, to suggest one from."""
     query = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc()).limit(_MAX_NAMES)
     return list(dict.fromkeys(connection.execute(query).scalars()))
 
 
 def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, Sequence[Run]]:
-    """The runs of these tasks, oldest first, by task."""
+    """Return the runs of these tasks, oldest first, by task."""
     runs: dict[str, list[Run]] = defaultdict(list)
     for row in _RUNS_OF.rows(connection, tasks=sorted(task_ids)):
         run = run_from(row)

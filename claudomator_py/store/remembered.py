@@ -13,7 +13,7 @@ _FIND = Statement(select(REMEMBERED.c.data).where(REMEMBERED.c.name == bindparam
 
 
 def find(connection: Connection, name: str) -> Mapping[str, Any]:
-    """What is kept under that name; empty: nothing."""
+    """Return what is kept under that name; empty: nothing."""
     data: Mapping[str, Any] | None = _FIND.value(connection, of=name)
     return data or {}
 

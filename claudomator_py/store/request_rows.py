@@ -10,7 +10,7 @@ from claudomator_py.store.tables import ANSWERED_REQUEST, AnsweredRequest
 
 
 def find(connection: Connection, principal: str, key: str, now_ms: int) -> AnsweredRequest | None:
-    """What that principal's request of that key was told, or None; None as well once it was kept long enough."""
+    """Return what that principal's request of that key was told, or None; None as well once it was kept long enough."""
     query = select(ANSWERED_REQUEST).where(
         ANSWERED_REQUEST.c.principal == principal,
         ANSWERED_REQUEST.c.key == key,

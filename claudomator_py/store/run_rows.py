@@ -52,13 +52,13 @@ _CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02")
 
 
 def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str, str]:
-    """The run's id and its conversation's UUID: the same for the same run, however often it is planned."""
+    """Return the run's id and its conversation's UUID: the same for the same run, however often it is planned."""
     name = f"{task_id}/{generation}/{attempt}/{seq}"
     return str(uuid.uuid5(_RUNS, name)), str(uuid.uuid5(_CONVERSATIONS, name))
 
 
 def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:
-    """The run, or None; None as well where it does not exist for that principal."""
+    """Return the run, or None; None as well where it does not exist for that principal."""
     if by is OPERATOR:
         row: Sequence[Any] | None = _FIND.row(connection, run=run_id)
     else:
@@ -73,7 +73,7 @@ def beginning(connection: Connection, prefix: str, by: Principal) -> Sequence[Ru
 
 
 def get(connection: Connection, run_id: str) -> Run:
-    """The run. Raises LookupError."""
+    """Return the run. Raises LookupError."""
     found = find(connection, run_id)
     if found is None:
         raise LookupError(f"there is no run {run_id}")
@@ -92,52 +92,53 @@ def change(connection: Connection, run: Run, **changes: Any) -> bool:
 
 
 def subtasks(connection: Connection, run_id: str) -> int:
-    """How many tasks the run has made."""
+    """Return how many tasks the run has made."""
     query = select(func.count()).select_from(TASK).where(TASK.c.parent_run == run_id)
     return connection.execute(query).scalar_one()
 
 
 def mean_costs(connection: Connection) -> Mapping[tuple[str, str], float]:
-    """What a run costs on average, in US dollars, by agent and tier, as far as past ones say."""
+    """Return what a run costs on average, in US dollars, by agent and tier, as far as past ones say."""
     query = select(RUN.c.agent, RUN.c.tier, func.avg(RUN.c.cost_usd)).where(RUN.c.cost_usd.is_not(None))
     rows = connection.execute(query.where(RUN.c.tier.is_not(None)).group_by(RUN.c.agent, RUN.c.tier))
     return {(agent, tier): float(mean) for agent, tier, mean in rows}
 
 
 def mark_unanswered(connection: Connection, run_id: str) -> None:
-    """The run, which has ended, only met a limit that was known, or an outage."""
+    """Record that the run, which has ended, only met a limit that was known, or an outage."""
     connection.execute(update(RUN).where(RUN.c.id == run_id).values(in_vain=True))
 
 
 def live(connection: Connection) -> Sequence[Run]:
-    """All live runs, oldest first."""
+    """Return all live runs, oldest first."""
     return [run_from(row) for row in _LIVE.rows(connection)]
 
 
 def live_steps(connection: Connection) -> Sequence[tuple[str, str, int]]:
-    """Id, state and number of the check of all live runs, oldest first."""
+    """Return id, state and number of the check of all live runs, oldest first."""
     return [(run_id, state, check_seq) for run_id, state, check_seq in _LIVE_STEPS.rows(connection)]
 
 
 def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
-    """The live runs of agents of that kind whose process is known to have started, oldest first."""
+    """Return the live runs of agents of that kind whose process is known to have started, oldest first."""
     query = select(RUN).where(RUN.c.live, RUN.c.kind == kind, RUN.c.state != "starting")
     return [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms, RUN.c.id))]
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
-    """All runs of the task, oldest first."""
+    """Return all runs of the task, oldest first."""
     query = select(RUN).where(RUN.c.task_id == task_id).order_by(RUN.c.generation, RUN.c.seq)
     return [run_from(row) for row in connection.execute(query)]
 
 
 def in_scratch_of(connection: Connection, run_id: str) -> Sequence[str]:
-    """The runs, of whichever task, that worked in the scratch folder that was made with that run."""
+    """Return the runs, of whichever task, that worked in the scratch folder that was made with that run."""
     return list(connection.execute(select(RUN.c.id).where(RUN.c.scratch_of == run_id).order_by(RUN.c.id)).scalars())
 
 
 def newest_in_conversation(connection: Connection, run: Run) -> Run:
-    """The last run that ended in the conversation of this one, whichever task it was of: it may be the run itself."""
+    """Return the last run that ended in the conversation of this one, whichever task it was of: it may be the run
+    itself."""
     query = select(RUN).where(
         RUN.c.conversation_id == run.conversation_id,
         RUN.c.agent == run.agent,
@@ -150,41 +151,41 @@ def newest_in_conversation(connection: Connection, run: Run) -> Run:
 
 
 def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
-    """What the runs drew on that began since then and have answered."""
+    """Return what the runs drew on that began since then and have answered."""
     query = select(RUN.c.agent, RUN.c.kind, RUN.c.account, RUN.c.model, RUN.c.ran_model)
     query = query.where(RUN.c.answered_ms.is_not(None), RUN.c.started_ms >= since_ms)
     return [RanOn(*row) for row in connection.execute(query)]
 
 
 def default_model(connection: Connection, agent: str) -> str | None:
-    """The model that the agent chose last for a run that asked for none; None: it never said."""
+    """Return the model that the agent chose last for a run that asked for none; None: it never said."""
     chosen = RUN.c.model.is_(None) & RUN.c.ran_model.is_not(None)
     query = select(RUN.c.ran_model).where(RUN.c.agent == agent, chosen).order_by(RUN.c.started_ms.desc()).limit(1)
     return connection.execute(query).scalar_one_or_none()
 
 
 def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
-    """Kind and account of those that are near a limit which has not reset since."""
+    """Return kind and account of those that are near a limit which has not reset since."""
     return {(kind, account) for kind, account in _WARNED.rows(connection, now=now_ms)}
 
 
 def warnings(connection: Connection, now_ms: int) -> dict[tuple[str, str], Run]:
-    """By kind and account, the run that was warned last of a limit which has not reset since."""
+    """Return, by kind and account, the run that was warned last of a limit which has not reset since."""
     return {(run.kind, run.account): run for run in map(run_from, _WARNED_RUNS.rows(connection, now=now_ms))}
 
 
 def ids(connection: Connection) -> set[str]:
-    """The ids of all runs, ended ones included."""
+    """Return the ids of all runs, ended ones included."""
     return set(connection.execute(select(RUN.c.id)).scalars())
 
 
 def count(connection: Connection) -> int:
-    """How many runs there are."""
+    """Return how many runs there are."""
     return connection.execute(select(func.count()).select_from(RUN)).scalar_one()
 
 
 def given_up_in_a_row(connection: Connection, run: Run) -> int:
-    """How many runs of its generation, this one the last, were given up before they started."""
+    """Return how many runs of its generation, this one the last, were given up before they started."""
     query = select(RUN.c.state).where(
         RUN.c.task_id == run.task_id, RUN.c.generation == run.generation, RUN.c.seq <= run.seq
     )
@@ -193,9 +194,8 @@ def given_up_in_a_row(connection: Connection, run: Run) -> int:
 
 
 def outages(connection: Connection, run: Run) -> tuple[int, int]:
-    """How many runs in a row, this one the last, an outage ended; and how many of its generation one ended after their
-    model had answered. Runs that were given up before they started do not count.
-    """
+    """Return how many runs in a row, this one the last, an outage ended; and how many of its generation one ended after
+    their model had answered. Runs that were given up before they started do not count."""
     upto = {"task": run.task_id, "of_generation": run.generation, "last": run.seq}
     in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, _LATEST_REASONS.values(connection, **upto)))
     return in_a_row, _ANSWERED_OUTAGES.value(connection, **upto)

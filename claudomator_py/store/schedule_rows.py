@@ -37,7 +37,7 @@ def change(connection: Connection, schedule_id: str, now_ms: int, **changes: Any
 
 
 def get(connection: Connection, schedule_id: str) -> Schedule:
-    """The schedule, gone or not. Raises LookupError."""
+    """Return the schedule, gone or not. Raises LookupError."""
     row = connection.execute(select(SCHEDULE).where(SCHEDULE.c.id == schedule_id)).one_or_none()
     if row is None:
         raise LookupError(f"there is no schedule {schedule_id}")
@@ -45,7 +45,7 @@ def get(connection: Connection, schedule_id: str) -> Schedule:
 
 
 def named(connection: Connection, name: str, organisation: str | None = None) -> Schedule | None:
-    """The schedule of that name, of that organisation or of none, that is not gone."""
+    """Return the schedule of that name, of that organisation or of none, that is not gone."""
     query = select(SCHEDULE).where(
         SCHEDULE.c.name == name,
         SCHEDULE.c.gone_ms.is_(None),
@@ -56,24 +56,24 @@ def named(connection: Connection, name: str, organisation: str | None = None) ->
 
 
 def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Schedule]:
-    """The schedules that are not gone and exist for that principal, by name."""
+    """Return the schedules that are not gone and exist for that principal, by name."""
     query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None), schedules_seen(by))
     query = query.order_by(bytewise(SCHEDULE.c.name), bytewise(SCHEDULE.c.organisation).nulls_first())
     return [Schedule(**row._mapping) for row in connection.execute(query)]
 
 
 def of_file(connection: Connection, path: str) -> Sequence[Schedule]:
-    """The schedules of that file that are not gone, by name."""
+    """Return the schedules of that file that are not gone, by name."""
     return [Schedule(**row._mapping) for row in connection.execute(_OF_FILE, {"file": path})]
 
 
 def with_schedules(connection: Connection, paths: Collection[str]) -> set[str]:
-    """Which of these files have schedules that are not gone."""
+    """Return which of these files have schedules that are not gone."""
     return set(connection.execute(_FILES, {"files": sorted(paths)}).scalars())
 
 
 def detach(connection: Connection, paths: Collection[str], now_ms: int) -> None:
-    """The schedules of these files follow no file any more."""
+    """Record that the schedules of these files follow no file any more."""
     query = update(SCHEDULE).where(SCHEDULE.c.file_path.in_(sorted(paths)))
     connection.execute(query.values(file_path=None, updated_ms=now_ms))
 
@@ -85,7 +85,7 @@ def fire(connection: Connection, entry: ScheduleFire) -> None:
 
 
 def was_fired(connection: Connection, schedule_id: str, due_ms: int) -> bool:
-    """Whether that time was dealt with."""
+    """Return whether that time was dealt with."""
     query = select(SCHEDULE_FIRE.c.due_ms).where(
         SCHEDULE_FIRE.c.schedule_id == schedule_id, SCHEDULE_FIRE.c.due_ms == due_ms
     )
@@ -93,7 +93,7 @@ def was_fired(connection: Connection, schedule_id: str, due_ms: int) -> bool:
 
 
 def last_fires(connection: Connection, schedule_ids: Sequence[str]) -> Mapping[str, ScheduleFire]:
-    """The newest time of each schedule that was dealt with."""
+    """Return the newest time of each schedule that was dealt with."""
     found = {}
     for schedule_id in schedule_ids:
         query = select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.schedule_id == schedule_id)
@@ -104,7 +104,7 @@ def last_fires(connection: Connection, schedule_ids: Sequence[str]) -> Mapping[s
 
 
 def fire_of(connection: Connection, task_id: str) -> tuple[ScheduleFire, Schedule] | None:
-    """The time that the task was made for, and its schedule; None for a task that no schedule made."""
+    """Return the time that the task was made for, and its schedule; None for a task that no schedule made."""
     row = connection.execute(select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.task_id == task_id)).one_or_none()
     if row is None:
         return None
@@ -113,7 +113,7 @@ def fire_of(connection: Connection, task_id: str) -> tuple[ScheduleFire, Schedul
 
 
 def unended(connection: Connection, schedule_id: str) -> Task | None:
-    """A task of the schedule that has not ended: the newest."""
+    """Return a task of the schedule that has not ended: the newest."""
     query = (
         select(TASK)
         .join(SCHEDULE_FIRE, SCHEDULE_FIRE.c.task_id == TASK.c.id)

@@ -19,7 +19,7 @@ _STAMP = table("alembic_version", column("version_num"))
 
 
 def is_current(database: Database) -> bool:
-    """Whether there is nothing to migrate. Raises StoreUnavailable."""
+    """Return whether there is nothing to migrate. Raises StoreUnavailable."""
     return database.read(_stamped) == SCHEMA
 
 
@@ -38,7 +38,7 @@ def begin(database: Database) -> bool:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of SQL for SQLite, triggers with all of theirs. Each begins and ends on lines of its own."""
+    """Yield the statements of SQL for SQLite, triggers with all of theirs. Each begins and ends on lines of its own."""
     lines: list[str] = []
     for line in script.splitlines():
         lines.append(line)

@@ -8,7 +8,7 @@ from claudomator_py.store.tables import BROWSER_SESSION, BrowserSession
 
 
 def current(connection: Connection, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
-    """The sessions of that issuer which have neither ended nor expired."""
+    """Return the sessions of that issuer which have neither ended nor expired."""
     query = select(BROWSER_SESSION).where(_is_current(issuer, now_ms))
     return [BrowserSession(**row._mapping) for row in connection.execute(query)]
 

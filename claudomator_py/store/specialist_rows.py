@@ -52,8 +52,8 @@ def seen(
     after: str | None = None,
     limit: int | None = None,
 ) -> Sequence[Registration]:
-    """The cards that exist for that principal, by id. ids: only these. after: only those behind this id. limit: at
-    most. None: all."""
+    """Return the cards that exist for that principal, by id. ids: only these. after: only those behind this id. limit:
+    at most. None: all."""
     query = select(SPECIALIST).where(cards_seen(by)).order_by(bytewise(SPECIALIST.c.id))
     if ids is not None:
         query = query.where(SPECIALIST.c.id.in_(sorted(ids)))
@@ -65,7 +65,7 @@ def seen(
 
 
 def get(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration:
-    """The card of that id, if it exists for that principal. Raises LookupError."""
+    """Return the card of that id, if it exists for that principal. Raises LookupError."""
     found = find(connection, specialist_id, by)
     if found is None:
         raise LookupError(f"there is no specialist {specialist_id}")
@@ -73,7 +73,7 @@ def get(connection: Connection, specialist_id: str, by: Principal = OPERATOR) ->
 
 
 def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration | None:
-    """The card of that id, if it exists for that principal."""
+    """Return the card of that id, if it exists for that principal."""
     if "\0" in specialist_id:  # PostgreSQL refuses such a text altogether
         return None
     query = select(SPECIALIST).where(SPECIALIST.c.id == specialist_id, cards_seen(by))
@@ -82,9 +82,8 @@ def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -
 
 
 def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
-    """The cards of these ids as they do work, as far as they are there, whoever sees them: each with the organisation
-    whose it is, and none that was not admitted with permissions that extend a task's.
-    """
+    """Return the cards of these ids as they do work, as far as they are there, whoever sees them: each with the
+    organisation whose it is, and none that was not admitted with permissions that extend a task's."""
     if not ids:
         return {}
     found = {}
@@ -96,12 +95,12 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
 
 
 def exist(connection: Connection) -> bool:
-    """Whether there are any."""
+    """Return whether there are any."""
     return _ANY.row(connection) is not None
 
 
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
-    """The ids of the cards that exist for that principal, in order."""
+    """Return the ids of the cards that exist for that principal, in order."""
     return (
         connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(bytewise(SPECIALIST.c.id)))
         .scalars()
@@ -116,7 +115,7 @@ def ids_given(connection: Connection, by: Principal) -> Sequence[str]:
 
 
 def may_be_given(connection: Connection, specialist_id: str, by: Principal) -> bool:
-    """Whether the specialist may be given work of that principal's."""
+    """Return whether the specialist may be given work of that principal's."""
     if "\0" in specialist_id:  # PostgreSQL refuses such a text altogether
         return False
     query = select(SPECIALIST.c.id).where(SPECIALIST.c.id == specialist_id, cards_given(by))
@@ -124,14 +123,14 @@ def may_be_given(connection: Connection, specialist_id: str, by: Principal) -> b
 
 
 def skills_seen(connection: Connection, by: Principal) -> frozenset[str]:
-    """The ids of the skills that the cards have that exist for that principal."""
+    """Return the ids of the skills that the cards have that exist for that principal."""
     of_card = SPECIALIST_SKILL.c.specialist_id == SPECIALIST.c.id
     query = select(SPECIALIST_SKILL.c.skill).join(SPECIALIST, of_card).where(cards_seen(by)).distinct()
     return frozenset(skill for skill in connection.execute(query).scalars() if skill is not None)
 
 
 def hidden(connection: Connection, ids: Collection[str | None], by: Principal) -> frozenset[str]:
-    """Those of these ids whose card does not exist for that principal, nor did before it was removed."""
+    """Return those of these ids whose card does not exist for that principal, nor did before it was removed."""
     named = sorted({one for one in ids if one is not None and "\0" not in one})
     if by.sees_all or not named:
         return frozenset()
@@ -146,31 +145,31 @@ def _hidden_from(by: Principal) -> Statement:
 
 
 def addresses(connection: Connection, ids: Collection[str]) -> frozenset[str]:
-    """The URLs by which these are reached or woken, or were before they were removed, whoever sees them."""
+    """Return the URLs by which these are reached or woken, or were before they were removed, whoever sees them."""
     rows = connection.execute(select(SPECIALIST.c.card).where(SPECIALIST.c.id.in_(sorted(ids)))).scalars()
     return frozenset(url for card in rows for url in (card.get("url"), card.get("wake_url")) if url is not None)
 
 
 def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:
-    """SHA-256 of the cards that exist for that principal: the same as long as each of them says the same."""
+    """Return SHA-256 of the cards that exist for that principal: the same as long as each of them says the same."""
     found = _HASHES.rows(connection) if by == OPERATOR else connection.execute(_hashes(by)).all()
     return hashlib.sha256("".join([f"{name} {content}\n" for name, content in found]).encode()).hexdigest()
 
 
 def content_hashes(connection: Connection) -> dict[str, str]:
-    """Of all cards, whoever sees them, by id."""
+    """Return the hashes of all cards, whoever sees them, by id."""
     query = select(SPECIALIST.c.id, SPECIALIST.c.content_hash).where(SPECIALIST.c.removed_ms.is_(None))
     return {row.id: row.content_hash for row in connection.execute(query)}
 
 
 def row_of(connection: Connection, specialist_id: str) -> Specialist | None:
-    """The row of that id, removed or not, for whoever writes it."""
+    """Return the row of that id, removed or not, for whoever writes it."""
     row = connection.execute(select(SPECIALIST).where(SPECIALIST.c.id == specialist_id)).one_or_none()
     return None if row is None else Specialist(**row._mapping)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[Registration]:
-    """The cards that follow that file, by id."""
+    """Return the cards that follow that file, by id."""
     query = select(SPECIALIST).where(SPECIALIST.c.file_path == path, SPECIALIST.c.removed_ms.is_(None))
     rows = connection.execute(query.order_by(bytewise(SPECIALIST.c.id))).all()
     grants = _grants(connection, [row.id for row in rows])
@@ -178,13 +177,14 @@ def of_file(connection: Connection, path: str) -> Sequence[Registration]:
 
 
 def files(connection: Connection) -> Sequence[str]:
-    """The files that cards follow."""
+    """Return the files that cards follow."""
     query = select(SPECIALIST.c.file_path).where(SPECIALIST.c.file_path.is_not(None), SPECIALIST.c.removed_ms.is_(None))
     return connection.execute(query.distinct().order_by(SPECIALIST.c.file_path)).scalars().all()
 
 
 def shipped_ids(connection: Connection) -> Sequence[str]:
-    """The ids under which a card came with Claudomator, whether or not another one stands for it, or it was removed."""
+    """Return the ids under which a card came with Claudomator, whether or not another one stands for it, or it was
+    removed."""
     query = select(SPECIALIST.c.id).where((SPECIALIST.c.source == "shipped") | SPECIALIST.c.shipped.is_not(None))
     return connection.execute(query.order_by(SPECIALIST.c.id)).scalars().all()
 

@@ -44,13 +44,14 @@ _WINDOWS = Statement(
 
 
 def of_task(connection: Connection, task_id: str) -> Spending:
-    """What all runs of the task have used, of whichever generation."""
+    """Return what all runs of the task have used, of whichever generation."""
     query = select(*_sums()).where(RUN.c.task_id == task_id, _BEGUN)
     return _spending(connection.execute(query).one())
 
 
 def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal = OPERATOR) -> Mapping[str, Spending]:
-    """What the runs that exist for that principal have used that began from start_ms until before end_ms, by agent."""
+    """Return what the runs that exist for that principal have used that began from start_ms until before end_ms, by
+    agent."""
     rows = _by_agent(alike(by)).rows(connection, start=start_ms, end=end_ms)
     return {
         agent: Spending(float(usd), int(tokens), int(runs), int(unpriced), int(uncounted))
@@ -66,8 +67,8 @@ def _by_agent(by: Principal) -> Statement:
 
 
 def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, tuple[int, float]]:
-    """What is owed to creators of cards for runs that exist for that principal and began at start_ms or later: how many
-    runs, and US dollars, by creator."""
+    """Return what is owed to creators of cards for runs that exist for that principal and began at start_ms or later:
+    how many runs, and US dollars, by creator."""
     creator = sound(RUN.c.outcome)["fee"]["creator"].as_string()
     usd = func.sum(sound(RUN.c.outcome)["fee"]["usd"].as_float())
     query = select(creator, func.count(), usd).where(RUN.c.started_ms >= start_ms, _BEGUN, runs_seen(by))

@@ -57,7 +57,7 @@ class Statement:
         self._compiled: dict[tuple[str, tuple[str, ...]], _Compiled] = {}
 
     def rows(self, connection: Connection, **given: Any) -> list[Row]:
-        """All that it selects. Raises DBAPIError, as all of these do."""
+        """Return all that it selects. Raises DBAPIError, as all of these do."""
         cursor, compiled = self._execute(connection, given)
         try:
             rows = cursor.fetchall()
@@ -71,28 +71,28 @@ class Statement:
         return [_processed(row, process) for row in rows] if process else cast(list[Row], rows)
 
     def row(self, connection: Connection, **given: Any) -> Row | None:
-        """The first that it selects; None: there is none."""
+        """Return the first that it selects; None: there is none."""
         rows = self.rows(connection, **given)
         return rows[0] if rows else None
 
     def values(self, connection: Connection, **given: Any) -> list[Any]:
-        """The first column of all that it selects."""
+        """Return the first column of all that it selects."""
         return [row[0] for row in self.rows(connection, **given)]
 
     def value(self, connection: Connection, **given: Any) -> Any:
-        """The first column of the first row; None: there is no row."""
+        """Return the first column of the first row; None: there is no row."""
         row = self.row(connection, **given)
         return None if row is None else row[0]
 
     def run(self, connection: Connection, **given: Any) -> int:
-        """How many rows it has changed."""
+        """Return how many rows it has changed."""
         cursor, _ = self._execute(connection, given)
         number = cursor.rowcount
         cursor.close()
         return number
 
     def run_all(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Execute it for each of these, which name the same parameters and no lists."""
+        """Run it for each of these, which name the same parameters and no lists."""
         if not rows:
             return
         form = self._compiled_for(connection.dialect, tuple(rows[0])).form({})
@@ -273,7 +273,7 @@ def _raise(connection: Connection, cursor: DBAPICursor, error: Exception, text: 
 
 
 def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
-    """What makes an instance of a row that has the columns of the model's table, all of them, in their order."""
+    """Return what makes an instance of a row that has the columns of the model's table, all of them, in their order."""
     new, names = model.__new__, tuple(column.key for column in model.table.columns)
 
     def load(row: Iterable[Any]) -> T:
@@ -285,7 +285,7 @@ def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
 
 
 def changer(model: type[T]) -> Callable[[T, Mapping[str, Any]], T]:
-    """What makes another instance of one, with these values of its columns in it."""
+    """Return what makes another instance of one, with these values of its columns in it."""
     new = model.__new__
 
     def change(instance: T, changes: Mapping[str, Any]) -> T:
@@ -298,7 +298,7 @@ def changer(model: type[T]) -> Callable[[T, Mapping[str, Any]], T]:
 
 
 def writer(table: Table) -> Callable[[columns.Row], dict[str, Any]]:
-    """What makes the row of an instance: what is written of it, which is all but what the database computes."""
+    """Return what makes the row of an instance: what is written of it, which is all but what the database computes."""
     names = tuple(column.key for column in table.columns if column.computed is None)
 
     def write(instance: columns.Row) -> dict[str, Any]:

@@ -170,11 +170,11 @@ class StoredJson(TypeDecorator[Any]):
         self.items = items
 
     def coerce_compared_value(self, op: Any, value: Any) -> Any:
-        """What is compared with a part of the JSON is not JSON itself."""
+        """Return what is compared with a part of the JSON is not JSON itself."""
         return self.impl_instance.coerce_compared_value(op, value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """The value, if it is of that kind; a list without what is none of its items."""
+        """Return the value, if it is of that kind; a list without what is none of its items."""
         if self.items is None:
             return value if value is None or isinstance(value, dict) else UNREADABLE
         if value is None or (isinstance(value, list) and all(isinstance(one, self.items) for one in value)):
@@ -237,7 +237,7 @@ class ShownText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """The text without secrets."""
+        """Return the text without secrets."""
         return None if value is None else _clean.get()(value)
 
 
@@ -247,19 +247,19 @@ class ShownJson(StoredJson):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """The value without secrets."""
+        """Return the value without secrets."""
         return None if value is None else _clean.get()(value)
 
 
 def cleaned(text: str) -> str:
-    """The text as such a column would hold it; inside a write, where it is to be shortened."""
+    """Return the text as such a column would hold it; inside a write, where it is to be shortened."""
     found: str = _clean.get()(text)
     return found
 
 
 @contextmanager
 def cleaned_with(known: Clean) -> Iterator[None]:
-    """While the block lasts, what this thread writes is cleaned with that. known: the value, without any secret."""
+    """Clean with that what this thread writes while the block lasts. known: the value, without any secret."""
     token = _clean.set(known)
     try:
         yield

@@ -14,7 +14,7 @@ _switch_from = loader(SwitchRow)
 
 
 def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) -> bool:
-    """Whether it was off before. One that is on keeps its time and its reason."""
+    """Switch it on; return whether it was off before. One that is on keeps its time and its reason."""
     if find(connection, name) is not None:
         return False
     connection.execute(insert(SWITCH).values(name=name, since_ms=now_ms, reason=reason))
@@ -22,12 +22,12 @@ def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) 
 
 
 def turn_off(connection: Connection, name: str) -> bool:
-    """Whether it was on before."""
+    """Switch it off; return whether it was on before."""
     return connection.execute(delete(SWITCH).where(SWITCH.c.name == name)).rowcount > 0
 
 
 def find(connection: Connection, name: str) -> SwitchRow | None:
-    """The switch, if it is on."""
+    """Return the switch, if it is on."""
     row = _FIND.row(connection, switch=name)
     return None if row is None else _switch_from(row)
 

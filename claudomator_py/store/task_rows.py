@@ -64,7 +64,7 @@ class VersionConflict(Exception):
 
 
 def state_of(task: Task) -> State:
-    """The state that the row's columns say."""
+    """Return the state that the row's columns say."""
     match task.state:
         case "WAITING":
             return Waiting(WaitReason(str(task.reason)), task.until_ms)
@@ -84,7 +84,7 @@ def state_of(task: Task) -> State:
 
 
 def columns_of(state: State) -> dict[str, Any]:
-    """The columns that say this state."""
+    """Return the columns that say this state."""
     columns: dict[str, Any] = {
         "state": lifecycle.STATE_NAMES[type(state)],
         "phase": None,
@@ -109,13 +109,13 @@ def names_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, 
 
 
 def find(connection: Connection, task_id: str) -> Task | None:
-    """The task, or None."""
+    """Return the task, or None."""
     row = _FIND.row(connection, task=task_id)
     return None if row is None else task_from(row)
 
 
 def get(connection: Connection, task_id: str) -> Task:
-    """The task. Raises LookupError."""
+    """Return the task. Raises LookupError."""
     task = find(connection, task_id)
     if task is None:
         raise LookupError(f"there is no task {task_id}")
@@ -123,13 +123,13 @@ def get(connection: Connection, task_id: str) -> Task:
 
 
 def queued_for(connection: Connection, specialist_id: str) -> list[Task]:
-    """The tasks that were routed to the specialist and of which nothing has run yet in their generation."""
+    """Return the tasks that were routed to the specialist and of which nothing has run yet in their generation."""
     query = select(TASK).where(TASK.c.state == "QUEUED", TASK.c.specialist == specialist_id, TASK.c.seq == 0)
     return [task_from(row) for row in connection.execute(query.order_by(TASK.c.id))]
 
 
 def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
-    """The tasks that continue what this one began, and have not ended."""
+    """Return the tasks that continue what this one began, and have not ended."""
     open_states = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
     query = select(TASK).where(TASK.c.state.in_(open_states), TASK.c.thread == thread)
     return [task_from(row) for row in connection.execute(query.order_by(TASK.c.created_ms, TASK.c.id))]
@@ -168,7 +168,8 @@ def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> T
 
 
 def note_asked_tier(connection: Connection, task_id: str, generation: int, asked: str) -> None:
-    """What became of the question for its tier. No change of the task's own: what was planned of it stays planned."""
+    """Note what became of the question for its tier. No change of the task's own: what was planned of it stays
+    planned."""
     changing = update(TASK).where(TASK.c.id == task_id, TASK.c.generation == generation)
     connection.execute(changing.values(asked_tier=asked))
 
@@ -199,7 +200,7 @@ def add_revisions(connection: Connection, revisions: Sequence[TaskRevision]) -> 
 
 
 def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevision:
-    """One version of a task's content. Raises LookupError."""
+    """Return one version of a task's content. Raises LookupError."""
     row = _REVISION.row(connection, task=task_id, number=revision)
     if row is None:
         raise LookupError(f"task {task_id} has no revision {revision}")
@@ -207,19 +208,19 @@ def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevi
 
 
 def newest_revision(connection: Connection, task_id: str) -> int:
-    """The number of the task's newest content."""
+    """Return the number of the task's newest content."""
     query = select(func.max(TASK_REVISION.c.revision)).where(TASK_REVISION.c.task_id == task_id)
     return int(connection.execute(query).scalar_one())
 
 
 def newest_given_revision(connection: Connection, task_id: str) -> int:
-    """The number of the latest content that came from outside; not of what was made of one."""
+    """Return the number of the latest content that came from outside; not of what was made of one."""
     given = (TASK_REVISION.c.task_id == task_id, TASK_REVISION.c.derived_from.is_(None))
     return int(connection.execute(select(func.max(TASK_REVISION.c.revision)).where(*given)).scalar_one())
 
 
 def coming_contents(connection: Connection) -> Sequence[tuple[str, TaskSpec]]:
-    """The content that running tasks get when their runs end, by the id of each task."""
+    """Return the content that running tasks get when their runs end, by the id of each task."""
     query = select(TASK.c.id, TASK_REVISION.c.spec).join(
         TASK_REVISION,
         and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.next_revision),
@@ -229,13 +230,13 @@ def coming_contents(connection: Connection) -> Sequence[tuple[str, TaskSpec]]:
 
 
 def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
-    """The content as it was parsed. Raises LookupError."""
+    """Return the content as it was parsed. Raises LookupError."""
     return TaskSpec.model_validate(revision_of(connection, task_id, revision).spec)
 
 
 def specs_shown(connection: Connection, tasks: Collection[Task]) -> Mapping[str, TaskSpec]:
-    """The content of each task as it is shown, by id; where it cannot be read, the name with a sentence that says so.
-    Raises LookupError where there is none."""
+    """Return the content of each task as it is shown, by id; where it cannot be read, the name with a sentence that
+    says so. Raises LookupError where there is none."""
     if not tasks:
         return {}
     wanted = {task.id: task.revision for task in tasks}

@@ -15,19 +15,19 @@ def add(connection: Connection, token: ApiToken) -> None:
 
 
 def all_given(connection: Connection) -> Sequence[ApiToken]:
-    """Every token that was ever given out, the newest first."""
+    """Return every token that was ever given out, the newest first."""
     query = select(API_TOKEN).order_by(API_TOKEN.c.created_ms.desc(), API_TOKEN.c.id)
     return [ApiToken(**row._mapping) for row in connection.execute(query)]
 
 
 def find(connection: Connection, ref: str) -> ApiToken | None:
-    """The token of that id, else the one of that name."""
+    """Return the token of that id, else the one of that name."""
     row = connection.execute(select(API_TOKEN).where(API_TOKEN.c.id == ref)).one_or_none()
     return named(connection, ref) if row is None else ApiToken(**row._mapping)
 
 
 def named(connection: Connection, name: str) -> ApiToken | None:
-    """The token of that name."""
+    """Return the token of that name."""
     row = connection.execute(select(API_TOKEN).where(API_TOKEN.c.name == name)).one_or_none()
     return None if row is None else ApiToken(**row._mapping)
 

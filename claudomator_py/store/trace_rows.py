@@ -35,23 +35,23 @@ class TaskHistory:
 
 
 def cursor(connection: Connection) -> int | None:
-    """The last event whose spans were sent; None: none ever were."""
+    """Return the last event whose spans were sent; None: none ever were."""
     data = remembered.find(connection, _REMEMBERED)
     return int(data["event"]) if data else None
 
 
 def move_cursor(connection: Connection, event_id: int) -> None:
-    """The spans of the events up to this one were sent."""
+    """Record that the spans of the events up to this one were sent."""
     remembered.keep(connection, _REMEMBERED, {"event": event_id})
 
 
 def changes_after(connection: Connection, event_id: int, limit: int) -> Sequence[Event]:
-    """The changes of the state of tasks after that event, in order."""
+    """Return the changes of the state of tasks after that event, in order."""
     return events.following(connection, event_id, limit, EventQuery(kinds=_CHANGES))
 
 
 def histories(connection: Connection, task_ids: Collection[str]) -> Sequence[TaskHistory]:
-    """Of those of these tasks that are still there."""
+    """Return the histories of those of these tasks that are still there."""
     ids = sorted(task_ids)
     tasks = [task_from(row) for row in connection.execute(select(TASK).where(TASK.c.id.in_(ids)))]
     runs = reads.runs_of(connection, ids)

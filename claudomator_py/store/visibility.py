@@ -13,7 +13,7 @@ from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE,
 
 
 def tasks_seen(by: Principal) -> ColumnElement[bool]:
-    """Of ``TASK``."""
+    """Select of ``TASK`` what exists for that principal."""
     if by.role is Role.RUN:
         own = RUN.alias("own_run")
         return TASK.c.id == select(own.c.task_id).where(own.c.id == by.run_id).scalar_subquery()
@@ -26,14 +26,15 @@ def alike(by: Principal) -> Principal:
 
 
 def runs_seen(by: Principal) -> ColumnElement[bool]:
-    """Of ``RUN``. A run sees itself alone."""
+    """Select of ``RUN`` what exists for that principal. A run sees itself alone."""
     if by.role is Role.RUN:
         return RUN.c.id == by.run_id
     return true() if by.organisation is None else exists().where(TASK.c.id == RUN.c.task_id, tasks_seen(by))
 
 
 def events_seen(by: Principal) -> ColumnElement[bool]:
-    """Of ``EVENT``: those of its tasks, and what it has caused itself that concerns no task, such as a schedule."""
+    """Select of ``EVENT`` those of its tasks, and what it has caused itself that concerns no task, such as a
+    schedule."""
     if by.role is not Role.RUN and by.organisation is None:
         return true()
     own = EVENT.c.task_id.is_(None) & (EVENT.c.by == by.id)
@@ -41,34 +42,34 @@ def events_seen(by: Principal) -> ColumnElement[bool]:
 
 
 def schedules_seen(by: Principal) -> ColumnElement[bool]:
-    """Of ``SCHEDULE``. A run sees none."""
+    """Select of ``SCHEDULE`` what exists for that principal. A run sees none."""
     if by.role is Role.RUN:
         return false()
     return true() if by.organisation is None else SCHEDULE.c.organisation == by.organisation
 
 
 def channels_seen(by: Principal) -> ColumnElement[bool]:
-    """Of ``CHANNEL``. A run sees none."""
+    """Select of ``CHANNEL`` what exists for that principal. A run sees none."""
     if by.role is Role.RUN:
         return false()
     return true() if by.organisation is None else CHANNEL.c.organisation == by.organisation
 
 
 def decisions_seen(by: Principal) -> ColumnElement[bool]:
-    """Of ``DECISION``. A run sees none."""
+    """Select of ``DECISION`` what exists for that principal. A run sees none."""
     if by.role is Role.RUN:
         return false()
     return true() if by.organisation is None else DECISION.c.organisation == by.organisation
 
 
 def cards_seen(by: Principal) -> ColumnElement[bool]:
-    """Of ``SPECIALIST``: those that were not removed, and of these the public ones, its own, and the shared ones of its
-    organisation or with a grant to either. Whoever sees all work sees all cards, too."""
+    """Select of ``SPECIALIST`` those that were not removed, and of these the public ones, its own, and the shared ones
+    of its organisation or with a grant to either. Whoever sees all work sees all cards, too."""
     return and_(SPECIALIST.c.removed_ms.is_(None), _open_to(by))
 
 
 def cards_given(by: Principal) -> ColumnElement[bool]:
-    """Of ``SPECIALIST``: those that may be given work of that principal's.
+    """Select of ``SPECIALIST`` those that may be given work of that principal's.
 
     That is less than it sees: what a card says of itself decides who sees it, and whoever is given work reads it whole,
     answers for it, and may have a prompt and permissions of its own. So a card does the work of its creator and of its
@@ -86,12 +87,12 @@ def cards_given(by: Principal) -> ColumnElement[bool]:
 
 
 def cards_hidden(by: Principal) -> ColumnElement[bool]:
-    """Of ``SPECIALIST``: those that do not exist for that principal, nor did before they were removed."""
+    """Select of ``SPECIALIST`` those that do not exist for that principal, nor did before they were removed."""
     return not_(_open_to(by))
 
 
 def agent_hidden(name: str, by: Principal) -> ColumnElement[bool]:
-    """Whether the agent of that name is a remote specialist whose card is hidden."""
+    """Return whether the agent of that name is a remote specialist whose card is hidden."""
     remote = REMOTE_AGENT.fullmatch(name)
     return false() if remote is None else exists().where(SPECIALIST.c.id == remote[2], cards_hidden(by))
 
@@ -114,5 +115,5 @@ def _visible_to(by: Principal) -> ColumnElement[bool]:
 
 
 def organisation_grantee(organisation: str) -> str:
-    """How a grant names all of an organisation."""
+    """Return how a grant names all of an organisation."""
     return f"org:{organisation}"

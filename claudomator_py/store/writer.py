@@ -121,7 +121,7 @@ class Writer:
                 self._changed.notify()
 
     def is_current_thread(self) -> bool:
-        """Whether the caller runs on the writer's own thread, where waiting for a write would never end."""
+        """Return whether the caller runs on the writer's own thread, where waiting for a write would never end."""
         return threading.current_thread() is self._thread
 
     def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:

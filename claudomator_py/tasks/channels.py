@@ -50,7 +50,8 @@ def create(connection: Connection, request: NewChannel, by: Principal, now_ms: i
 
 
 def find(connection: Connection, ref: str, by: Principal, versions: Collection[int] | None = None) -> Channel:
-    """The channel of that id or name that exists for that principal. versions: the only ones that will do; None: any.
+    """Return the channel of that id or name that exists for that principal. versions: the only ones that will do; None:
+    any.
 
     Raises NotFound, Conflict for a name of several, StaleVersion.
     """
@@ -108,7 +109,7 @@ def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int
 
 
 def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Member]:
-    """Those who take part, by the names that they have now."""
+    """Return those who take part, by the names that they have now."""
     cards = specialist_rows.cards(connection, [one.id for one in rows if one.role == Role.AGENT])
     return [
         Member(
@@ -122,7 +123,7 @@ def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Me
 
 
 def creator_of(channel: Channel) -> Principal:
-    """In whose name the channel's tasks are made, and whose work its specialists may be given."""
+    """Return the principal in whose name the channel's tasks are made, and whose work its specialists may be given."""
     return Principal(channel.creator, PrincipalRole.OPERATE, channel.organisation)
 
 

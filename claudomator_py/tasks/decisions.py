@@ -55,21 +55,22 @@ def route(
 
 
 def record_placement(connection: Connection, task: Task, run: Run, record: DecisionRecord, digest: str) -> None:
-    """Why the run starts where it does. digest: the address of the snapshot, which is stored already."""
+    """Record why the run starts where it does. digest: the address of the snapshot, which is stored already."""
     placed = {"run_id": run.id, "snapshot_hash": digest, "specialist": record.specialist, "skill": record.skill}
     decision = _decision(connection, task, DecisionKind.PLACEMENT, run.id, record, run.started_ms, **placed)
     decision_rows.add(connection, decision)
 
 
 def record_tier(connection: Connection, task: Task, revision: int, record: TierRecord, now_ms: int) -> None:
-    """What came of asking how strong a model the task needs in its present generation. revision: of which content."""
+    """Record what came of asking how strong a model the task needs in its present generation. revision: of which
+    content."""
     about, of = f"{task.id}/{task.generation}", f"task:{task.id}/{revision}"
     decision = _decision(connection, task, DecisionKind.TIER, about, record, now_ms, input_ref=of)
     decision_rows.add(connection, decision)
 
 
 def record_specialist(connection: Connection, task: Task, record: SpecialistRecord, now_ms: int) -> None:
-    """Who does the task in its present generation, or is to be asked for; with its intent, by fixed rules."""
+    """Record who does the task in its present generation, or is to be asked for; with its intent, by fixed rules."""
     if record.intent is None:
         spec = task_rows.spec_of(connection, task.id, task.revision)
         record = record.model_copy(update={"intent": intent_of(spec.instructions) or None})
@@ -82,7 +83,7 @@ def record_specialist(connection: Connection, task: Task, record: SpecialistReco
 def record_triage(
     connection: Connection, message: ChannelMessage, organisation: str | None, record: TriageRecord, now_ms: int
 ) -> None:
-    """Who answers a message. organisation: the channel's."""
+    """Record who answers a message. organisation: the channel's."""
     decision = Decision(
         id=decision_rows.identity(DecisionKind.TRIAGE, f"message:{message.id}"),
         kind=DecisionKind.TRIAGE.value,
@@ -98,7 +99,7 @@ def record_triage(
 
 
 def record_handoff(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> Decision:
-    """To whom a run hands the task on: decided once for each run."""
+    """Record to whom a run hands the task on: decided once for each run."""
     handed = {"run_id": record.run_id, "specialist": record.specialist, "input_ref": f"run:{record.run_id}"}
     decision = _decision(connection, task, DecisionKind.HANDOFF, record.run_id, record, now_ms, **handed)
     decision_rows.add(connection, decision)
@@ -106,13 +107,14 @@ def record_handoff(connection: Connection, task: Task, record: HandoffRecord, no
 
 
 def record_policy(connection: Connection, task: Task, record: PolicyRecord, now_ms: int) -> None:
-    """What the policy allows the task in its present generation."""
+    """Record what the policy allows the task in its present generation."""
     about = f"{task.id}/{task.generation}/{task.version}/{record.verdict.value}"
     decision_rows.add(connection, _decision(connection, task, DecisionKind.POLICY, about, record, now_ms))
 
 
 def record_shadow(connection: Connection, beside: Decision, record: ShadowRecord, now_ms: int) -> bool:
-    """What another configuration would have decided in place of that decision; whether it was not there yet."""
+    """Record what another configuration would have decided in place of that decision; return whether it was not there
+    yet."""
     about = f"{beside.id}/{record.about.value}/{record.versions.configuration}"
     identity = decision_rows.identity(DecisionKind.SHADOW, about)
     if decision_rows.find(connection, identity) is not None:
@@ -137,7 +139,7 @@ def record_shadow(connection: Connection, beside: Decision, record: ShadowRecord
 
 
 def approved_rules(connection: Connection, task: Task) -> frozenset[str]:
-    """The rules of the policy whose demand for approval a person has met, for the task's present content."""
+    """Return the rules of the policy whose demand for approval a person has met, for the task's present content."""
     standing = decision_rows.standing(connection, task.id, DecisionKind.POLICY)
     decision = None if standing is None else decision_rows.find(connection, standing)
     if decision is None or (decision.generation, decision.input_ref) != (task.generation, _input_ref(task)):

@@ -18,7 +18,7 @@ _REMOTE = frozenset(transport.value for transport in Transport if transport is n
 
 
 def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdirs) -> list[Problem]:
-    """Why the task could never run as it asks to."""
+    """Return why the task could never run as it asks to."""
     problems = []
     if spec.working_dir is not None and (problem := workdirs.problem(spec.working_dir)):
         problems.append(problem)
@@ -31,7 +31,7 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
 
 
 def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
-    """What the task asks for and nobody can give it, and it is accepted anyway."""
+    """Return what the task asks for and nobody can give it, and it is accepted anyway."""
     agent_type = spec.agent.type
     if agent_type is None or _insists(spec) or any(agent_type in (a.name, a.kind) for a in registry.configured):
         return []
@@ -51,7 +51,7 @@ def open_to(spec: TaskSpec, agents: Collection[AgentSpec]) -> list[AgentSpec]:
 
 
 def acceptance_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
-    """What is odd about a task that is accepted anyway."""
+    """Return what is odd about a task that is accepted anyway."""
     return [
         *placement_warnings(spec, registry),
         *standing_warnings(spec),
@@ -99,7 +99,7 @@ def _permission_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Proble
 
 
 def zone_problems(spec: TaskSpec) -> list[Problem]:
-    """Why the schedule's zone cannot be used."""
+    """Return why the schedule's zone cannot be used."""
     problem = zone_problem(spec.timezone)
     return [] if problem is None else [problem]
 

@@ -31,7 +31,7 @@ _SPEAKS_AGAINST = frozenset({Reason.AGENT_ERROR, Reason.REFUSED, Reason.HANDOFF_
 
 
 def hops(connection: Connection, task_id: str, generation: int) -> list[HandoffRecord]:
-    """How the task was handed on in that generation, in order."""
+    """Return how the task was handed on in that generation, in order."""
     records = [
         HandoffRecord.model_validate(decision.data)
         for decision in decision_rows.of_task(connection, task_id)
@@ -41,7 +41,7 @@ def hops(connection: Connection, task_id: str, generation: int) -> list[HandoffR
 
 
 def decided(connection: Connection, run_id: str) -> HandoffRecord | None:
-    """What was decided about that run's request; None: it has made none."""
+    """Return what was decided about that run's request; None: it has made none."""
     found = decision_rows.find(connection, decision_rows.identity(DecisionKind.HANDOFF, run_id))
     return None if found is None else HandoffRecord.model_validate(found.data)
 
@@ -55,7 +55,7 @@ def weigh(
     *,
     by: Principal | None = None,
 ) -> HandoffRecord:
-    """What becomes of the request, which is not written down yet. by: who makes it for the run, if anybody."""
+    """Weigh what becomes of the request, which is not written down yet. by: who makes it for the run, if anybody."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
     may = specialist_rows.may_be_given(connection, request.to, creator)
     # A run learns of no card that its task may not be given to, whatever its creator sees.
@@ -70,7 +70,7 @@ def weigh(
 
 
 def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int) -> HandoffRecord | None:
-    """What becomes of the task as to handing on, now that its run has ended; None: nobody has asked for that.
+    """Return what becomes of the task as to handing on, now that its run has ended; None: nobody has asked for that.
 
     What was accepted while the run lived stays accepted. Nothing is written: see ``keep``.
     """
@@ -83,8 +83,8 @@ def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_
 def fallback_handoff(
     connection: Connection, task: Task, run: Run, outcome: Outcome, spec: TaskSpec, max_handoffs: int
 ) -> HandoffRecord | None:
-    """Where a task goes at which its specialist failed for the second time: to the specialist that the card names as
-    its fallback, or on the route that it names; None: it stays where it is.
+    """Return where a task goes at which its specialist failed for the second time: to the specialist that the card
+    names as its fallback, or on the route that it names; None: it stays where it is.
 
     Only reasons count that speak against whoever does it. A person decides where that specialist may not have it, but
     is not asked by a task that asks nobody. Nothing is written: see ``keep``.
@@ -111,7 +111,7 @@ def fallback_handoff(
 
 
 def request_after_fallback(record: HandoffRecord, outcome: Outcome, run: Run, now_ms: int) -> InputRequest:
-    """What a person is asked about a task that has fallen back to them, see ``fallback_handoff``."""
+    """Return what a person is asked about a task that has fallen back to them, see ``fallback_handoff``."""
     failed = f"failed twice. {ended(outcome.error or 'Its agent did not say why')}"
     if record.route is Route.CLARIFY:
         text = f"It {failed} Which specialist should do it, or what should be done differently?"
@@ -148,7 +148,8 @@ def keep(connection: Connection, task: Task, record: HandoffRecord, now_ms: int)
 
 
 def apply_handoff_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Outcome:
-    """The run's outcome once it is known whether the task is handed on: if not, a person is asked, or it fails."""
+    """Return the run's outcome once it is known whether the task is handed on: if not, a person is asked, or it
+    fails."""
     changes: dict[str, Any] = {"handoff": record.asked}
     if record.accepted:
         return outcome.model_copy(update=changes)
@@ -166,14 +167,15 @@ def apply_handoff_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpe
 def reassign_columns(
     connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int
 ) -> dict[str, Any]:
-    """What to write to the task: it is routed again, and nobody continues in the conversation of who had it before."""
+    """Return what to write to the task: it is routed again, and nobody continues in the conversation of who had it
+    before."""
     data = {"from": record.by, "to": record.asked.to, "hop": record.hop}
     events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=data)
     return routed_again(task, spec)
 
 
 def routed_again(task: Task, spec: TaskSpec) -> dict[str, Any]:
-    """What to write to a task for which somebody else is to be found; the conversation is left."""
+    """Return what to write to a task for which somebody else is to be found; the conversation is left."""
     before = resumption_of(task)
     kept = before is not None and (before.heard or before.follows is not None)
     resumption = before.model_copy(update={"given_up": True}) if before is not None and kept else None

@@ -111,7 +111,7 @@ def host_switch(host: str | None) -> str:
 
 
 def drain_view(connection: Connection) -> DrainView:
-    """Whether the daemon is drained, and how many runs are left."""
+    """Return whether the daemon is drained, and how many runs are left."""
     switch = switch_rows.find(connection, switch_rows.DRAIN)
     running = len(run_rows.live(connection))
     if switch is None:
@@ -120,7 +120,7 @@ def drain_view(connection: Connection) -> DrainView:
 
 
 def drain_check(state: DrainView) -> CheckView:
-    """The same for readiness."""
+    """Return the same for readiness."""
     if not state.drained:
         return CheckView(name="drain", ok=True, detail="tasks are started")
     why = f" ({state.reason})" if state.reason else ""

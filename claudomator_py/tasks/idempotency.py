@@ -57,7 +57,7 @@ class IdempotentRequests:
                 self._in_work.discard(owned_key)
 
     def kept(self, connection: Connection, key: RequestKey | None, answer: A, principal_id: str) -> A:
-        """The answer, kept in the transaction of what it tells. Without a key there is nothing to keep."""
+        """Return the answer, kept in the transaction of what it tells. Without a key there is nothing to keep."""
         if key is not None:
             document = answer.model_dump(mode="json")
             request_rows.add(connection, principal_id, key.key, key.fingerprint, document, self._clock())

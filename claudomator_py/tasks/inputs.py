@@ -46,33 +46,34 @@ _ASKED_FOR = {
 
 
 def asked_of(task: Task) -> InputRequest | None:
-    """What the task's row says that a person is asked, or was asked last."""
+    """Return what the task's row says that a person is asked, or was asked last."""
     return None if task.asks is None else InputRequest.model_validate(task.asks)
 
 
 def specialist_meant(task: Task) -> str | None:
-    """What a person said when asked which specialist is meant, or when approving the task before its first run."""
+    """Return what a person said when asked which specialist is meant, or when approving the task before its first
+    run."""
     request = asked_of(task)
     return None if request is None else request.answer
 
 
 def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
-    """The content with what a person allowed it in addition, for an agent of that kind."""
+    """Return the content with what a person allowed it in addition, for an agent of that kind."""
     return spec if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).granted(spec, kind)
 
 
 def granted_acts(task: Task, kind: str) -> tuple[str, ...]:
-    """The digests of calls beyond its reach that a person allowed it, for an agent of that kind."""
+    """Return the digests of calls beyond its reach that a person allowed it, for an agent of that kind."""
     return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).acts(kind)
 
 
 def granted_commands(task: Task) -> tuple[str, ...]:
-    """The commands beyond its reach that a person allowed it before its first run."""
+    """Return the commands beyond its reach that a person allowed it before its first run."""
     return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).commands
 
 
 def asked_before(task: Task) -> InputRequest:
-    """What is asked of a task that came to wait under an older version, which did not write it down."""
+    """Return what is asked of a task that came to wait under an older version, which did not write it down."""
     text = "asks a question; see what it said last"
     kind = InputKind(str(task.reason))
     return InputRequest(kind=kind, text=text, since_ms=task.updated_ms, run_id=task.last_run_id)
@@ -122,7 +123,8 @@ def _route_by(connection: Connection, task: Task, request: InputRequest, text: s
 
 
 def specialists_for(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
-    """Those whom that principal may give the task, which may be given work of whoever made it; and all whom it sees."""
+    """Return those whom that principal may give the task, which may be given work of whoever made it; and all whom it
+    sees."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
     visible = set(specialist_rows.ids_seen(connection, by))
     return visible.intersection(specialist_rows.ids_given(connection, creator)), visible
@@ -258,7 +260,7 @@ def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) 
 
 
 def may_approve(request: InputRequest, by: Principal) -> bool:
-    """Whether each rule that says who names that principal, or its role."""
+    """Return whether each rule that says who names that principal, or its role."""
     return all(_is_one_of(listed, by) for listed in request.approvers)
 
 

@@ -29,7 +29,8 @@ _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, Rational
 
 
 def has_more(connection: Connection, since: int = 0) -> bool:
-    """Whether ``learn`` has something to do. since: the event behind which to begin, if nothing was ever learned."""
+    """Return whether ``learn`` has something to do. since: the event behind which to begin, if nothing was ever
+    learned."""
     so_far = learning_rows.progress(connection) or LearningProgress(since, 0)
     return events.last_id(connection) > so_far.event or bool(learning_rows.unlearned(connection, 1))
 
@@ -37,8 +38,9 @@ def has_more(connection: Connection, since: int = 0) -> bool:
 def correct(
     connection: Connection, task: Task, record: SpecialistRecord, now_ms: int, continues: Task | None = None
 ) -> None:
-    """A decision is about to be stored about the task: if a person made it, and another decision stands
-    for the same text, that one was wrong; and so was that on the task which this one continues with another specialist.
+    """Correct what a decision shows that is about to be stored about the task: if a person made it, and another
+    decision stands for the same text, that one was wrong; and so was that on the task which this one continues with
+    another specialist.
 
     continues: that task.
     """

@@ -54,7 +54,7 @@ Policy = Callable[[Connection, Channel, Incoming], tuple[PolicyCheck, ...]]
 
 
 def no_policy(connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
-    """Everything is allowed."""
+    """Return everything is allowed."""
     del connection, channel, message
     return ()
 
@@ -187,8 +187,8 @@ def processed(
     advice: TriageInputs,
     now_ms: int,
 ) -> ChannelMessage:
-    """An attachment is processed, or cannot be; after the last one those are asked who waited for that. Raises NotFound
-    for one that the message does not have."""
+    """Return an attachment is processed, or cannot be; after the last one those are asked who waited for that. Raises
+    NotFound for one that the message does not have."""
     attachments = [Attachment.model_validate(attachment) for attachment in message.attachments]
     if all(attachment.id != attachment_id for attachment in attachments):
         raise NotFound(f"There is no attachment {shown(attachment_id)!r}.", remedy="Name one of the message.")
@@ -238,7 +238,7 @@ def deliver(connection: Connection, answer: ChannelAnswer, advice: TriageInputs,
 
 
 def incoming_of(connection: Connection, channel: Channel, written: PostedMessage) -> Incoming:
-    """The message as triage sees it. Raises Invalid for an answer to what is not in the channel."""
+    """Return the message as triage sees it. Raises Invalid for an answer to what is not in the channel."""
     answered = None
     if written.message.reply_to is not None:
         original = channel_rows.message(connection, channel.id, written.message.reply_to)

@@ -33,7 +33,7 @@ from claudomator_py.store.tables import Task, TaskRevision
 
 
 def is_ready_when_new(spec: TaskSpec, now_ms: int) -> bool:
-    """Whether a new task of that content can be queued at once, as it waits for nothing."""
+    """Return whether a new task of that content can be queued at once, as it waits for nothing."""
     if spec.prerequisites or is_spent(spec.budget, Spending):
         return False
     return isinstance(readiness((), _not_before(spec), None, now_ms, approved=not spec.approval), Queued)
@@ -84,7 +84,7 @@ def ask(connection: Connection, task: Task, request: InputRequest, now_ms: int) 
 def go_on(
     connection: Connection, task: Task, now_ms: int, *, data: Mapping[str, Any] | None = None, **changes: Any
 ) -> Task:
-    """A person has said what the task needed: it becomes what its readiness says. changes: of its columns."""
+    """Return a person has said what the task needed: it becomes what its readiness says. changes: of its columns."""
     spec = task_rows.spec_of(connection, task.id, task.revision)
     approved = changes.get("approved_ms", task.approved_ms) is not None
     found = readiness_of(connection, task, spec, None, now_ms, approved=approved)
@@ -136,7 +136,8 @@ def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms
 
 
 def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
-    """The task has ended: let every task that waits for it become ready, or fail by it, and then those behind it."""
+    """Let every task that waits for this one, which has ended, become ready, or fail by it, and then those behind
+    it."""
     ended = deque([task] if task.state in ENDED else [])
     while ended:
         for dependent in dependency_rows.dependents(connection, ended.popleft().id):
@@ -176,7 +177,8 @@ def content_row(
 
 
 def propagate_rank(connection: Connection, task: Task, now_ms: int) -> None:
-    """A dependency inherits the rank of a dependent that is ahead of it, and so do the dependencies of that one."""
+    """Hand on its rank: a dependency inherits the rank of a dependent that is ahead of it, and so do the dependencies
+    of that one."""
     waiting = deque([task] if task.state not in ENDED else [])
     while waiting:
         dependent = waiting.popleft()
@@ -200,7 +202,8 @@ def _not_before(spec: TaskSpec) -> int | None:
 
 
 def cycle_problems(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> list[Problem]:
-    """The cycle of dependencies that these tasks close with this content, which is stored or will be; none, or one."""
+    """Return the cycle of dependencies that these tasks close with this content, which is stored or will be; none, or
+    one."""
     if not any(spec.prerequisites for _, spec in contents):
         return []
     wanted = {task.id: spec.prerequisites for task, spec in contents}

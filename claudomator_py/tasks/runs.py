@@ -47,7 +47,7 @@ def planned_run(
     earlier: Run | None = None,
     scratch: str | None = None,
 ) -> Run:
-    """The run that this start means: its identity follows from the task's row alone.
+    """Return the run that this start means: its identity follows from the task's row alone.
 
     account: whose quota it draws on. earlier: the run whose conversation it continues in; None: it begins one. scratch:
     the run whose scratch folder it takes over then; None: its own.
@@ -122,7 +122,7 @@ def commit_start(
 
 
 def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> None:
-    """The run got to this phase; nothing happens if it has ended meanwhile, or is stopping already."""
+    """Record that the run got to this phase; nothing happens if it has ended meanwhile, or is stopping already."""
     task = task_rows.get(connection, run.task_id)
     if task.last_run_id != run.id or task.state != "RUNNING" or task.phase in (phase.value, Phase.STOPPING.value):
         return
@@ -132,17 +132,17 @@ def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> 
 
 
 def is_noted(run: Run, used: Used) -> bool:
-    """Whether the run's row says so already."""
+    """Return whether the run's row says so already."""
     return all(getattr(run, column) == value for column, value in used_columns(run, used, 0).items())
 
 
 def note_use(connection: Connection, run: Run, used: Used, now_ms: int) -> None:
-    """The live run has used so much by now; nothing happens if it has ended meanwhile."""
+    """Note that the live run has used so much by now; nothing happens if it has ended meanwhile."""
     run_rows.change(connection, run, **used_columns(run, used, now_ms))
 
 
 def stop_over_budget(connection: Connection, run: Run, over: SpentBudget, now_ms: int) -> bool:
-    """The run is to be stopped, as that budget is used up. False: it has ended meanwhile."""
+    """Stop the run, as that budget is used up. False: it has ended meanwhile."""
     if not run_rows.change(connection, run, over_budget=over.model_dump_json()):
         return False
     data = {"budget": over.model_dump(mode="json")}
@@ -152,8 +152,8 @@ def stop_over_budget(connection: Connection, run: Run, over: SpentBudget, now_ms
 
 
 def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
-    """The agent succeeded: record its outcome and the intent to check it (again). False, and nothing was written: the
-    run is no longer live, or has gone on to another check since it was read."""
+    """Return the agent succeeded: record its outcome and the intent to check it (again). False, and nothing was
+    written: the run is no longer live, or has gone on to another check since it was read."""
     changes = {
         "state": "checking",
         "check_seq": run.check_seq + 1,

@@ -89,7 +89,7 @@ def replace(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int)
 
 
 def move(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) -> None:
-    """Its file was renamed, and with it the schedule, if the file names it. Its times stay as they are."""
+    """Move it: its file was renamed, and with it the schedule, if the file names it. Its times stay as they are."""
     data = {"schedule": plan.spec.name, "from": schedule.name, "to": plan.spec.name}
     if schedule.name != plan.spec.name:
         record(connection, now_ms, "renamed", data=data)
@@ -98,7 +98,7 @@ def move(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) ->
 
 
 def end(connection: Connection, schedule: Schedule, now_ms: int) -> None:
-    """It makes no more tasks; those that it has made stay."""
+    """End it: it makes no more tasks, and those that it has made stay."""
     schedule_rows.change(connection, schedule.id, now_ms, gone_ms=now_ms)
     record(connection, now_ms, "schedule_ended", data={"schedule": schedule.name})
 

@@ -294,7 +294,7 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
 
 
 def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFound:
-    """The refusal of an id that does not exist for whoever asks; it suggests only ids that do."""
+    """Return the refusal of an id that does not exist for whoever asks; it suggests only ids that do."""
     ids = specialist_rows.ids_seen(connection, by)
     return NotFound.among("specialist", specialist_id, ids, listing=LIST_OF_SPECIALISTS)
 
@@ -302,7 +302,7 @@ def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFou
 def ways_on_problems(
     connection: Connection, card: Card, by: Principal, registered_with: Collection[str] = ()
 ) -> list[Problem]:
-    """Where the card sends tasks on to a specialist that does not exist for whoever registers it, or to itself.
+    """Return where the card sends tasks on to a specialist that does not exist for whoever registers it, or to itself.
 
     A card that is registered unchanged stays valid when whom it names is removed later: an agent of the hub registers
     at each connection, and is not kept out for what another has done. registered_with: ids that are registered with it.
@@ -328,8 +328,8 @@ def ways_on_problems(
 
 
 def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:
-    """Why nobody could do the task as it names its specialist: none of that id exists for whoever sends it, or it has
-    no such skill."""
+    """Return why nobody could do the task as it names its specialist: none of that id exists for whoever sends it, or
+    it has no such skill."""
     if spec.specialist is None:
         return []
     registration = specialist_rows.find(connection, spec.specialist, by)
@@ -361,8 +361,8 @@ def _not_given(registration: Registration) -> Problem:
 
 
 def may_change(registration: Registration, by: Principal) -> bool:
-    """Whether that principal, for whom the card exists, may change it: its creator, or an administrator of the daemon
-    or of the card's organisation."""
+    """Return whether that principal, for whom the card exists, may change it: its creator, or an administrator of the
+    daemon or of the card's organisation."""
     return _may_change(registration.creator, registration.organisation, by)
 
 

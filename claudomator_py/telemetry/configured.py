@@ -11,8 +11,8 @@ INSTALL = "pip install 'claudomator-py[otel]'"
 
 
 def span_exporter(settings: TelemetrySettings, environ: Mapping[str, str]) -> SpanExporter | None:
-    """None: there is to be none. environ: where the headers are. Raises ValueError, with the remedy, where the extra is
-    not installed."""
+    """Return the exporter; None: there is to be none. environ: where the headers are. Raises ValueError, with the
+    remedy, where the extra is not installed."""
     if settings.endpoint is None:
         return None
     if not all(map(_is_installed, _NEEDED)):

@@ -76,7 +76,7 @@ class NotificationDispatcher:
         return tuple(self._couriers.values())
 
     def wake(self) -> None:
-        """Something was committed. Quick, and from any thread."""
+        """Look for news: something was committed. Quick, and from any thread."""
         for courier in self._couriers.values():
             courier.wake()
 

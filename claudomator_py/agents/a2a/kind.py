@@ -125,7 +125,7 @@ class A2a(RemoteKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its client. What it is to do is in argv, where no variable of a task can change it.
+        """Return its client. What it is to do is in argv, where no variable of a task can change it.
 
         Raises ValueError for an agent without an address.
         """
@@ -145,7 +145,7 @@ class A2a(RemoteKind):
         return A2aEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """As for every agent elsewhere; without an address it cannot be asked."""
+        """Look at it as at every agent elsewhere; without an address it cannot be asked."""
         problem = None if agent.remote is not None else f"it has no address; give agents.{agent.name}.url"
         return super().health(agent, path).model_copy(update={"problem": problem})
 

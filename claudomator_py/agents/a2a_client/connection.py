@@ -51,7 +51,7 @@ class Origin:
 
 
 def address(url: str) -> tuple[Origin, str]:
-    """Its origin, and its path with the query. Raises End for one that nothing is sent to."""
+    """Return its origin, and its path with the query. Raises End for one that nothing is sent to."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -111,7 +111,7 @@ class Server:
     def stream(
         self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float
     ) -> "Iterator[HttpAnswer | ServerEvents]":
-        """Its server-sent events, or an answer that is no stream. Raises as ``request``."""
+        """Yield its server-sent events, or an answer that is no stream. Raises as ``request``."""
         asked = {**headers, "Accept": "text/event-stream"}
         with self._answered("POST", path, body, asked, timeout_s) as response:
             kind = response.headers.get_content_type()

@@ -21,7 +21,7 @@ _OUTCOMES: Final = {
 
 
 def conversation_text(task_id: str, context_id: str) -> str:
-    """TASK/CONTEXT, either of which may be empty; empty for what is not known, or too long."""
+    """Return TASK/CONTEXT, either of which may be empty; empty for what is not known, or too long."""
     whole = f"{quote(task_id, safe='')}/{quote(context_id, safe='')}"
     short = f"{quote(task_id, safe='')}/"
     return next((one for one in (whole, short) if one != "/" and len(one) <= MAX_CONVERSATION), "")
@@ -72,14 +72,14 @@ class RemoteTask:
         return self.state in ASKS
 
     def answering(self) -> None:
-        """A message is about to be sent to it: that it asks what it asks now is no news."""
+        """Note that a message is about to be sent to it: that it asks what it asks now is no news."""
         self._is_under_way = False
         self._stale = (self.state, self.mark) if any(self.mark) else None
         if self._stale is None:
             self.state = ""
 
     def not_answered(self) -> None:
-        """The message may not have got there: what it asks counts again."""
+        """Note that the message may not have got there: what it asks counts again."""
         self._stale = None
 
     def take(self, update: Update) -> None:

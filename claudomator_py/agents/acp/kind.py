@@ -28,7 +28,7 @@ class Acp(EventKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its client. What it is to do is in argv, where no variable of a task can change it.
+        """Return its client. What it is to do is in argv, where no variable of a task can change it.
 
         Raises ValueError for an agent without a command.
         """

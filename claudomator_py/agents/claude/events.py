@@ -89,7 +89,7 @@ class ClaudeEvents(RunEvents):
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
 
     def copy(self) -> Self:
-        """Another one that has taken the same."""
+        """Return another one that has taken the same."""
         other = super().copy()
         other.turns, other.usage = self.turns.copy(), self.usage.copy()
         return other
@@ -104,7 +104,7 @@ class ClaudeEvents(RunEvents):
         return self.turns.stage
 
     def to_come(self, at_ms: int, *, stopped: bool) -> Mapping[str, int]:
-        """Jobs, wake-ups and background tasks."""
+        """Count jobs, wake-ups and background tasks."""
         return self.turns.to_come(at_ms, stopped=stopped)
 
     def take(self, event: Event) -> list[Part]:

@@ -47,7 +47,7 @@ class Claude(EventKind):
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its command line. The prompt comes from a file on stdin: an open pipe would cost three seconds."""
+        """Return its command line. The prompt comes from a file on stdin: an open pipe would cost three seconds."""
         agent, task = request.agent, request.task
         argv = [*(agent.command or INFO.command), "-p", "--output-format", "stream-json", "--verbose"]
         argv += ["--resume" if request.resume else "--session-id", request.conversation_id]
@@ -96,7 +96,7 @@ class Claude(EventKind):
         return Launch(tuple(argv), env, request.prompt, MODES_WITHOUT_HOOKS if fenced else {})
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """The hook is one of the settings that it is given."""
+        """Return the hook is one of the settings that it is given."""
         flags = (flag for flag in WITHOUT_HOOKS if any(_is_flag(word, flag) for word in agent.extra_args))
         names = (name for name in MODES_WITHOUT_HOOKS if name in agent.env or name in agent.pass_env)
         found = next(flags, None) or next(names, None)

@@ -41,7 +41,7 @@ class Turns:
         when one that comes once is due, in epoch milliseconds."""
 
     def copy(self) -> "Turns":
-        """Another one that has taken the same."""
+        """Return another one that has taken the same."""
         other = Turns()
         other.ended, other._wakes_at, other._queued = self.ended, self._wakes_at, self._queued
         other._notified, other._tells_of_tasks = self._notified, self._tells_of_tasks

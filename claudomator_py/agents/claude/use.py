@@ -95,7 +95,7 @@ class ClaudeUsage:
         return TokensAndCost(tokens.input, tokens.output, total_usd)
 
     def copy(self) -> "ClaudeUsage":
-        """Another one that has taken the same."""
+        """Return another one that has taken the same."""
         other = ClaudeUsage()
         other._last, other._since_last, other._turns = self._last, self._since_last, self._turns
         other._messages = self._messages.copy()
@@ -140,7 +140,7 @@ class Messages:
         return Tokens(input=self._input, output=self._output) if self._used else Tokens()
 
     def copy(self) -> "Messages":
-        """Another one that has taken the same."""
+        """Return another one that has taken the same."""
         other = Messages()
         other._used, other._input, other._output = self._used.copy(), self._input, self._output
         return other

@@ -246,7 +246,7 @@ class CodexEvents(RunEvents):
         return REQUEST.encode() in line
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """Without a network it waits for one forever."""
+        """Return that it has no network: it waits for one forever."""
         verdict = classify(self.trouble, _RULES, started_ms or 0) if self.trouble is not None else None
         return verdict if verdict is not None and verdict.reason in _OUTAGES else None
 
@@ -261,7 +261,8 @@ class CodexEvents(RunEvents):
         return self._to_the_second(_judge(self.error, ending, self.zone))
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Once there are events, they say what went wrong. What else comes to stderr may be a tool's."""
+        """Judge by stderr before the first event; once there are events, they say what went wrong. What else comes to
+        stderr may be a tool's."""
         complaint = "\n".join(self.complaints[-1:])
         if self.anything and self.error is None:
             return failed(Reason.AGENT_ERROR, complaint or _silent(ending))

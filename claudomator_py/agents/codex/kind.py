@@ -39,7 +39,7 @@ class Codex(EventKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its command line. The prompt comes from a file on stdin: it would wait forever for a pipe to end.
+        """Return its command line. The prompt comes from a file on stdin: it would wait forever for a pipe to end.
 
         It names its threads itself, so a new one takes no id. Where it runs, and that a run may work outside a
         git repository, is for Claudomator's workdir_roots to say.
@@ -75,7 +75,8 @@ class Codex(EventKind):
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """It confines what its tools can do, by a sandbox, and not which of them there are."""
+        """Return what it cannot keep to: it confines what its tools can do, by a sandbox, and not which of them there
+        are."""
         permissions = task.permissions
         name = agent.name
         sentences = [

@@ -59,11 +59,11 @@ class CommandAgent:
         return AgentHealth(installed=True, program=program)
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Nobody can tell what it will do."""
+        """Return why it has no fence: nobody can tell what it will do."""
         return unfenced(INFO)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """A plain program knows nothing of tools, turns or further folders."""
+        """Return a plain program knows nothing of tools, turns or further folders."""
         takes_model = "model" in _names(agent)
         wanted = ", ".join(field for field in restrictions(task) if field != "agent.model" or not takes_model)
         return [f"{agent.name} is a plain command, which cannot keep to {wanted}"] if wanted else []

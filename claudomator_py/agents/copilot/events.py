@@ -149,7 +149,7 @@ class CopilotEvents(RunEvents):
         return None if self.error is None else self._judge(self.error, ending)
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Before its first event it speaks plain text."""
+        """Judge by stderr: before its first event it speaks plain text."""
         if (known := self.last_error(ending)) is not None:
             return known
         message = ending.stderr or f"it exited with {ending.exit_code}"

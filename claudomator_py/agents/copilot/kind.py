@@ -30,7 +30,7 @@ class Copilot(EventKind):
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option."""
+        """Return its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option."""
         agent, task = request.agent, request.task
         argv = [*(agent.command or INFO.command), *QUIET]
         argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
@@ -56,7 +56,8 @@ class Copilot(EventKind):
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """It cannot count turns, and takes a list of tools only if there is one in it."""
+        """Return what it cannot keep to: it cannot count turns, and takes a list of tools only if there is one in
+        it."""
         sentences = []
         if task.max_turns is not None:
             sentences.append(f"{agent.name} cannot count turns (max_turns); use timeout")

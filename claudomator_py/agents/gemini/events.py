@@ -214,7 +214,8 @@ class GeminiEvents(RunEvents):
                 self.printed_sleeps.add(int(found[1]))
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """The streams do not say which line came first, but a sleep that is over shows as a gap between the events."""
+        """Return the streams do not say which line came first, but a sleep that is over shows as a gap between the
+        events."""
         since = self.last_at_ms if self.last_at_ms is not None else started_ms
         if self.sleep is None or since is None or not self._is_its_own(self.sleep, ended=started_ms is not None):
             return None
@@ -261,7 +262,7 @@ class GeminiEvents(RunEvents):
         return None if self.error is None else self._named(judge(self.error, None, None, printed_ms))
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Once tools may have run, stderr may repeat what they printed, and its words mean nothing."""
+        """Judge by stderr: once tools may have run, stderr may repeat what they printed, and its words mean nothing."""
         message = self.error or complaint_of(ending.stderr) or f"it exited with {ending.exit_code}"
         its_own = self.error is not None or not (self.anything or self.told_failures)
         by_all = partial(judge, kind=None) if its_own else by_exit_code

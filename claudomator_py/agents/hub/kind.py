@@ -94,7 +94,7 @@ class HubAgent(RemoteKind):
     conversations = Conversations.NONE
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its process, which only waits: the hub takes the prompt from the run directory."""
+        """Return its process, which only waits: the hub takes the prompt from the run directory."""
         return Launch(own_program("claudomator_py.agents.hub_runner.main"), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> HubEvents:

@@ -56,7 +56,7 @@ class Tool(NamedTuple):
     """What to do while no daemon can be asked."""
 
     def described(self) -> dict[str, Any]:
-        """As ``tools/list`` has it."""
+        """Describe it as ``tools/list`` has it."""
         return {
             "name": self.name,
             "title": self.title,

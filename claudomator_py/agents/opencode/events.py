@@ -180,8 +180,8 @@ class OpencodeEvents(RunEvents):
         return self.logged if self.conversation_id is None else None
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """It waits as long as a service asks for, and asks one in trouble forever, without an event: only its log
-        says why, and not until when."""
+        """Return why it is stuck: it waits as long as a service asks for, and asks one in trouble forever, without an
+        event: only its log says why, and not until when."""
         last = self._own_log
         if last is None or not last.refused or last.at_ms is None or not self._is_latest(last):
             return None
@@ -221,7 +221,7 @@ class OpencodeEvents(RunEvents):
         return super().exited_well(ending)
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Once there are events, only its log is its own on stderr."""
+        """Judge by stderr: once there are events, only its log is its own on stderr."""
         last, silent = self._own_log, f"it exited with {ending.exit_code}"
         logged = last.message if last is not None and self._is_latest(last) else None
         if not self.anything:

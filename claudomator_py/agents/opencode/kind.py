@@ -56,7 +56,7 @@ class Opencode(EventKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
+        """Return its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
 
         It names its sessions itself, so a new one takes no id. Raises ValueError for a folder that it would take for a
         pattern.
@@ -77,7 +77,7 @@ class Opencode(EventKind):
         return Launch(tuple(argv), {**QUIET, **granted}, request.prompt, _config(request))
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Its hook is a plugin, which configuration in a variable names."""
+        """Return its hook is a plugin, which configuration in a variable names."""
         if PURE in agent.extra_args:
             return f"with {PURE} in its extra_args it loads no plugin, which the fence is; remove it"
         return None if _own_config(agent, {}) is not None else UNFENCED
@@ -91,7 +91,8 @@ class Opencode(EventKind):
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """It ends at its longest number of steps as if it were done, and takes permissions from one variable only."""
+        """Return what it cannot keep to: it ends at its longest number of steps as if it were done, and takes
+        permissions from one variable only."""
         name = agent.name
         sentences = without_list_of_tools(task, agent)
         if task.max_turns is not None:

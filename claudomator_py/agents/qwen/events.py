@@ -246,7 +246,7 @@ class QwenEvents(RunEvents):
         return None if self.failure is None else _judge(self.failure, ending)
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Once there are events, what comes to stderr may be a tool's, and its words mean nothing."""
+        """Judge by stderr: once there are events, what comes to stderr may be a tool's, and its words mean nothing."""
         message = self.complaint or f"it exited with {ending.exit_code}"
         if known := _by_exit_code(ending, message):
             return known

@@ -67,7 +67,8 @@ class Qwen(GeminiFamily):
         return QwenEvents(resumed=True, prior=request.prior_tokens)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """It leaves out tools by their names alone, and its lists have commas between their words."""
+        """Return what it cannot keep to: it leaves out tools by their names alone, and its lists have commas between
+        their words."""
         sentences = [
             f"{agent.name} cannot leave out {tool!r}; write a tool's name alone, such as run_shell_command"
             for tool in task.permissions.disallowed_tools

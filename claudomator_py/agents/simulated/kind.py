@@ -122,7 +122,7 @@ class Simulated(EventKind):
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Its program, isolated from whatever else is installed."""
+        """Return its program, isolated from whatever else is installed."""
         argv = [sys.executable, "-I", "-S", str(PROGRAM), "--conversation", request.conversation_id]
         if request.resume:
             argv.append("--resume")
@@ -138,11 +138,11 @@ class Simulated(EventKind):
         return SimulatedEvents()
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """It is always there."""
+        """Return that it is always there."""
         return AgentHealth(installed=True, program=str(PROGRAM), version="simulated")
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Nothing: it asks for the tools that its script names, takes no turns and reads no folders."""
+        """Return nothing: it asks for the tools that its script names, takes no turns and reads no folders."""
         return []
 
 

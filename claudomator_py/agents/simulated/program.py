@@ -238,7 +238,7 @@ _EXAMPLES = {"tokens": "tokens=100/50", "cost": "cost=0.25"}
 
 
 def set_field(step: Step, key: str, value: str) -> None:
-    """Raises ScriptError for an unknown key or an impossible value."""
+    """Raise ScriptError for an unknown key or an impossible value."""
     try:
         match key:
             case "delay" | "linger":
@@ -259,7 +259,7 @@ def set_field(step: Step, key: str, value: str) -> None:
 
 
 def set_outcome(step: Step, value: str) -> None:
-    """Raises ScriptError."""
+    """Raise ScriptError."""
     found = _OUTCOME.fullmatch(value)
     if found is None or found[1] not in OUTCOMES:
         raise ScriptError(f"unknown outcome {value!r}; there are {', '.join(OUTCOMES)}")
@@ -334,7 +334,7 @@ def stay() -> None:
 
 
 def end(**fields: object) -> None:
-    """The terminal event."""
+    """Print the terminal event."""
     emit(type="end", **fields)
 
 

@@ -56,12 +56,12 @@ class ConnectionLimit:
         return False
 
     def leave(self, member: LimitedConnection) -> None:
-        """It is closed."""
+        """Note that it is closed."""
         self._all.discard(member)
         self._waiting.pop(member, None)
 
     def waits(self, member: LimitedConnection) -> None:
-        """It waits for its client; if it did already, its place in the order stays."""
+        """Note that it waits for its client; if it did already, its place in the order stays."""
         if member in self._all:
             self._waiting.setdefault(member)
 
@@ -72,7 +72,7 @@ class ConnectionLimit:
             self._waiting[member] = None
 
     def works(self, member: LimitedConnection) -> None:
-        """It has a whole request at hand, or is kept for another reason."""
+        """Note that it has a whole request at hand, or is kept for another reason."""
         self._waiting.pop(member, None)
 
     def make_room(self, newcomer: LimitedConnection | None = None) -> bool:
@@ -188,12 +188,12 @@ class Throttle:
         self._failures = Buckets(limits.failures, limits.clients)
 
     def change(self, client: str) -> None:
-        """A known client changes something. Raises Refused."""
+        """Count that a known client changes something. Raises Refused."""
         if wait := self._changes.take(client):
             raise _too_many("This client sends changes faster than the daemon can apply them.", wait)
 
     def failure(self, client: tuple[str, int] | None) -> None:
-        """A token or code that is wrong came from that address. Raises Refused if many did.
+        """Count that a token or code that is wrong came from that address. Raises Refused if many did.
 
         To be called only when it was found to be wrong: the right one passes however many wrong ones come from the same
         address, which all users of this machine share. They are too long to be guessed; the answer costs less.
@@ -204,7 +204,7 @@ class Throttle:
             raise _too_many("Too many failed logins from this address.", wait)
 
     def check_target(self, raw_path: bytes, query: bytes) -> None:
-        """Raises Refused for a path and query that are too long."""
+        """Raise Refused for a path and query that are too long."""
         if len(raw_path) + len(query) > self._limits.target_bytes:
             raise Refused(
                 414,

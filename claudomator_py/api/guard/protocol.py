@@ -138,7 +138,7 @@ class GuardedProtocol(H11Protocol):
         self._settle()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Note that the connection is over."""
         self._unwatch_head()
         self._limit.leave(self)
         super().connection_lost(exc)
@@ -219,22 +219,22 @@ class Connection(GuardedProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
-        """The client lags behind: see to it that it takes something."""
+        """Note that the client lags behind: see to it that it takes something."""
         super().pause_writing()
         self._watch()
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
+        """Note that the client has caught up."""
         self._unwatch()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Note that it is over."""
         self._unwatch()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """The server stops: what is being taken is finished, but nobody is waited for."""
+        """End with the server: what is being taken is finished, but nobody is waited for."""
         self.patience_s = LAST_PATIENCE_S
         super().shutdown()
         self._watch()

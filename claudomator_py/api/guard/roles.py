@@ -120,7 +120,7 @@ def needed_by(route: APIRoute, method: str) -> Needed | None:
 
 
 def check_all(routes: Iterable[BaseRoute], permitted: Callable[..., Any]) -> None:
-    """Raises ValueError if there is a route without an entry here, or that does not depend on ``permitted``."""
+    """Raise ValueError if there is a route without an entry here, or that does not depend on ``permitted``."""
     lacking, unguarded = [], []
     for route in routes:
         if not isinstance(route, APIRoute):
@@ -151,7 +151,8 @@ def not_permitted(by: Principal, needed: Needed) -> Refused:
 
 
 async def permitted(request: Request) -> None:
-    """A dependency of every route. Raises Refused where the principal may not do what it asks for."""
+    """Check a request, as a dependency of every route. Raises Refused where the principal may not do what it asks
+    for."""
     route: Any = request.scope["route"]
     needed, by = needed_by(route, request.method), request.state.principal
     if needed is None:  # the application does not start with such a route; if it did, nobody may use it

@@ -24,7 +24,7 @@ from claudomator_py.resources.specialists import page as specialists
 
 
 def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
-    """The routes of all pages, to come after those of the API."""
+    """Return the routes of all pages, to come after those of the API."""
     of_tasks = (
         front,
         agents,

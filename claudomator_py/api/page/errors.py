@@ -29,7 +29,7 @@ def install(app: FastAPI) -> None:
 
 
 def dress(scope: Scope, response: Response) -> Response:
-    """The refusal as a page, if it is one and a browser asked for a page; otherwise as it is."""
+    """Return the refusal as a page, if it is one and a browser asked for a page; otherwise as it is."""
     wants_page = "text/html" in Headers(scope=scope).get("accept", "") and not scope["path"].startswith(_API)
     if not wants_page or response.media_type != MEDIA_TYPE:
         return response
@@ -38,7 +38,7 @@ def dress(scope: Scope, response: Response) -> Response:
 
 
 def problem_page(problem: ProblemDetails) -> Response:
-    """A page that tells the problem."""
+    """Return a page that tells the problem."""
     from claudomator_py.api.page.rendering import render  # for whoever looks: see ``api.app``
 
     remedy = _PAGE_REMEDIES.get(problem.code, problem.remedy)

@@ -19,7 +19,7 @@ V = TypeVar("V", bound=BaseModel)
 
 
 def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
-    """What the fields that are filled in say. Raises Invalid."""
+    """Return what the fields that are filled in say. Raises Invalid."""
     found = validate(kind, {key: value for key, value in given.items() if value}, {})
     if isinstance(found, list):
         raise Invalid.of(found)
@@ -27,13 +27,13 @@ def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
 
 
 def read_filter(state: str, text: str, tag: str, specialist: str) -> TaskFilter:
-    """The tasks that the filters in an address mean. Raises Invalid."""
+    """Return the tasks that the filters in an address mean. Raises Invalid."""
     given = {"state": state, "text": text.strip(), "tag": tag.strip(), "specialist": specialist.strip()}
     return read_fields(TaskFilter, given)
 
 
 def filter_url(path: str, wanted: TaskFilter, **more: str | None) -> str:
-    """The address that means these tasks at that path; ``read_filter`` reads it. more: what else it says."""
+    """Return the address that means these tasks at that path; ``read_filter`` reads it. more: what else it says."""
     given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag, "specialist": wanted.specialist, **more}
     query = urlencode({key: value for key, value in given.items() if value})
     return f"{path}?{query}" if query else path

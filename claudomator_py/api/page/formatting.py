@@ -12,7 +12,7 @@ _LINE = 240
 
 
 def took(start: str, end: str | None) -> str | None:
-    """How long from one instant to the other, to the second; None: it continues."""
+    """Return how long from one instant to the other, to the second; None: it continues."""
     if end is None:
         return None
     seconds = round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
@@ -20,34 +20,34 @@ def took(start: str, end: str | None) -> str | None:
 
 
 def tokens_text(tokens: Tokens) -> str | None:
-    """Tokens of a run: ``1,200 in, 80 out``; None: not known."""
+    """Return tokens of a run: ``1,200 in, 80 out``; None: not known."""
     parts = [f"{count:,} {name}" for count, name in ((tokens.input, "in"), (tokens.output, "out")) if count is not None]
     return ", ".join(parts) or None
 
 
 def cost_text(usd: float | None) -> str | None:
-    """US dollars: ``$0.25``, and more places for less; None: not known."""
+    """Return US dollars: ``$0.25``, and more places for less; None: not known."""
     if usd is None:
         return None
     return f"${amount_text(Unit.USD, usd)}"
 
 
 def meaning_of(reason: str | None) -> str | None:
-    """What a reason code means; None for one that is none."""
+    """Return what a reason code means; None for one that is none."""
     return REASON_POLICIES[Reason(reason)].meaning if reason in set(Reason) else None
 
 
 def remedy_text(refusal: ServiceError) -> str:
-    """What a person at the page can do about it; the refusal's own remedy is for clients of the API."""
+    """Return what a person at the page can do about it; the refusal's own remedy is for clients of the API."""
     return "Check its current state, then try again." if isinstance(refusal, StaleVersion) else refusal.remedy
 
 
 def short_line(text: str | None) -> str | None:
-    """The text on one line, cut where it gets long; None for none."""
+    """Return the text on one line, cut where it gets long; None for none."""
     line = one_line(text) if text else ""
     return (line if len(line) <= _LINE else f"{line[: _LINE - 1]}…") or None
 
 
 def model_text(tier: str | None, model: str | None) -> str | None:
-    """Tier and model, whichever are known: ``powerful · opus``."""
+    """Return tier and model, whichever are known: ``powerful · opus``."""
     return " · ".join(part for part in (tier, model) if part) or None

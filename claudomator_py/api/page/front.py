@@ -41,7 +41,7 @@ STATES: tuple[StateName, ...] = ("NEEDS_INPUT", "RUNNING", "FAILED", "QUEUED", "
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded()
 
     @routes.get("/")
@@ -172,7 +172,7 @@ class Filters:
 
 
 def filters_of(wanted: TaskFilter) -> Filters:
-    """The filters that lead to this list."""
+    """Return the filters that lead to this list."""
     return Filters(
         text=wanted.text or "",
         tag=wanted.tag or "",
@@ -184,7 +184,7 @@ def filters_of(wanted: TaskFilter) -> Filters:
 
 
 def front_of(status: StatusView) -> Front:
-    """The page without filters."""
+    """Return the page without filters."""
     notices, files = _notices(status), tuple(_refused(file) for file in status.inbox)
     needs = status.total("needs_you") + len(notices) + status.total("inbox")
     failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
@@ -218,7 +218,8 @@ def front_of(status: StatusView) -> Front:
 
 
 def found_of(wanted: TaskFilter, page: Page[TaskView], number: int, agents: Sequence[AgentView]) -> Front:
-    """The page with filters: one list, newest first. number: of the tasks that match, of which the page has a part."""
+    """Return the page with filters: one list, newest first. number: of the tasks that match, of which the page has a
+    part."""
     groups, shown = _groups(page.items), len(page.items)
     rest = () if page.next_cursor is None else (Rest("Show more", filter_url("/", wanted, cursor=page.next_cursor)),)
     note = f"{shown} of them shown" if shown < number else None

@@ -40,7 +40,7 @@ _NOTHING: Mapping[str, str] = {"text": "", "tools": "", "reason": "", "specialis
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/tasks")
 
     @routes.get("/{ref}/answer")

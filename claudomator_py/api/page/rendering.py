@@ -87,7 +87,8 @@ _CODE = re.compile(r"`([^`\n]+)`")
 def render(
     template: str, values: Mapping[str, object], status: int = 200, *, by: Principal | None = None
 ) -> HTMLResponse:
-    """The page. values: what the template shows, worked out already. by: who looks; what it may not do is not shown."""
+    """Return the page. values: what the template shows, worked out already. by: who looks; what it may not do is not
+    shown."""
 
     def permitted(operation: str) -> bool:
         return by is not None and may(by, operation)
@@ -102,8 +103,8 @@ def _clean(value: object) -> object:
 
 
 def sentence(text: str) -> "Markup":
-    """A sentence of ours with what stands in backticks as code. It may quote strangers, so all of it is escaped first:
-    no tag begins or ends between two backticks."""
+    """Return a sentence of ours with what stands in backticks as code. It may quote strangers, so all of it is escaped
+    first: no tag begins or ends between two backticks."""
     from markupsafe import Markup, escape  # with the templates: a daemon without a page open has no use for it
 
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(plain(text)))))  # noqa: S704 - escaped in it

@@ -114,7 +114,7 @@ def grouped(rows: Sequence[TaskRow]) -> tuple[RowGroup, ...]:
 
 
 def row_of(task: TaskView) -> TaskRow:
-    """The row of a task."""
+    """Return the row of a task."""
     running, asks = task.state == "RUNNING", task.state == "NEEDS_INPUT"
     line = short_line(task.result_text) if task.state == "COMPLETED" else None
     if running and task.progress is not None:
@@ -163,12 +163,12 @@ def _place(task: TaskView) -> str | None:
 
 
 def words_of(state: str) -> str:
-    """A state as people say it: NEEDS_INPUT is ``needs input``."""
+    """Return a state as people say it: NEEDS_INPUT is ``needs input``."""
     return state.replace("_", " ").lower()
 
 
 def actions_of(task: TaskView) -> tuple[Action, ...]:
-    """Exactly what the API offers; what this page does not know yet is left out."""
+    """Return exactly what the API offers; what this page does not know yet is left out."""
     base = f"/tasks/{task.id}"
     known = {
         "answer": Action("do-answer", "Answer…", f"{base}/answer", grave=False),

@@ -51,7 +51,7 @@ class SelectionResult:
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/select")
 
     @routes.get("")

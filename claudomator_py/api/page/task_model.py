@@ -129,7 +129,7 @@ class TaskPage:
 
 
 def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, check: bool = False) -> TaskPage:
-    """The page. run_id: the run whose log is asked for; None: the last one. check: that of its check."""
+    """Return the page. run_id: the run whose log is asked for; None: the last one. check: that of its check."""
     task = why.task
     row = row_of(task)
     shown = next((run for run in runs if run.id == run_id), runs[-1] if runs else None)

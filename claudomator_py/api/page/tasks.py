@@ -39,7 +39,7 @@ Field = Annotated[str, Form(max_length=2_000)]
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/tasks")
 
     @routes.get("/{ref}")

@@ -104,7 +104,7 @@ def _own(content: Mapping[str, object], usual: Mapping[str, object]) -> dict[str
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded()
 
     @routes.get("/new")

@@ -39,7 +39,7 @@ def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[F
 
 
 def same_time(theirs_s: float | None, ours_s: float) -> Finding:
-    """theirs_s: what the daemon says the time is (Unix time), None if it does not."""
+    """Compare the clocks. theirs_s: what the daemon says the time is (Unix time), None if it does not."""
     name = "daemon's clock"
     if theirs_s is None:
         return ok(name, "not reported")

@@ -25,15 +25,15 @@ class Finding(BaseModel):
 
 
 def ok(name: str, detail: str) -> Finding:
-    """As it should be."""
+    """Find it as it should be."""
     return Finding(name=name, verdict=Severity.OK, detail=detail)
 
 
 def warn(name: str, detail: str, remedy: str) -> Finding:
-    """Not as it should be."""
+    """Find it not as it should be."""
     return Finding(name=name, verdict=Severity.WARN, detail=detail, remedy=remedy)
 
 
 def problem(name: str, detail: str, remedy: str) -> Finding:
-    """It does not work so."""
+    """Find that it does not work so."""
     return Finding(name=name, verdict=Severity.PROBLEM, detail=detail, remedy=remedy)

@@ -95,7 +95,7 @@ def open_files(hard: int) -> Finding:
 
 
 def sqlite(version: str) -> Finding:
-    """version: as SQLite says it."""
+    """Judge SQLite. version: as SQLite says it."""
     if tuple(int(part) for part in version.split(".")) >= OLDEST_SQLITE:
         return ok("SQLite", version)
     least = ".".join(map(str, OLDEST_SQLITE))

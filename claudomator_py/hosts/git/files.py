@@ -66,5 +66,5 @@ def differences(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple
 
 
 def text_of(words: str) -> str:
-    """Names and words as text: bytes that are none are marked."""
+    """Return names and words as text: bytes that are none are marked."""
     return words.encode(errors="surrogateescape").decode(errors="replace")

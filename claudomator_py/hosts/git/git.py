@@ -165,7 +165,7 @@ _ELSE = f"correct it and restart the task, {_WITHOUT}"
 
 
 def fault_of(refused: GitRefused, folder: str) -> TreeFault:
-    """The fault with git's words, the folder and the remedy."""
+    """Return the fault with git's words, the folder and the remedy."""
     words = refused.words.strip()
     remedy = next((remedy for part, remedy in _REMEDIES if part in words), _ELSE)
     return TreeFault(f"no work tree of {folder}: {words}; {remedy}")

@@ -25,13 +25,13 @@ class TreeRecords:
         self._root = root
 
     def names(self) -> list[str]:
-        """Of all trees that there is a record of."""
+        """Return the names of all trees that there is a record of."""
         if not self._root.is_dir():
             return []
         return sorted(path.name.removesuffix(_RECORD) for path in self._root.glob(f"*{_RECORD}"))
 
     def read(self, name: str) -> tuple[Tree, bool] | None:
-        """The record, and whether the tree was whole. One that cannot be read is none."""
+        """Return the record, and whether the tree was whole. One that cannot be read is none."""
         try:
             data = json.loads((self._root / f"{name}{_RECORD}").read_bytes())
             made = data.pop("made")
@@ -41,7 +41,7 @@ class TreeRecords:
             return None
 
     def write(self, tree: Tree, *, made: bool) -> None:
-        """Durably. Raises OSError."""
+        """Write it durably. Raises OSError."""
         new = self._root / f".{tree.name}{_RECORD}"
         data = {key: value for key, value in asdict(tree).items() if key not in ("name", "path")}
         write_new(new, json.dumps({**data, "made": made}, indent=2).encode())
@@ -55,7 +55,7 @@ class TreeRecords:
         flush_directory(self._root)
 
     def state(self, name: str) -> TreeState | None:
-        """What the last look found; None: there was none since the tree was last handed out."""
+        """Return what the last look found; None: there was none since the tree was last handed out."""
         try:
             data = json.loads((self._root / f"{name}{_STATE}").read_bytes())
             return TreeState(**(data | {"standing": TreeStanding(data["standing"])}))
@@ -69,7 +69,7 @@ class TreeRecords:
         new.rename(self._root / f"{name}{_STATE}")
 
     def forget_state(self, name: str) -> None:
-        """It is about to change. Raises OSError."""
+        """Forget its state, which is about to change. Raises OSError."""
         (self._root / f"{name}{_STATE}").unlink(missing_ok=True)
 
     @contextmanager
@@ -90,7 +90,7 @@ class TreeRecords:
 
 
 def finding(tree: Tree) -> str | None:
-    """What is wrong with a tree that is there: not what git made, by our record of that; None: nothing.
+    """Return what is wrong with a tree that is there: not what git made, by our record of that; None: nothing.
 
     An agent can write in it. What it puts in the place of the ``.git`` file would lead git to a directory, and to a
     configuration, of the agent's making.
@@ -120,7 +120,7 @@ def finding(tree: Tree) -> str | None:
 
 
 def back_pointer(git_dir: str | Path) -> str | None:
-    """The ``.git`` file of the work tree whose git directory this is, as git has noted it there."""
+    """Return the ``.git`` file of the work tree whose git directory this is, as git has noted it there."""
     try:
         return (Path(git_dir) / "gitdir").read_text(errors="surrogateescape").removesuffix("\n")
     except (OSError, ValueError):

@@ -71,8 +71,8 @@ class Repository:
 
 
 def discover(git: Git, folder: Path | str) -> Repository:
-    """The repository that a folder lies in. Reads the configuration there, and runs nothing of it. Raises GitRefused,
-    such as for one that belongs to another user."""
+    """Return the repository that a folder lies in. Reads the configuration there, and runs nothing of it. Raises
+    GitRefused, such as for one that belongs to another user."""
     asked = ("--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir")
     found = git(folder, "rev-parse", *asked).split("\n")
     if len(found) != len(asked) - 1:
@@ -84,7 +84,7 @@ def discover(git: Git, folder: Path | str) -> Repository:
 
 
 def pointing_to(git_dir: str) -> bytes:
-    """What git writes into the ``.git`` file of a work tree."""
+    """Return what git writes into the ``.git`` file of a work tree."""
     return f"gitdir: {git_dir}\n".encode(errors="surrogateescape")
 
 
@@ -133,7 +133,7 @@ class ShadowRepository:
         return self._git(folder, *arguments, variables=held, timeout_s=timeout_s, keep=keep, stdin=stdin)
 
     def says(self, *arguments: str) -> bool:
-        """A question that git answers by its exit code: 0 yes, 1 no. Raises GitRefused for any other."""
+        """Return a question that git answers by its exit code: 0 yes, 1 no. Raises GitRefused for any other."""
         try:
             self(*arguments)
         except GitRefused as refused:
@@ -143,7 +143,8 @@ class ShadowRepository:
         return True
 
     def filters_left_out(self) -> tuple[str, ...]:
-        """The content filters that only the repository's configuration defines, and which are not run, therefore.
+        """Return the content filters that only the repository's configuration defines, and which are not run,
+        therefore.
 
         Raises GitRefused.
         """

@@ -57,11 +57,11 @@ class LocalTrees:
         self._guard = threading.Lock()
 
     def path(self, name: str) -> Path:
-        """The folder of the tree of that name."""
+        """Return the folder of the tree of that name."""
         return self._root / name
 
     def ensure(self, order: WorktreeRequest) -> Tree:
-        """The tree, made now unless it is there. Raises TreeBusy; TreeFault, with git's words and what to do."""
+        """Return the tree, made now unless it is there. Raises TreeBusy; TreeFault, with git's words and what to do."""
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._records.held(order.name) as lock:
@@ -83,24 +83,24 @@ class LocalTrees:
             raise TreeFault(f"{self.path(order.name)} cannot be made ({error.strerror})") from error
 
     def all(self) -> list[Tree]:
-        """The trees that there are, those that a crash left unfinished included, by name."""
+        """Return the trees that there are, those that a crash left unfinished included, by name."""
         records = (self._records.read(name) for name in self._records.names())
         return [record[0] for record in records if record is not None]
 
     def find(self, name: str) -> Tree | None:
-        """The tree of that name, or None."""
+        """Return the tree of that name, or None."""
         record = self._records.read(name) if name else None
         return None if record is None else record[0]
 
     def seen(self, name: str) -> TreeState | None:
-        """How the tree of that name stood when it was last looked at; None: not since a run was last in it.
+        """Return how the tree of that name stood when it was last looked at; None: not since a run was last in it.
 
         Starts no process.
         """
         return self._records.state(name)
 
     def look(self, tree: Tree) -> TreeState:
-        """How it stands at present, which is kept for ``seen``. Never raises."""
+        """Return how it stands at present, which is kept for ``seen``. Never raises."""
         with self._alone(tree.path):
             state = self._look(tree)
             # An agent may have written them, such as the reason of a lock.
@@ -112,11 +112,11 @@ class LocalTrees:
         return state
 
     def users(self, tree: Tree) -> list[int]:
-        """The processes that work in its folder, as far as they can be seen."""
+        """Return the processes that work in its folder, as far as they can be seen."""
         return leftovers.working_in(Path(tree.path))
 
     def size(self, tree: Tree) -> int:
-        """The bytes that its folder takes on the disk."""
+        """Return the bytes that its folder takes on the disk."""
         return leftovers.size_of(Path(tree.path))
 
     @contextmanager

@@ -130,8 +130,8 @@ class RunDirectory:
             flush_directory(self.path)
 
     def told(self) -> Iterator[bytes]:
-        """The lines of the mailbox. What is in its place and no file is not waited for or followed, and a line that
-        nobody wrote in order is not taken into memory. Raises OSError."""
+        """Yield the lines of the mailbox. What is in its place and no file is not waited for or followed, and a line
+        that nobody wrote in order is not taken into memory. Raises OSError."""
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             fd = os.open(self.path / MAILBOX, flags)
@@ -147,7 +147,7 @@ class RunDirectory:
                     yield piece.removesuffix(b"\n")
 
     def checks(self) -> list["RunDirectory"]:
-        """The directories of the run's checks."""
+        """Return the directories of the run's checks."""
         return [RunDirectory(path) for path in self.path.glob(f"{CHECK}*") if path.is_dir()]
 
     def remove(self) -> None:

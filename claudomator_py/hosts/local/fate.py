@@ -61,8 +61,8 @@ def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
 
 
 def shim_identity(path: AnyPath) -> ShimIdentity | None:
-    """The run's shim, if it is alive: same boot, same pid, same start time. None otherwise, or not known yet; also once
-    it has recorded the end, as it may have another run then."""
+    """Return the run's shim, if it is alive: same boot, same pid, same start time. None otherwise, or not known yet;
+    also once it has recorded the end, as it may have another run then."""
     if os.path.exists(f"{path}/{record.EXIT}"):
         return None
     try:
@@ -133,7 +133,7 @@ def mark(path: AnyPath) -> None:
 
 
 def read_exit(path: AnyPath) -> ExitRecord | None:
-    """The exit record; None where there is none that can be read."""
+    """Return the exit record; None where there is none that can be read."""
     try:
         return _exit_record(record.read(f"{path}/{record.EXIT}"))
     except FileNotFoundError:

@@ -113,7 +113,7 @@ class LocalRunHost(ReportingHost):
         return None
 
     def path(self, run_id: str, step: int = 0) -> Path:
-        """The directory of that run or check."""
+        """Return the directory of that run or check."""
         return Path(self.place(run_id, step))
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
@@ -128,7 +128,7 @@ class LocalRunHost(ReportingHost):
             self._folders[order.run_id] = order.cwd or scratch
 
     def place(self, run_id: str, step: int = 0) -> str:
-        """Its path. See ``RunHost``."""
+        """Return its path. See ``RunHost``."""
         if step == 0:
             return self._prefix + run_id
         return f"{self._prefix}{run_id}/{CHECK}" + (f"-{step}" if step > 1 else "")
@@ -184,8 +184,8 @@ class LocalRunHost(ReportingHost):
         return partial(self._recorder.before, self.path(run_id, step), folder)
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
-        """What became of the run. One that nobody holds and that has not started is revoked by this look, unless the
-        shim spawned for it here is still on its way.
+        """Return what became of the run. One that nobody holds and that has not started is revoked by this look, unless
+        the shim spawned for it here is still on its way.
 
         An agent's run that is ORPHANED gets another shim, unless one is on its way; it needs no environment, as it
         starts nothing. Once that was tried often enough, it is UNFINISHED. Raises OSError.
@@ -250,7 +250,7 @@ class LocalRunHost(ReportingHost):
         return not kill_survivors(run_id, grace_ms=self.grace_ms, give_up_ms=_GIVE_UP_MS).left
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
-        """At most limit bytes of a stream from the offset on; see ``OutputPiece``. Raises OSError."""
+        """Read at most limit bytes of a stream from the offset on; see ``OutputPiece``. Raises OSError."""
         return read_output(self.place(run_id, step), stream, offset, limit)
 
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:

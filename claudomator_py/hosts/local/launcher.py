@@ -60,9 +60,8 @@ class Shim:
         return self._connection is not None
 
     def listen(self) -> socket.socket | None:
-        """A further socket, which can be read once the run has ended by itself, or the shim is gone; see
-        ``ended_by_itself``. None: only the end of the process tells.
-        """
+        """Return a further socket, which can be read once the run has ended by itself, or the shim is gone; see
+        ``ended_by_itself``. None: only the end of the process tells."""
         if self._connection is None:
             return None
         connection = self._connection.dup()
@@ -78,14 +77,13 @@ class Shim:
         self._connection.setblocking(False)
 
     def is_free(self) -> bool | None:
-        """Whether it waits for a further run; None: it has said nothing yet. To be asked once after each run."""
+        """Return whether it waits for a further run; None: it has said nothing yet. To be asked once after each run."""
         return self._connection is not None and ended_by_itself(self._connection, leave=False)
 
 
 def ended_by_itself(connection: socket.socket, *, leave: bool = True) -> bool | None:
-    """Whether the shim at the other end has said that its run has ended by itself, and that it waits for another; False
-    if it is gone; None: neither. leave: what it said is for somebody else.
-    """
+    """Return whether the shim at the other end has said that its run has ended by itself, and that it waits for
+    another; False if it is gone; None: neither. leave: what it said is for somebody else."""
     try:
         return connection.recv(1, socket.MSG_PEEK if leave else 0) == forkserver.AGAIN
     except BlockingIOError:
@@ -240,7 +238,7 @@ class Launcher:
 
 @contextmanager
 def in_memory(data: bytes) -> Iterator[int]:
-    """A file of that content that is on no disk, to be read from its beginning. Raises OSError."""
+    """Make a file of that content that is on no disk, to be read from its beginning. Raises OSError."""
     fd = os.memfd_create("environment")
     try:
         with open(fd, "wb", closefd=False) as file:
@@ -319,7 +317,8 @@ def _beginning(umask: int, open_files: int | None) -> str:
 
 
 def interpreter(begin: str, module: str, function: str, *arguments: str) -> list[str]:
-    """The interpreter bare: no site packages, no environment, nothing to import that is not ours or the library's.
+    """Return the interpreter bare: no site packages, no environment, nothing to import that is not ours or the
+    library's.
 
     begin: code that comes first.
     """

@@ -14,12 +14,12 @@ _CHUNK = 1 << 18
 
 
 def output_path(run: AnyPath, stream: Stream) -> str:
-    """The file of that stream. Read it through this module: a hole reads as zeros, perhaps gigabytes of them."""
+    """Return the file of that stream. Read it through this module: a hole reads as zeros, perhaps gigabytes of them."""
     return f"{run}/{_FILES[stream]}"
 
 
 def read_output(run: AnyPath, stream: Stream, offset: int, limit: int = _CHUNK) -> OutputPiece:
-    """What the stream holds from the offset on, at most limit bytes; holes are skipped. Raises OSError."""
+    """Return what the stream holds from the offset on, at most limit bytes; holes are skipped. Raises OSError."""
     fd = _open(run, stream)
     if fd is None:
         return OutputPiece(offset, b"", 0)

@@ -23,7 +23,7 @@ class Survivors:
 
 
 def survivors(run_id: str) -> list[procfs.Process]:
-    """The run's processes that are alive."""
+    """Return the run's processes that are alive."""
     found = [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
     return found or procfs.newcomers(run_id)
 

@@ -66,7 +66,7 @@ class RunWatcher:
             raise
 
     def watches(self, run_id: str) -> bool:
-        """Whether that run is watched."""
+        """Return whether that run is watched."""
         return run_id in self._watched
 
     def unwatch(self, run_id: str) -> None:

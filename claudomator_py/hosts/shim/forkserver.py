@@ -62,7 +62,7 @@ def send(connection: socket.socket, message: dict[str, object]) -> None:
 
 
 def receive(connection: socket.socket) -> dict[str, object] | None:
-    """The next message; None when the other end has closed, in the middle of one too. Raises OSError."""
+    """Return the next message; None when the other end has closed, in the middle of one too. Raises OSError."""
     length = _receive_exactly(connection, _LENGTH_BYTES)
     if length is None:
         return None

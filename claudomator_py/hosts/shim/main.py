@@ -36,7 +36,8 @@ def main() -> None:
 
 
 def main_with_input() -> None:
-    """The same, with the agent's variables as JSON on the standard input: this process has none of them itself."""
+    """Run as ``main``, with the agent's variables as JSON on the standard input: this process has none of them
+    itself."""
     # Whatever whoever started the daemon left open. What is opened here closes by itself in the agent.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     with open(0, "rb", closefd=False) as file:
@@ -45,7 +46,8 @@ def main_with_input() -> None:
 
 
 def main_with_file() -> None:
-    """The same, with the agent's variables in the run directory: an engine keeps what it is given, and shows it."""
+    """Run as ``main``, with the agent's variables in the run directory: an engine keeps what it is given, and shows
+    it."""
     sys.exit(_run_alone(None))
 
 
@@ -55,7 +57,7 @@ def _run_alone(environ: dict[str, str] | None) -> int:
 
 
 def detach() -> SignalEvents:
-    """Become nobody's: an own session, the parent of all orphans below, no terminal, no busy file system."""
+    """Make this process nobody's: an own session, the parent of all orphans below, no terminal, no busy file system."""
     try:
         os.setsid()
     except PermissionError:
@@ -145,7 +147,7 @@ class CommandStage:
 
 
 def put_away(outputs: list[CappedOutput]) -> None:
-    """After the last word: bring the output within its cap, and back into its place if it was removed."""
+    """Bring, after the last word, the output within its cap, and back into its place if it was removed."""
     for output in outputs:
         output.grew()
         output.within_cap()

@@ -40,7 +40,7 @@ class CappedOutput:
         return self._size
 
     def grew(self) -> int:
-        """Bytes written since the last call. (A process may also truncate its own output: that is no growth.)"""
+        """Return bytes written since the last call. (A process may also truncate its own output: that is no growth.)"""
         size = os.fstat(self.fd).st_size
         growth = max(size - self._size, 0)
         self._size = size
@@ -52,7 +52,8 @@ class CappedOutput:
         return not 0 <= behind <= _MAX_CHATTER or b"{" in os.pread(self.fd, behind, offset)
 
     def within_cap(self) -> bool:
-        """Punch out the middle if the stream takes more than its cap. False: the stream has to be ended.
+        """Cut it down to its cap: punch out the middle if the stream takes more than its cap. False: the stream has to
+        be ended.
 
         That is so where the file system cannot punch holes, and past 64 GiB written, which no agent means to write.
         """
@@ -101,7 +102,7 @@ def _copy(source: int, target: int) -> None:
 
 
 def disk_is_full(directory: int) -> bool:
-    """Whether there is no space left for output where the run directory is."""
+    """Return whether there is no space left for output where the run directory is."""
     stat = os.fstatvfs(directory)
     free = stat.f_bfree if os.geteuid() == 0 else stat.f_bavail
     return free * stat.f_frsize < _FULL_BYTES

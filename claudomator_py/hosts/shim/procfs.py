@@ -56,13 +56,13 @@ class Process:
 
 @cache
 def boot_id() -> str:
-    """The identity of this boot of the machine, which no process outlives."""
+    """Return the identity of this boot of the machine, which no process outlives."""
     with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
         return file.read().decode().strip()
 
 
 def read(pid: int) -> Process | None:
-    """The process of that pid; None if there is none."""
+    """Return the process of that pid; None if there is none."""
     fields = _stat(pid)
     if fields is None:
         return None
@@ -80,7 +80,7 @@ def _stat(pid: int) -> list[bytes] | None:
 
 
 def snapshot() -> dict[int, Process]:
-    """All processes by pid."""
+    """Return all processes by pid."""
     found = map(read, _pids())
     return {process.pid: process for process in found if process is not None}
 
@@ -90,7 +90,7 @@ def _pids() -> list[int]:
 
 
 def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Process]:
-    """Children, grandchildren and so on of the roots, the roots themselves excluded."""
+    """Return children, grandchildren and so on of the roots, the roots themselves excluded."""
     children: dict[int, list[Process]] = {}
     for process in processes.values():
         children.setdefault(process.ppid, []).append(process)
@@ -105,7 +105,8 @@ def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Pro
 
 
 def below(roots: Iterable[int]) -> list[Process]:
-    """As ``descendants``, by the kernel's lists of children: its cost grows with what is below, not with the machine.
+    """Return the same as ``descendants``, by the kernel's lists of children: its cost grows with what is below, not
+    with the machine.
 
     The lists are read one after the other, and what forks meanwhile may be missed: for measuring, not for ending.
     """
@@ -135,7 +136,7 @@ def _listed(pid: int) -> list[int]:
 
 
 def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
-    """The processes that carry the run's id in the environment they were started with, and all below them."""
+    """Return the processes that carry the run's id in the environment they were started with, and all below them."""
     entry = _entry(run_id)
     carriers = {process.pid: process for process in processes.values() if entry in _environ(process.pid)}
     for process in descendants(list(carriers), processes):
@@ -156,7 +157,7 @@ class Beginning:
         self._last = last_pid() if now else 0
 
     def younger(self) -> Iterable[int]:
-        """The pids that were given since, whether or not their processes have ended.
+        """Return the pids that were given since, whether or not their processes have ended.
 
         The kernel gives one pid after the other, until it begins again with the lowest. So they lie between the last
         one then and the last one now, unless it has gone round meanwhile, for which there has to be time. Of a run that
@@ -170,9 +171,8 @@ class Beginning:
 
 
 def last_pid() -> int:
-    """The pid that was given last, to a process or a thread; 0 where it is not known. Where something is mounted over
-    the kernel's own word, as containers have it, that speaks of other pids or is late.
-    """
+    """Return the pid that was given last, to a process or a thread; 0 where it is not known. Where something is mounted
+    over the kernel's own word, as containers have it, that speaks of other pids or is late."""
     try:
         if os.stat("/proc/loadavg").st_dev != os.stat("/proc").st_dev:
             return 0
@@ -200,7 +200,8 @@ def _content(path: str) -> bytes:
 
 
 def is_carried(run_id: str, since: Beginning) -> bool:
-    """Whether a process carries the run's id in the environment that it was started with, which began with the run."""
+    """Return whether a process carries the run's id in the environment that it was started with, which began with the
+    run."""
     entry = _entry(run_id)
     return any(_is_given(pid) and entry in _environ(pid) for pid in since.younger())
 
@@ -229,7 +230,8 @@ def _environ(pid: int) -> list[bytes]:
 
 
 def children() -> list[int]:
-    """Pids of this process's own children, zombies included, from one short read where the kernel lists them."""
+    """Return the pids of this process's own children, zombies included, from one short read where the kernel lists
+    them."""
     pid = os.getpid()
     if _LISTS_CHILDREN:
         return _listed(pid)
@@ -237,7 +239,7 @@ def children() -> list[int]:
 
 
 def newcomers(run_id: str) -> list[Process]:
-    """The run's processes among the newest of the machine.
+    """Return the run's processes among the newest of the machine.
 
     A process that forks and leaves, over and over, is gone by the time that a walk through /proc comes to it; its
     newest incarnation is always among the last pids given.
@@ -253,21 +255,21 @@ def newcomers(run_id: str) -> list[Process]:
 
 
 def is_same(pid: int, start: int) -> bool:
-    """Whether the process of that pid and start time is alive. The boot id is for the caller to compare."""
+    """Return whether the process of that pid and start time is alive. The boot id is for the caller to compare."""
     process = read(pid)
     return process is not None and process.start == start and process.alive
 
 
 def age(process: Process) -> float:
-    """Seconds since the process began, by the clock that no one sets. Raises OSError."""
+    """Return seconds since the process began, by the clock that no one sets. Raises OSError."""
     with open("/proc/uptime", encoding="ascii") as file:
         uptime = float(file.read().split()[0])
     return max(uptime - process.start / os.sysconf("SC_CLK_TCK"), 0.0)
 
 
 def open_pidfd(pid: int, start: int) -> int | None:
-    """A pidfd of exactly that process; None if it is gone. The start time is compared after opening, so that a pid
-    in use again is never taken for it."""
+    """Return a pidfd of exactly that process; None if it is gone. The start time is compared after opening, so that a
+    pid in use again is never taken for it."""
     try:
         fd = os.pidfd_open(pid)
     except OSError:

@@ -53,7 +53,7 @@ def take_lock(directory: int) -> int | None:
 
 
 def exists(directory: int, name: str) -> bool:
-    """Whether the run directory has that file."""
+    """Return whether the run directory has that file."""
     try:
         os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -62,20 +62,20 @@ def exists(directory: int, name: str) -> bool:
 
 
 def is_gone(directory: int) -> bool:
-    """Whether the run directory was removed: nobody can ask for anything here any more, nor read a record."""
+    """Return whether the run directory was removed: nobody can ask for anything here any more, nor read a record."""
     return os.fstat(directory).st_nlink == 0
 
 
 def given_up(directory: int) -> bool:
-    """Whether this run may no longer be started, or has been already. Holds permanently while the lock is held."""
+    """Return whether this run may no longer be started, or has been already. Holds permanently while the lock is
+    held."""
     return not _GIVE_UP.isdisjoint(os.listdir(directory))
 
 
 def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str, object]:
-    """What one of these files says. An agent can have put anything in its place: what is no such file is not waited
-    for, followed or taken into memory. directory: an opened one, in which a relative path lies. Raises OSError,
-    ValueError.
-    """
+    """Return what one of these files says. An agent can have put anything in its place: what is no such file is not
+    waited for, followed or taken into memory. directory: an opened one, in which a relative path lies. Raises OSError,
+    ValueError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=directory)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -117,9 +117,8 @@ def write_agent(directory: int, pid: int) -> None:
 
 
 def living_agent(directory: int) -> procfs.Process | None:
-    """The agent of a run whose shim may be gone, if it is alive: same boot, same pid, same start time. None otherwise,
-    or if it is not known.
-    """
+    """Return the agent of a run whose shim may be gone, if it is alive: same boot, same pid, same start time. None
+    otherwise, or if it is not known."""
     try:
         pid, start_time, boot = identity(read(AGENT, directory))
     except (OSError, ValueError):
@@ -130,7 +129,7 @@ def living_agent(directory: int) -> procfs.Process | None:
 
 
 def identity(data: dict[str, object]) -> tuple[int, int, str]:
-    """Pid, start time and boot of the process that the file names. Raises ValueError."""
+    """Return pid, start time and boot of the process that the file names. Raises ValueError."""
     match data:
         case {"pid": int(pid), "start_time": int(start_time), "boot_id": str(boot)} if 0 < pid <= _MAX_PID:
             return pid, start_time, boot
@@ -138,9 +137,8 @@ def identity(data: dict[str, object]) -> tuple[int, int, str]:
 
 
 def orphan(directory: int) -> procfs.Process | None:
-    """The agent of a run that was started and has no exit record, if it is alive; the lock is held, so nobody
-    supervises it.
-    """
+    """Return the agent of a run that was started and has no exit record, if it is alive; the lock is held, so nobody
+    supervises it."""
     unfinished = exists(directory, STARTED) and not exists(directory, EXIT) and not exists(directory, REVOKED)
     return living_agent(directory) if unfinished else None
 
@@ -236,5 +234,5 @@ class ExitFile:
 
 
 def now_ms() -> int:
-    """Epoch milliseconds."""
+    """Return epoch milliseconds."""
     return time.time_ns() // 1_000_000

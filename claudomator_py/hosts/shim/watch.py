@@ -49,7 +49,7 @@ class Watch:
         self._flooded = False
 
     def ending(self) -> str | None:
-        """What ends the run now, as ``exit.json`` names it; None: it continues."""
+        """Return what ends the run now, as ``exit.json`` names it; None: it continues."""
         now = time.monotonic()
         grown = sum(output.grew() for output in self._outputs)
         self._flooded = grown > _FLOOD_BYTES
@@ -68,7 +68,7 @@ class Watch:
         return "wind_down" if self._wind_down.reached(now, wrote=grown > 0) else None
 
     def pause(self) -> float:
-        """Seconds until the next look; a signal comes through at once."""
+        """Return seconds until the next look; a signal comes through at once."""
         now = time.monotonic()
         waits = [_FLOOD_PAUSE if self._flooded else _PAUSE]
         if self._deadline is not None:
@@ -97,7 +97,8 @@ class WindDownWatch:
         self._idle: Stall | None = None
 
     def reached(self, now: float, *, wrote: bool) -> bool:
-        """Whether it is time. now: on the monotonic clock. wrote: the run wrote something since the last call."""
+        """Return whether it is time. now: on the monotonic clock. wrote: the run wrote something since the last
+        call."""
         try:
             stat = os.stat(record.WIND_DOWN, dir_fd=self._directory, follow_symlinks=False)
         except OSError:
@@ -144,7 +145,7 @@ class Stall:
         self.next_look = now + self._interval
 
     def reached(self, now: float, *, wrote: bool) -> bool:
-        """Whether the run hangs. wrote: it wrote something since the last call."""
+        """Return whether the run hangs. wrote: it wrote something since the last call."""
         if wrote or (now >= self.next_look and self._worked(now)):
             self._active = now
         if now >= self.next_look:
@@ -162,7 +163,7 @@ class Stall:
 
 
 def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
-    """Clock ticks used so far by each descendant; under 0, by those that have ended and were waited for here.
+    """Return clock ticks used so far by each descendant; under 0, by those that have ended and were waited for here.
 
     agent: one that is not below this process; it counts with what is below it.
     """

@@ -21,7 +21,7 @@ class WorkdirBounds:
         self.reserved = reserved
 
     def check(self, path: str, real: str) -> None:
-        """Raises NotAllowed. path: as it was given; real: of the folder that this has led to."""
+        """Raise NotAllowed. path: as it was given; real: of the folder that this has led to."""
         if self.roots and not any(_contains(os.path.realpath(root), real) for root in self.roots):
             raise NotAllowed(f"{path} is {real}, which lies in none of: {', '.join(self.roots)}")
         for folder in self.reserved:

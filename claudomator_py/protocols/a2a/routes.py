@@ -101,7 +101,7 @@ def read_card(request: Request) -> dict[str, Any]:
 
 @a2a.post("/a2a")
 async def call(request: Request, granted: Allowed, by: Asking, streams: Following, standing: Standing) -> Response:
-    """One request of JSON-RPC."""
+    """Return one request of JSON-RPC."""
     rpc_id: object = None
     as_event = False
     try:

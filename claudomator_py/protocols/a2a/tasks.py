@@ -39,7 +39,7 @@ def context_of(task: TaskView) -> str:
 
 
 def state_of(task: TaskView) -> str:
-    """Its state, as 0.3 writes it."""
+    """Return its state, as 0.3 writes it."""
     return next(
         state
         for state, standings in STANDINGS.items()

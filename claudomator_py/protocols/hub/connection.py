@@ -126,7 +126,7 @@ class HubEndpoint:
         self._giving_back = loop.run_in_executor(None, give_back)
 
     def look(self) -> None:
-        """A token may have been revoked: whose it was is cut off, and given nothing more."""
+        """Look at the tokens, one of which may have been revoked: whose it was is cut off, and given nothing more."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cut_off)
 

@@ -126,8 +126,8 @@ class Hub:
         self.wake()
 
     def wake(self) -> None:
-        """Something may have changed: a run began or ended. From any thread; costs nothing where no specialist is an
-        agent of the hub."""
+        """Look for what may have changed: a run began or ended. From any thread; costs nothing where no specialist is
+        an agent of the hub."""
         if self._loop is None or not any(agent.kind == KIND for agent in self._registry.agents):
             return
         try:
@@ -152,7 +152,8 @@ class Hub:
     # --- what connections tell it ---------------------------------------------------------------------------------
 
     async def join(self, link: AgentConnection, resume: Sequence[str]) -> list[str]:
-        """The agent has connected; its assignments that continue. A connection of the same instance is replaced."""
+        """Note that the agent has connected; return its assignments that continue. A connection of the same instance is
+        replaced."""
         await self._read_live()
         # Nothing is awaited until all it has is its own: whoever looks in between would offer it that again.
         there = {name: one for name, one in self._links.get(link.agent_id, {}).items() if one is not link}
@@ -177,7 +178,8 @@ class Hub:
         return [one.run_id for one in resumed]
 
     def leave(self, link: AgentConnection) -> None:
-        """Its connection has ended: its assignments are its own until their lease is over. Harmless when repeated."""
+        """Note that its connection has ended: its assignments are its own until their lease is over. Harmless when
+        repeated."""
         there = self._links.get(link.agent_id, {})
         if there.get(link.instance_id) is link:
             del there[link.instance_id]

@@ -90,7 +90,7 @@ class Mailboxes:
 
 
 def check_same(recorded: End, end: End) -> None:
-    """Raises Conflict where a result comes after another one."""
+    """Raise Conflict where a result comes after another one."""
     if dict(recorded) != dict(end):
         raise Conflict("Another result of the assignment is recorded.", remedy="Drop this one.")
 

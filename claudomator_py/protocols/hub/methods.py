@@ -122,7 +122,7 @@ class Methods:
         return self._link is not None
 
     def leave(self) -> None:
-        """The connection has ended, or is to be given nothing more. Harmless when repeated."""
+        """Note that the connection has ended, or is to be given nothing more. Harmless when repeated."""
         if self._link is not None:
             self._hub.leave(self._link)
 

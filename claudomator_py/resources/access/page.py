@@ -128,7 +128,8 @@ _SYSTEMS = (
 
 
 def browser_name(user_agent: str) -> str:
-    """Such as ``Firefox 131 on Linux``; of what is not known, the beginning of what it said. Never empty."""
+    """Return the browser's name, such as ``Firefox 131 on Linux``; of what is not known, the beginning of what it said.
+    Never empty."""
     name = next((f"{name} {found[1]}" for name, known in _BROWSERS if (found := known.search(user_agent))), None)
     if name is None:
         said = one_line(user_agent)

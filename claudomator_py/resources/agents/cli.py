@@ -228,7 +228,7 @@ def _write(agent: AgentView, output: Format) -> None:
 
 
 def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:
-    """Agents below each other, with times relative to now."""
+    """Return agents below each other, with times relative to now."""
     shown = Table[AgentView](
         Column("NAME", lambda agent: agent.name),
         Column("KIND", lambda agent: agent.kind, wide=True),

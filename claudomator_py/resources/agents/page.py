@@ -20,7 +20,7 @@ from claudomator_py.resources.session import Access
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/agents")
 
     @routes.get("")
@@ -67,7 +67,7 @@ class AgentCard:
 
 
 def cards_of(agents: Sequence[AgentView]) -> tuple[AgentCard, ...]:
-    """The cards, in this order."""
+    """Return the cards, in this order."""
     return tuple(map(_card, agents))
 
 
@@ -102,7 +102,7 @@ def _card(agent: AgentView) -> AgentCard:
 
 
 def spent_of(budget: BudgetView | None) -> Sentence | None:
-    """What is spent of a day's budget; once it is used up, until when."""
+    """Return what is spent of a day's budget; once it is used up, until when."""
     if budget is None or not (budget.reached or budget.text):
         return None
     if budget.reached is None:

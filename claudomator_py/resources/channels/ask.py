@@ -32,7 +32,7 @@ _NOT_READ = TriageView(reason=TriageReason.NO_TRIGGER)
 
 
 def channel_view(connection: Connection, channel: Channel) -> ChannelView:
-    """The channel with those who take part."""
+    """Return the channel with those who take part."""
     rows = channel_rows.members(connection, channel.id)
     muted = {one.id: one.muted_until_ms for one in rows}
     return ChannelView.of(
@@ -44,7 +44,7 @@ def channel_view(connection: Connection, channel: Channel) -> ChannelView:
 
 
 def channel_page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[ChannelView]:
-    """A part of the channels that exist for the principal, by id. Raises BadCursor."""
+    """Return a part of the channels that exist for the principal, by id. Raises BadCursor."""
     listed = {"list": "channels"}
     after = None if cursor is None else cursors.read_text(cursor, listed)
     found = channel_rows.seen(connection, by, after=after, limit=limit + 1)
@@ -53,7 +53,7 @@ def channel_page(connection: Connection, by: Principal, cursor: str | None, limi
 
 
 def message_page(connection: Connection, channel: Channel, cursor: str | None, limit: int) -> Page[MessageView]:
-    """A part of a channel's messages, newest first. Raises BadCursor."""
+    """Return a part of a channel's messages, newest first. Raises BadCursor."""
     listed = {"list": "messages", "channel": channel.id}
     before = None if cursor is None else cursors.read_number(cursor, listed)
     found = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
@@ -62,7 +62,7 @@ def message_page(connection: Connection, channel: Channel, cursor: str | None, l
 
 
 def message_views(connection: Connection, messages: Sequence[ChannelMessage]) -> list[MessageView]:
-    """The messages with what became of their answers."""
+    """Return the messages with what became of their answers."""
     answers = defaultdict[int, list[AnswerView]](list)
     for answer in channel_rows.answers(connection, [one.id or 0 for one in messages]):
         answers[answer.message_id].append(AnswerView.of(answer, message_id=answer.given_id))
@@ -83,7 +83,7 @@ def _attachment_view(stored: dict[str, object]) -> AttachmentView | None:
 
 
 def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: int) -> ChannelStatsView:
-    """How triage did in the last days."""
+    """Return how triage did in the last days."""
     since_ms = now_ms - days * DAY_MS
     found = channel_rows.figures(connection, channel.id, since_ms)
     states = channel_rows.answer_counts(connection, channel.id, since_ms)

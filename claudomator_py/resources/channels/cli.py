@@ -256,7 +256,7 @@ def stats(
 
 
 def group() -> typer.Typer:
-    """The commands of ``channel``."""
+    """Return the commands of ``channel``."""
     made = typer.Typer(no_args_is_help=True)
     for command, name in (
         (create, "create"),

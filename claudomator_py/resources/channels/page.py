@@ -249,12 +249,12 @@ class ChannelPage:
 
 
 def url_of(channel_id: str) -> str:
-    """Its page."""
+    """Return its page."""
     return f"/channels/{channel_id}"
 
 
 def row_of(channel: ChannelView) -> ChannelRow:
-    """A line of the list."""
+    """Return a line of the list."""
     agents = sum(one.role is Role.AGENT for one in channel.participants)
     meta = [f"{agents} specialist{'s' if agents != 1 else ''}", f"{len(channel.participants) - agents} people"]
     if channel.primary is not None:
@@ -264,7 +264,7 @@ def row_of(channel: ChannelView) -> ChannelRow:
 
 
 def page_of(channel: ChannelView, newest_first: Sequence[MessageView], stats: ChannelStatsView) -> ChannelPage:
-    """The page of one channel."""
+    """Return the page of one channel."""
     settings = channel.settings
     facts = [("Primary", f"{channel.primary or 'nobody'}, {settings.primary.value}")]
     if settings.keywords:

@@ -76,12 +76,12 @@ class Channels(Service):
 
     @answers(ChannelCalls.channels)
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
-        """A part of the list, by id. Raises BadCursor."""
+        """Return a part of the list, by id. Raises BadCursor."""
         return self._read(lambda connection: ask.channel_page(connection, self._by, cursor, limit))
 
     @answers(ChannelCalls.channel)
     def one(self, ref: str) -> ChannelView:
-        """The channel."""
+        """Return the channel."""
         return self._read(
             lambda connection: ask.channel_view(connection, changes.find(connection, ref, self._by)),
         )
@@ -136,14 +136,14 @@ class Channels(Service):
 
     @answers(ChannelCalls.messages)
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
-        """A part of its messages, newest first. Raises BadCursor."""
+        """Return a part of its messages, newest first. Raises BadCursor."""
         return self._read(
             lambda connection: ask.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
         )
 
     @answers(ChannelCalls.message)
     def message(self, ref: str, message_id: int) -> MessageView:
-        """One message. Raises NotFound."""
+        """Return one message. Raises NotFound."""
 
         def find(connection: Connection) -> MessageView:
             channel = changes.find(connection, ref, self._by)
@@ -200,7 +200,7 @@ class Channels(Service):
 
     @answers(ChannelCalls.channel_stats)
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
-        """How triage did in it in the last days."""
+        """Return how triage did in it in the last days."""
         return self._read(
             lambda connection: ask.channel_stats(
                 connection, changes.find(connection, ref, self._by), days, self._clock()

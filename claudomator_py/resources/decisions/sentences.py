@@ -189,12 +189,12 @@ def _way(chosen: Chosen, seen: Set[str]) -> str:
 
 
 def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: int) -> list[str]:
-    """Why a run was started where it was. number: among all of the task's. at_ms: when that was decided."""
+    """Return why a run was started where it was. number: among all of the task's. at_ms: when that was decided."""
     return placement_sentences(f"Run {number} ({clock_text(at_ms, now_ms)})", record, at_ms)
 
 
 def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[str]:
-    """The same. which: the run, as the subject of the first sentence."""
+    """Return the same. which: the run, as the subject of the first sentence."""
     chosen = next((candidate for candidate in record.candidates if candidate.agent == record.agent), None)
     slots = f" ({chosen.active} of {chosen.max_concurrent} slots)" if chosen is not None else ""
     sentences = [f"{which} went to {record.agent}: {placement_text(record)}{slots}."]
@@ -215,7 +215,7 @@ def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[
 
 
 def placement_text(record: DecisionRecord) -> str:
-    """Why it was placed there, and which model stands in for another, without a full stop."""
+    """Return why it was placed there, and which model stands in for another, without a full stop."""
     stands_in = record.stands_in
     return record.reason.text if stands_in is None else f"{record.reason.text}; {stands_in.text}"
 
@@ -232,7 +232,7 @@ def _overridden(record: DecisionRecord, at_ms: int) -> list[str]:
 
 
 def overridden_text(hint: OverriddenHint, at_ms: int) -> str:
-    """The agent that a task prefers, and why it did not get that, on one line. at_ms: when that was decided."""
+    """Return the agent that a task prefers, and why it did not get that, on one line. at_ms: when that was decided."""
     because = _because(hint, at_ms)
     return because if hint.agent is None else f"{hint.agent}: {because}"
 
@@ -256,7 +256,7 @@ def _clamped(record: DecisionRecord) -> str:
 
 
 def tier_text(classification: Classification, agent: str) -> str:
-    """Where the tier comes from, in words. agent: the one that the task went to."""
+    """Return where the tier comes from, in words. agent: the one that the task went to."""
     source = _TIER_SOURCES[classification.source]
     cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
     parts = [part for part in (cause, classification.reason) if part]

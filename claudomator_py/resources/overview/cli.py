@@ -93,7 +93,7 @@ def _text(found: StatusView | list[TaskView], output: Format) -> str:
 
 
 def overview(found: StatusView, *, wide: bool = False) -> str:
-    """The whole status as text: counts in a line, then section by section, without the empty ones."""
+    """Return the whole status as text: counts in a line, then section by section, without the empty ones."""
     sections: list[tuple[str, str, ListName, Sequence[TaskView]]] = [
         ("NEEDS YOU", "NEEDS_INPUT", "needs_you", found.needs_you),
         ("PROBLEMS", "FAILED", "problems", found.problems),

@@ -62,14 +62,14 @@ class Overview(Service):
         self.task_views = task_views
 
     def as_(self, by: Principal) -> Self:
-        """The same, for who asks."""
+        """Return the same, for who asks."""
         bound = super().as_(by)
         bound.task_views = self.task_views.as_(by)
         return bound
 
     @answers(OverviewCalls.status)
     def status(self) -> StatusView:
-        """Everything at a glance."""
+        """Return everything at a glance."""
 
         def read(connection: Connection) -> StatusView:
             budgets = self._observer.budgets
@@ -105,7 +105,7 @@ class Overview(Service):
 
     @answers(OverviewCalls.inbox_page)
     def inbox_page(self, cursor: str | None, limit: int) -> FileProblemPage:
-        """Files of the inbox that were refused, the last one first. Raises BadCursor."""
+        """Return files of the inbox that were refused, the last one first. Raises BadCursor."""
         if not self._by.sees_all:
             return FileProblemPage(items=(), total=0)  # whoever writes into the inbox belongs to none
         listed = {"list": "inbox"}
@@ -115,7 +115,7 @@ class Overview(Service):
         return FileProblemPage(items=tuple(map(_refused_file, part)), next_cursor=following, total=len(self._refusals))
 
     def readiness(self) -> ReadinessView:
-        """Whether tasks are accepted and started. Never raises."""
+        """Return whether tasks are accepted and started. Never raises."""
         checks = self._checks()
         return ReadinessView(
             ready=all(check.ok or not check.blocking for check in checks),

@@ -61,7 +61,7 @@ class StatusView(View):
     """What all agents may spend on a day; null if that is not limited."""
 
     def total(self, name: ListName) -> int:
-        """How long that list is, whatever is shown of it."""
+        """Return how long that list is, whatever is shown of it."""
         return self.totals.get(name, len(getattr(self, name)))
 
     @property

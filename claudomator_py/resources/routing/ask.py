@@ -35,8 +35,8 @@ _NAMED_CANDIDATES = 3
 
 
 def known_to(connection: Connection, decisions: Iterable[Decision], by: Principal) -> frozenset[str]:
-    """The specialists who exist for that principal, and of whom the decisions name those who do not exist at all: that
-    there is none of a name says nothing of anybody."""
+    """Return the specialists who exist for that principal, and of whom the decisions name those who do not exist at
+    all: that there is none of a name says nothing of anybody."""
     named: set[str] = set()
     for one in decisions:
         record = record_of(one.kind, one.data)
@@ -50,8 +50,8 @@ def known_to(connection: Connection, decisions: Iterable[Decision], by: Principa
 
 
 def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> list[str]:
-    """Who does the task of that name, why, and what would have changed that. seen: who exists for whoever asks. tried:
-    there is no such task, and the question is who would do it."""
+    """Return who does the task of that name, why, and what would have changed that. seen: who exists for whoever asks.
+    tried: there is no such task, and the question is who would do it."""
     fell = record.reason.code is RationaleCode.FAILED_TWICE
     if record.route is Route.DEFAULT and not record.specialist_candidates and not fell:
         return []  # there are no specialists
@@ -95,7 +95,7 @@ def _told_specialist(record: SpecialistRecord, seen: Set[str]) -> str | None:
 
 
 def apart(score: float, threshold: float) -> tuple[str, str]:
-    """Both in so many digits that a score below the threshold, or above it, is seen to be that."""
+    """Return both in so many digits that a score below the threshold, or above it, is seen to be that."""
     for digits in range(2, _DIGITS):
         shown = f"{score:.{digits}f}", f"{threshold:.{digits}f}"
         if shown[0] != shown[1] or score == threshold:
@@ -104,22 +104,22 @@ def apart(score: float, threshold: float) -> tuple[str, str]:
 
 
 def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
-    """Why, without the names of those who do not exist for whoever asks; whom the task names is no secret."""
+    """Return why, without the names of those who do not exist for whoever asks; whom the task names is no secret."""
     if reason.code in SAID_BY_THE_TASK:
         return reason
     return reason.naming(lambda one: one if one in seen or one in LABELS else SOMEBODY)
 
 
 def reason_of(record: Record, seen: Set[str]) -> Rationale:
-    """Why it was decided so. Somebody to whom a run would hand its task on, and who does not exist for whoever asks, is
-    told as one that there is not."""
+    """Return why it was decided so. Somebody to whom a run would hand its task on, and who does not exist for whoever
+    asks, is told as one that there is not."""
     if isinstance(record, HandoffRecord) and record.names_nobody and record.asked.to not in seen:
         return rationale(RationaleCode.NO_SPECIALIST, specialist=record.asked.to)
     return reason_for(record.reason, seen)
 
 
 def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> RouteView:
-    """The decision on the task of that name; seen, tried: as for ``specialist_sentences``."""
+    """Return the decision on the task of that name; seen, tried: as for ``specialist_sentences``."""
     candidates = candidate_views(record, seen)
     all_seen = len(candidates) == len(record.specialist_candidates)  # or the best score may tell of somebody hidden
     reason = reason_for(record.reason, seen)
@@ -146,7 +146,8 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
 
 
 def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> RouteView | None:
-    """Where the task went in its present generation: what was decided last, by whoever decided; None: nothing was.
+    """Return where the task went in its present generation: what was decided last, by whoever decided; None: nothing
+    was.
 
     decisions: all on the task, oldest first.
     """
@@ -175,8 +176,8 @@ def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> Rou
 
 
 def routed_before(placement: Decision, decisions: Sequence[Decision], seen: Set[str]) -> dict[str, object]:
-    """What ``DecisionView`` shows of what was decided before that placement on who does the task. decisions: as for
-    ``routing_of``."""
+    """Return what ``DecisionView`` shows of what was decided before that placement on who does the task. decisions: as
+    for ``routing_of``."""
     same = (placement.generation, placement.specialist)
     kinds = (DecisionKind.SPECIALIST, DecisionKind.HANDOFF)
     found = [
@@ -211,7 +212,7 @@ def _applied(record: Record) -> list[str]:
 
 
 def tried_view(name: str, record: SpecialistRecord, verdict: VerdictView | None, seen: Set[str]) -> TriedRouteView:
-    """What would become of a task of that name. verdict: the policy's; None: it was not asked."""
+    """Return what would become of a task of that name. verdict: the policy's; None: it was not asked."""
     verdict = None if verdict is None else verdict_view(verdict, seen)
     route = route_view(name, record, seen, tried=True)
     said = (*_verdict_sentences(verdict), *route.sentences)
@@ -219,7 +220,7 @@ def tried_view(name: str, record: SpecialistRecord, verdict: VerdictView | None,
 
 
 def verdict_view(verdict: VerdictView, seen: Set[str]) -> VerdictView:
-    """The verdict, without the specialists who do not exist for whoever asks. seen: those who do."""
+    """Return the verdict, without the specialists who do not exist for whoever asks. seen: those who do."""
     whom = verdict.specialist if verdict.specialist in seen else None
     kept_out = tuple(one for one in verdict.excluded_specialists if one in seen)
     return verdict.model_copy(update={"specialist": whom, "excluded_specialists": kept_out})
@@ -233,7 +234,7 @@ def _verdict_sentences(verdict: VerdictView | None) -> list[str]:
 
 
 def candidate_views(record: Record, seen: Set[str]) -> tuple[RouteCandidateView, ...]:
-    """Who was compared, of those who exist for whoever asks; the best first."""
+    """Return who was compared, of those who exist for whoever asks; the best first."""
     candidates = [one for one in record.specialist_candidates if one.specialist in seen]
     to_beat = _to_beat(record, candidates)
     return tuple(_candidate_view(one, to_beat) for one in candidates)

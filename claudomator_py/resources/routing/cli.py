@@ -239,7 +239,7 @@ def unfreeze(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
 
 def group() -> typer.Typer:
-    """The commands under ``routing``."""
+    """Return the commands under ``routing``."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     for command in (stats, learned, labels, reset, freeze, unfreeze):
         app.command()(command)

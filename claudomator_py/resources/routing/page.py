@@ -47,14 +47,14 @@ class RouteForm:
     tags: str = ""
 
     def request(self) -> RouteRequest:
-        """What is asked. Raises Invalid."""
+        """Return what is asked. Raises Invalid."""
         tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
         given = {"instructions": self.text.strip(), "name": self.name.strip(), "tags": tags}
         return read_fields(RouteRequest, given)
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/routing")
 
     @routes.get("")
@@ -198,7 +198,7 @@ class Correction:
 
 
 def figures_of(stats: RoutingStatsView) -> RoutingFigures:
-    """How routing did, for people."""
+    """Return how routing did, for people."""
     total = stats.total
     parts = [f"{_decisions(total.decisions)} in {_days(stats.days)}"]
     if total.confidence is not None:
@@ -222,13 +222,13 @@ def figures_of(stats: RoutingStatsView) -> RoutingFigures:
 
 
 def standings_of(learned: LearnedView, specialist_id: str) -> tuple[StandingEntry, ...]:
-    """What was learned of that specialist, altogether first."""
+    """Return what was learned of that specialist, altogether first."""
     own = [one for one in learned.standings if one.specialist == specialist_id]
     return tuple(_standing(one) for one in sorted(own, key=lambda one: one.topic or ""))
 
 
 def corrections_of(corrections: Sequence[CorrectionView], specialist_id: str | None = None) -> tuple[Correction, ...]:
-    """What operators corrected. specialist_id: only what was taken from that specialist, or given to it."""
+    """Return what operators corrected. specialist_id: only what was taken from that specialist, or given to it."""
     return tuple(
         Correction(_who(one.specialist), _who(one.wanted), one.topic or "", one.tasks, one.last_at)
         for one in corrections

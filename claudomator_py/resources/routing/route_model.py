@@ -34,7 +34,7 @@ class RouteShown:
 
 
 def route_of(route: RouteView) -> RouteShown:
-    """The decision for people."""
+    """Return the decision for people."""
     return RouteShown(
         sentences=route.sentences,
         candidates=tuple(candidate_of(one) for one in route.candidates),
@@ -43,7 +43,7 @@ def route_of(route: RouteView) -> RouteShown:
 
 
 def candidate_of(one: RouteCandidateView) -> RouteCandidate:
-    """A specialist who was compared."""
+    """Return a specialist who was compared."""
     parts = [(name.replace("_", " "), f"{value:.3f}") for name, value in one.parts.items()]
     if one.tie_break:
         parts.append(("tie break", f"+ {one.tie_break:.3f}"))

@@ -39,8 +39,8 @@ _DIGITS = 4
 
 
 def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> RoutingStatsView:
-    """Of the last days, on the tasks that exist for that principal. Specialists that do not exist for it are nobody in
-    particular."""
+    """Count what was decided in the last days on the tasks that exist for that principal. Specialists that do not exist
+    for it are nobody in particular."""
     since_ms = now_ms - days * DAY_MS
     seen = frozenset(specialist_rows.ids_seen(connection, by))
     skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
@@ -78,7 +78,7 @@ def _fees(connection: Connection, since_ms: int, by: Principal) -> list[CreatorF
 
 
 def learned(connection: Connection, by: Principal) -> LearnedView:
-    """What was learned from the tasks that exist for that principal, of specialists that do."""
+    """Return what was learned from the tasks that exist for that principal, of specialists that do."""
     seen = frozenset(specialist_rows.ids_seen(connection, by))
     skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
     frozen = switch_rows.find(connection, FROZEN)
@@ -103,7 +103,7 @@ def learned(connection: Connection, by: Principal) -> LearnedView:
 
 
 def labelled(connection: Connection, by: Principal, limit: int, default: str | None) -> LabelledTasksView:
-    """Tasks that exist for that principal, with who is right for them, of specialists that do; the newest first.
+    """Return tasks that exist for that principal, with who is right for them, of specialists that do; the newest first.
 
     default: who does what is for no specialist; None: nobody in particular.
     """

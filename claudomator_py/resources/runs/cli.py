@@ -70,7 +70,7 @@ class EntryLines:
         self._open: LogKind | None = None
 
     def text(self, entry: LogEntryView) -> str:
-        """What to write for the next entry, its line end included unless it continues."""
+        """Return what to write for the next entry, its line end included unless it continues."""
         going_on = self._open == entry.kind
         before = "\n" if self._open is not None and not going_on else ""
         self._open = entry.kind if entry.partial else None
@@ -78,7 +78,7 @@ class EntryLines:
         return before + _painted(shown, _STYLES.get(entry.kind)) + ("" if entry.partial else "\n")
 
     def end(self) -> str:
-        """What to write when nothing follows."""
+        """Return what to write when nothing follows."""
         return "\n" if self._open is not None else ""
 
 
@@ -208,7 +208,8 @@ def _is_plain(client: "Client", run: RunView) -> bool:
 
 
 def run_of(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
-    """The run of that id, else the task's last; waits for its first one when following. check: the last checked one."""
+    """Return the run of that id, else the task's last; waits for its first one when following. check: the last checked
+    one."""
     try:
         task = client.task(ref)
     except ServiceProblem as problem:
@@ -243,13 +244,13 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
 
 
 def check_took(check: RunCheckView) -> str:
-    """How long it took, or has taken so far."""
+    """Return how long it took, or has taken so far."""
     ended = now_ms() if check.ended_at is None else parse_instant(check.ended_at)
     return short_duration(max(0, ended - parse_instant(check.started_at)))
 
 
 def check_section(check: RunCheckView) -> str:
-    """Its heading, and its commands with what came of each."""
+    """Return its heading, and its commands with what came of each."""
     time = f"{'for' if check.ended_at is None else 'after'} {check_took(check)}"
     title = heading(f"CHECK {check.status.upper()} {time}", "FAILED" if check.status == "failed" else "")
     return f"{title}\n{table_text(_CHECKS, check.verdicts, indent=2)}"
@@ -297,7 +298,7 @@ _RESUMED = Table[_Numbered](
 
 
 def runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
-    """The runs of a task below each other, the first one first."""
+    """Return the runs of a task below each other, the first one first."""
     # A run's id is shown where another one continues in its conversation.
     resumed = _RESUMED.columns if any(run.resumes is not None for run in runs) else ()
     return table_text(Table(*_RUNS.columns, *resumed), list(enumerate(runs, 1)), wide=wide)

@@ -85,7 +85,8 @@ class LogFeed(ABC):
         return self._final and not self._ready
 
     def read(self, most: int) -> list[LogItem]:
-        """What follows, at most that many items; none when there is nothing yet, or nothing more. Raises OSError."""
+        """Return what follows, at most that many items; none when there is nothing yet, or nothing more. Raises
+        OSError."""
         if not self._ready and not self._final:
             over = self._source.over()  # before the look at the bytes: after the end nothing is written
             piece = self._source.read(self._next, CHUNK)
@@ -220,7 +221,7 @@ CHECK_KIND = "command"
 
 
 def log_step(run: Run, *, check: bool) -> int:
-    """The step of the run whose output is meant: the agent's, or its check's as it was begun last."""
+    """Return the step of the run whose output is meant: the agent's, or its check's as it was begun last."""
     return max(1, run.check_seq) if check else 0
 
 
@@ -248,7 +249,7 @@ class Logs(Service):
     def open_log(
         self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
     ) -> LogFeed:
-        """A way through what the run writes, from that place. check: what its check does. Raises NotFound."""
+        """Return a way through what the run writes, from that place. check: what its check does. Raises NotFound."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         spec = self._read(lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
         redactor = self._secrets.redactor(spec.env, run.id)
@@ -259,7 +260,7 @@ class Logs(Service):
         return EntryFeed(source, redactor, position, lambda offset: kind.transcript(stream, offset))
 
     def is_over(self, run_id: str) -> bool:
-        """Whether the run has ended."""
+        """Return whether the run has ended."""
         return not self._read(lambda connection: find_run(connection, run_id, self._by)).live
 
     @property

@@ -58,7 +58,7 @@ class _Told:
 def history_sentences(
     runs: Sequence[Run], decisions: Mapping[str, Decision], events: Sequence[Event], now_ms: int
 ) -> list[str]:
-    """Every run, the newest first. runs: oldest first. decisions: by run. events: the task's, in order.
+    """Return every run, the newest first. runs: oldest first. decisions: by run. events: the task's, in order.
 
     Runs in a row that ended alike are told about in one sentence, except for the newest of all.
     """
@@ -153,12 +153,13 @@ def _cause(event: Event) -> str:
 
 
 def with_error(said: str, error: str | None) -> str:
-    """The sentence, with the error behind a colon: it may be a clause of ours, or whatever an agent has said."""
+    """Return the sentence, with the error behind a colon: it may be a clause of ours, or whatever an agent has said."""
     return f"{said.removesuffix('.')}: {ended(_short(error))}" if error else said
 
 
 def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
-    """How one run went. number: among all of the task's. note_of: the run from which it got a note, if it got one."""
+    """Return how one run went. number: among all of the task's. note_of: the run from which it got a note, if it got
+    one."""
     where = f"Run {number} on {run.agent}"
     if run.resumes is not None:
         where += f", in the conversation of run {short_id(run.resumes)},"
@@ -204,7 +205,7 @@ def _fenced(outcome: Outcome) -> str:
 
 
 def check_sentences(run: Run, now_ms: int) -> list[str]:
-    """How the run's check went, if it had one, with the end of what it wrote if it failed."""
+    """Return how the run's check went, if it had one, with the end of what it wrote if it failed."""
     result = readable(CheckResult, run.check_result)
     if result is None:
         return []

@@ -138,7 +138,7 @@ class Runs(Service):
 
     @answers(RunCalls.handoff)
     def handoff(self, run_id: str) -> Handoff:
-        """What the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
+        """Return what the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         try:
             document = Handoff.model_validate_json(self._host.handoff(run.id))

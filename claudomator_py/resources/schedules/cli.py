@@ -59,19 +59,20 @@ def preview(
 
 
 def next_fires(spec: TaskSpec) -> list[int]:
-    """The next three times of a schedule that was checked before, in epoch milliseconds; none without a schedule."""
+    """Return the next three times of a schedule that was checked before, in epoch milliseconds; none without a
+    schedule."""
     if spec.schedule is None:
         return []
     return fires(Recurrence(spec.schedule, zone_of(spec)), now_ms(), 3)
 
 
 def zone_of(spec: TaskSpec) -> ZoneInfo:
-    """The zone of its schedule: the one it names, else this machine's."""
+    """Return the zone of its schedule: the one it names, else this machine's."""
     return ZoneInfo(spec.timezone) if spec.timezone is not None else _local()
 
 
 def fires(recurrence: Recurrence, begin_ms: int, count: int) -> list[int]:
-    """So many times from that one on, itself included; fewer if there are no more. All in epoch milliseconds."""
+    """Return so many times from that one on, itself included; fewer if there are no more. All in epoch milliseconds."""
     found: list[int] = []
     at = recurrence.next_after(begin_ms - 1)
     while at is not None and len(found) < count:
@@ -81,7 +82,7 @@ def fires(recurrence: Recurrence, begin_ms: int, count: int) -> list[int]:
 
 
 def local_time(at_ms: int, zone: ZoneInfo) -> str:
-    """As a clock in the zone shows it. The abbreviation tells apart the two times that look alike."""
+    """Write it as a clock in the zone shows it. The abbreviation tells apart the two times that look alike."""
     return f"{datetime.fromtimestamp(at_ms / 1_000, zone):%a %Y-%m-%d %H:%M %Z}"
 
 
@@ -176,7 +177,7 @@ def delete(client: "Client", name: NameArgument) -> None:
 
 
 def group() -> typer.Typer:
-    """The commands under ``schedule``."""
+    """Return the commands under ``schedule``."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     app.command("list")(list_schedules)
     for command in (preview, pause, resume, run, delete):

@@ -19,7 +19,7 @@ Name = Annotated[str, Path(max_length=128)]
 
 
 def router(access: Access) -> APIRouter:
-    """The routes."""
+    """Return the routes."""
     routes = guarded("/schedules/{name}")
 
     @routes.post("/pause")
@@ -57,7 +57,7 @@ class ScheduleCard:
 
 
 def cards_of(schedules: Sequence[ScheduleView]) -> tuple[ScheduleCard, ...]:
-    """The cards, in this order."""
+    """Return the cards, in this order."""
     return tuple(_card(one) for one in schedules)
 
 

@@ -52,21 +52,21 @@ class Schedules(Service):
         self._changed = changed
 
     def as_(self, by: Principal) -> Self:
-        """The same, for who asks."""
+        """Return the same, for who asks."""
         bound = super().as_(by)
         bound._task_views = self._task_views.as_(by)
         return bound
 
     @answers(ScheduleCalls.schedules)
     def all(self) -> list[ScheduleView]:
-        """Every schedule, by name."""
+        """Return every schedule, by name."""
         return self._read(
             lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
         )
 
     @answers(ScheduleCalls.schedule)
     def one(self, name: str) -> ScheduleView:
-        """The schedule of that name."""
+        """Return the schedule of that name."""
         return self._read(lambda connection: schedule_views(connection, [_named(connection, name, self._by)])[0])
 
     @answers(ScheduleCalls.add_schedule)

@@ -94,28 +94,28 @@ class SpecialistPage:
 
 
 def url_of(specialist_id: str) -> str:
-    """Its page. An id needs no quoting in an address."""
+    """Return its page. An id needs no quoting in an address."""
     return f"/specialists/{specialist_id}"
 
 
 def row_of(specialist: SpecialistView) -> SpecialistRow:
-    """A line of the list."""
+    """Return a line of the list."""
     return _row(specialist, None, None)
 
 
 def found_row_of(found: FoundSpecialistView) -> SpecialistRow:
-    """A line of what a search found."""
+    """Return a line of what a search found."""
     skill = next((one.name for one in found.skills if one.id == found.best_skill_id), None)
     return _row(found.specialist, f"{found.score:.2f}", skill)
 
 
 def choices_of(specialists: Sequence[SpecialistView]) -> tuple[tuple[str, str], ...]:
-    """Id and name of each, for a field in which one is named."""
+    """Return Id and name of each, for a field in which one is named."""
     return tuple((one.id, one.name) for one in specialists)
 
 
 def page_of(specialist: SpecialistView) -> SpecialistPage:
-    """The page of one specialist."""
+    """Return the page of one specialist."""
     card = specialist.content
     return SpecialistPage(
         id=specialist.id,

@@ -201,7 +201,7 @@ def _allowed(call: Denied) -> list[str]:
 
 
 def tree_text(tree: WorktreeView) -> str:
-    """What is in a work tree that its repository does not have, in words, and when that was so."""
+    """Return what is in a work tree that its repository does not have, in words, and when that was so."""
     words = [plain(tree.detail)] if tree.standing == "unknown" and tree.detail else []
     if tree.commits:
         words.append("1 commit" if tree.commits == 1 else f"{tree.commits} commits")
@@ -317,7 +317,7 @@ def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
 def tasks_table(
     tasks: Sequence[TaskView], *, wide: bool = False, ids: Mapping[str, str] | None = None, known_state: bool = False
 ) -> str:
-    """Tasks below each other, with times relative to now.
+    """Return tasks below each other, with times relative to now.
 
     ids: how to show them; whole if not given. known_state: it is said elsewhere, and shown only when wide.
     """

@@ -60,7 +60,8 @@ class ChangeOutcome:
 
 
 def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: Sequence[str]) -> list[TaskView]:
-    """The tasks that are named, else all that match and allow one of these actions. Raises BadParameter, ClientError.
+    """Return the tasks that are named, else all that match and allow one of these actions. Raises BadParameter,
+    ClientError.
 
     Each comes once, those that were named in that order.
     """
@@ -75,7 +76,7 @@ def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: S
 
 
 def agreed(tasks: Sequence[TaskView], verb: str, *, dry_run: bool, yes: bool, output: Format) -> bool:
-    """Whether to continue; asks on a terminal where there are several. Raises Exit for who does not agree."""
+    """Return whether to continue; asks on a terminal where there are several. Raises Exit for who does not agree."""
     if not tasks:
         note(f"There is nothing to {verb}.")
     elif dry_run:
@@ -90,7 +91,8 @@ def agreed(tasks: Sequence[TaskView], verb: str, *, dry_run: bool, yes: bool, ou
 
 
 def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Format) -> None:
-    """One request for each task, bound to what was seen of it; then a line for each. Raises Exit if one was refused."""
+    """Send one request for each task, bound to what was seen of it; then a line for each. Raises Exit if one was
+    refused."""
     done = [_do(client, task, act) for task in tasks]
     if not _write_json(output, done, done=True):
         out(table_text(_DONE, done, wide=output is Format.WIDE))

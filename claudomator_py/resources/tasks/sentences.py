@@ -29,7 +29,7 @@ _FORGETTING = ("restart_requested", "content_changed")
 
 
 def not_ready(task: Task, dependencies: Sequence[DependencyState]) -> Blocked:
-    """Why the task is not ready."""
+    """Return why the task is not ready."""
     code = WAITS.get(task.reason or "", BlockCode.TIME)
     if code is BlockCode.DEPENDENCY:
         return blocked(code, tasks=_refs(state for state in dependencies if state.state != "COMPLETED"))
@@ -40,7 +40,7 @@ def not_ready(task: Task, dependencies: Sequence[DependencyState]) -> Blocked:
 
 
 def backlog_sentences(backlog: Backlog | None) -> list[str]:
-    """What a running task's agent has printed that has not been read yet, where that matters."""
+    """Return what a running task's agent has printed that has not been read yet, where that matters."""
     if backlog is None:
         return []
     if backlog.ended:
@@ -52,12 +52,13 @@ def backlog_sentences(backlog: Backlog | None) -> list[str]:
 
 
 def check_waits_sentence(why: Blocked) -> str:
-    """Why the check of a run that has ended has not begun."""
+    """Return why the check of a run that has ended has not begun."""
     return f"Its agent has ended, and its check waits for a slot: {blocked_text(why)}."
 
 
 def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
-    """Why the task failed: what the code means, and the error in the agent's own words or the names that did it."""
+    """Return why the task failed: what the code means, and the error in the agent's own words or the names that did
+    it."""
     meaning = REASON_POLICIES[Reason(reason)].meaning
     if reason == Reason.DEPENDENCY_FAILED:
         ended = _refs(state for state in dependencies if state.state in UNSUCCESSFUL)
@@ -69,14 +70,14 @@ def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[De
 
 
 def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
-    """The same in a clause, for lists: the beginning of what was said, else what the code means."""
+    """Return the same in a clause, for lists: the beginning of what was said, else what the code means."""
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
     said = subject_line(detail or "") if reason == Reason.CHECK_FAILED else clause(detail or "")
     return said or failure_text(reason, None, dependencies)
 
 
 def thread_sentences(view: TaskView) -> list[str]:
-    """Which task it continues, and who began the thread if that was another one."""
+    """Return which task it continues, and who began the thread if that was another one."""
     if view.continues is None:
         return []
     began = ""
@@ -86,7 +87,8 @@ def thread_sentences(view: TaskView) -> list[str]:
 
 
 def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
-    """What became of the conversation that it was to continue, since the last restart. events: the task's, in order."""
+    """Return what became of the conversation that it was to continue, since the last restart. events: the task's, in
+    order."""
     sentences: list[str] = []
     for event in events:
         if event.kind == "restart_requested":
@@ -102,12 +104,12 @@ def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
 
 
 def who(event: Event) -> str:
-    """Whose request caused the event, to begin a sentence with."""
+    """Return whose request caused the event, to begin a sentence with."""
     return "The operator" if event.by in (None, OPERATOR.id) else str(event.by)
 
 
 def cancelled_sentences(task: Task, events: Sequence[Event]) -> list[str]:
-    """Who cancelled it. events: the task's, in order."""
+    """Return who cancelled it. events: the task's, in order."""
     if task.state != "CANCELLED":
         return []
     of_it = [
@@ -122,8 +124,8 @@ def cancelled_sentences(task: Task, events: Sequence[Event]) -> list[str]:
 
 
 def discarded_sentences(events: Sequence[Event]) -> list[str]:
-    """Which content never runs, as it came while a run was under way that was then cancelled. events: the task's, in
-    order."""
+    """Return which content never runs, as it came while a run was under way that was then cancelled. events: the
+    task's, in order."""
     discarded = None
     for event in events:
         if event.kind == "cancel_requested":
@@ -137,7 +139,7 @@ def discarded_sentences(events: Sequence[Event]) -> list[str]:
 
 
 def tree_sentences(events: Sequence[Event]) -> list[str]:
-    """Which work tree the task has, and what is not in it. events: the task's, in order."""
+    """Return which work tree the task has, and what is not in it. events: the task's, in order."""
     told = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)
     if told is None:
         return []
@@ -165,7 +167,7 @@ def _refs(states: Iterable[DependencyState]) -> tuple[TaskRef, ...]:
 
 
 def schedule_sentences(connection: Connection, task: Task) -> list[str]:
-    """What schedules have to do with the task."""
+    """Return what schedules have to do with the task."""
     sentences = []
     found = schedule_rows.fire_of(connection, task.id)
     if found is not None:
@@ -184,13 +186,13 @@ def schedule_sentences(connection: Connection, task: Task) -> list[str]:
 
 
 def rejection(task: Task) -> str | None:
-    """What the person said who rejected the task."""
+    """Return what the person said who rejected the task."""
     asked = asked_of(task)
     return None if asked is None else asked.rejected
 
 
 def expiry(task: Task, now_ms: int) -> str | None:
-    """What nobody did in time, of a task that failed for that."""
+    """Return what nobody did in time, of a task that failed for that."""
     asked = asked_of(task)
     if asked is None or asked.until_ms is None:
         return None
@@ -201,8 +203,8 @@ def expiry(task: Task, now_ms: int) -> str | None:
 
 
 def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, specialists: bool) -> list[str]:
-    """What was said to it in this generation, and what to do if it asks. events: the task's, in order. specialists:
-    whether there are any for whoever asks."""
+    """Return what was said to it in this generation, and what to do if it asks. events: the task's, in order.
+    specialists: whether there are any for whoever asks."""
     sentences: list[str] = []
     for event in events:
         if event.kind in _FORGETTING:

@@ -74,7 +74,7 @@ Versions = int | Collection[int] | None
 
 
 def require_version(name: str, version: int, versions: Versions) -> None:
-    """Raises StaleVersion if the task of that name, now at ``version``, is at none of those wanted."""
+    """Raise StaleVersion if the task of that name, now at ``version``, is at none of those wanted."""
     among = (versions,) if isinstance(versions, int) else versions
     if among is not None and version not in among:
         seen = " or ".join(str(one) for one in sorted(among)) or "as named in the request"

@@ -389,7 +389,7 @@ def _sum_usd(parts: Sequence[float | None]) -> float | None:
 
 
 def input_view(task: Task, now_ms: int) -> InputView | None:
-    """What a person is asked; None unless the task needs input."""
+    """Return what a person is asked; None unless the task needs input."""
     if task.state != "NEEDS_INPUT":
         return None
     asked = asked_of(task) or asked_before(task)

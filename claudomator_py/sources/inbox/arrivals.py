@@ -93,7 +93,7 @@ class Burst:
         self._untaken = False
 
     def came(self, path: str, now: float) -> None:
-        """Something happened to that file."""
+        """Note that something happened to that file."""
         if not (self._untaken or (self._several and now < self._last + BURST_PAUSE_S)):
             self._began, self._first, self._several = now, path, False
         self._several |= path != self._first
@@ -101,7 +101,7 @@ class Burst:
         self._untaken = True
 
     def taken(self) -> None:
-        """All that has come is taken, or refused."""
+        """Note that all that has come is taken, or refused."""
         self._untaken = False
 
     @property
@@ -277,7 +277,7 @@ class Arrivals:
             write_error_file(folder, name, render_problems(name, problems, self._format.without))
 
     def mend(self, folder: Folder, name: str) -> None:
-        """The file of that name is good, or gone: forget why it was refused."""
+        """Forget why the file of that name was refused: it is good, or gone."""
         if self._ledger.mend(name):
             self._tally.changed = True
             self._refusals.drop(self.path_of(name))
@@ -302,7 +302,7 @@ class Arrivals:
             self.archived(folder, moved)
 
     def archived(self, folder: Folder, names: Collection[str]) -> None:
-        """These accepted files were moved away: their next arrival is a new one."""
+        """Note that these accepted files were moved away: their next arrival is a new one."""
         self._intake.archived([self.path_of(name) for name in sorted(names)])
         self._ledger.forget(names)
         for name in names:

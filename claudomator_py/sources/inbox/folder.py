@@ -81,7 +81,7 @@ class FolderScan:
         self._problem: Problem | None = None
 
     def remember(self, known: Mapping[str, FileStamp]) -> None:
-        """What the intake knows of this folder, by name."""
+        """Remember what the intake knows of this folder, by name."""
         self._ledger.remember(known)
 
     @property

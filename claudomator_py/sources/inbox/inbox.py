@@ -69,7 +69,7 @@ log = logging.getLogger("claudomator.inbox")
 
 
 def whole_path(path: str | os.PathLike[str]) -> str:
-    """The path of an inbox as it is watched and claimed: absolute, without ``..`` and ``~``; links stay."""
+    """Return the path of an inbox as it is watched and claimed: absolute, without ``..`` and ``~``; links stay."""
     return os.path.normpath(Path(path).expanduser().absolute())
 
 

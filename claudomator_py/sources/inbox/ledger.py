@@ -77,7 +77,7 @@ class FileLedger:
         self.accepted = {name: stamp for name, stamp in known.items() if name not in self._away}
 
     def names(self) -> set[str]:
-        """Every name something is known of that ends when the file is no longer there."""
+        """Return every name something is known of that ends when the file is no longer there."""
         return {*self.accepted, *self.refused, *self.waiting, *self.renamed}
 
     def knows(self, name: str) -> bool:
@@ -94,15 +94,16 @@ class FileLedger:
         }
 
     def absent(self, name: str, due: float) -> None:
-        """It is not there. What was accepted of it is missing, and gone when that is due, unless it was renamed."""
+        """Note that it is not there. What was accepted of it is missing, and gone when that is due, unless it was
+        renamed."""
         self.miss(name)
         self.no_rename(name, due)
         if name in self.accepted and name not in self._new_names:
             self.missing.setdefault(name, due)
 
     def find_renamed(self, arrivals: Iterable[tuple[str, FileStamp]]) -> None:
-        """Files are there under names that nothing was accepted of. One with the stamp of a missing file is that file:
-        it was renamed, and nothing of it is gone."""
+        """Find renamed files among those under names that nothing was accepted of. One with the stamp of a missing file
+        is that file: it was renamed, and nothing of it is gone."""
         lost = {self.accepted[old]: old for old in (*self.missing, *self._new_names) if old in self.accepted}
         if not lost:
             return
@@ -114,13 +115,14 @@ class FileLedger:
                 self._new_names[old] = new
 
     def no_rename(self, new: str, due: float) -> None:
-        """It is not the file that was accepted under another name, or not any more: that one is missing."""
+        """Note that it is not the file that was accepted under another name, or not any more: that one is missing."""
         if (old := self.renamed.pop(new, None)) is not None:
             del self._new_names[old]
             self.missing[old] = due
 
     def put_away(self) -> None:
-        """Another file system lies here now: what was accepted is neither here nor gone, and may come back."""
+        """Put it away: another file system lies here now: what was accepted is neither here nor gone, and may come
+        back."""
         self._away.update(self.accepted)
         self.accepted.clear()
         self.missing.clear()
@@ -155,7 +157,8 @@ class FileLedger:
         self._recheck[name] = _Recheck(stamp, digest, due)
 
     def wait(self, name: str, stamp: FileStamp, why: str, now: float, *, quiet: bool) -> None:
-        """It cannot be read yet. quiet: a second without change will do, else look again ever less often."""
+        """Wait for a file that cannot be read yet. quiet: a second without change will do, else look again ever less
+        often."""
         old = self.waiting.get(name)
         since = old.since if old else now
         quiet_since = old.quiet_since if old and old.stamp == stamp else now
@@ -169,7 +172,7 @@ class FileLedger:
         return waiting is not None and waiting.stamp == stamp and now - waiting.quiet_since >= QUIET_S
 
     def accept(self, name: str, stamp: FileStamp) -> None:
-        """It became tasks."""
+        """Note that it became tasks."""
         self.accepted[name] = stamp
         if (old := self.renamed.pop(name, None)) is not None:
             del self._new_names[old]
@@ -178,7 +181,7 @@ class FileLedger:
         self.waiting.pop(name, None)
 
     def refuse(self, name: str, refused: RefusedFile) -> bool:
-        """It has problems; whether that is news."""
+        """Note that it has problems; return whether that is news."""
         old = self.refused.get(name)
         self.refused[name] = refused
         self.waiting.pop(name, None)
@@ -190,17 +193,17 @@ class FileLedger:
         return old is None or old.problems != refused.problems
 
     def mend(self, name: str) -> bool:
-        """It has no problems any more; whether it had any."""
+        """Note that it has no problems any more; return whether it had any."""
         self.offerable.pop(name, None)
         return self.refused.pop(name, None) is not None
 
     def miss(self, name: str) -> None:
-        """It is not there; what was accepted of it stays until it is forgotten."""
+        """Note that it is not there; what was accepted of it stays until it is forgotten."""
         self.waiting.pop(name, None)
         self._recheck.pop(name, None)
 
     def forget(self, names: Iterable[str]) -> None:
-        """They are no longer in the inbox."""
+        """Forget these, which are no longer in the inbox."""
         for name in names:
             self.accepted.pop(name, None)
             self.missing.pop(name, None)

@@ -150,33 +150,34 @@ class Refusals:
         return len(self._refused)
 
     def put(self, path: str, problems: Sequence[Problem]) -> None:
-        """The file is refused, for these reasons."""
+        """Record that the file is refused, for these reasons."""
         with self._lock:
             self._last += 1
             self._refused.pop(path, None)
             self._refused[path] = Refusal(self._last, path, tuple(problems))
 
     def drop(self, path: str) -> None:
-        """The file is good or gone."""
+        """Drop its refusal: the file is good or gone."""
         with self._lock:
             self._refused.pop(path, None)
 
     def forget(self, folders: Iterable[str]) -> None:
-        """What lies in these is not watched any more, or again."""
+        """Forget what lies in these: it is not watched any more, or again."""
         with self._lock:
             left = set(folders)
             for path in [path for path in self._refused if str(Path(path).parent) in left]:
                 del self._refused[path]
 
     def page(self, before: int | None = None, limit: int | None = None) -> list[Refusal]:
-        """Refused files, the last refused first. before: the number to continue after; limit: at most so many."""
+        """Return refused files, the last refused first. before: the number to continue after; limit: at most so
+        many."""
         with self._lock:
             found = (one for one in reversed(self._refused.values()) if before is None or one.number < before)
             return list(islice(found, limit))
 
 
 def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """As many of the problems as are kept, and how many more there are."""
+    """Return as many of the problems as are kept, and how many more there are."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
     more = len(problems) - MAX_PROBLEMS
@@ -185,5 +186,5 @@ def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 
 def readable(path: str) -> str:
-    """The path as it can be shown and sent, whatever bytes are in it."""
+    """Return the path as it can be shown and sent, whatever bytes are in it."""
     return os.fsencode(path).decode(errors="backslashreplace")

@@ -79,11 +79,11 @@ class FileTransaction:
         ]
 
     def orders(self) -> Sequence[tuple[NewTask, int]]:
-        """Its tasks, each with the time at which it comes, in epoch milliseconds."""
+        """Return its tasks, each with the time at which it comes, in epoch milliseconds."""
         return [(order, self._now_ms) for order in self._orders.values()]
 
     def file(self) -> InboxFile:
-        """The file as it is remembered once it is taken."""
+        """Return the file as it is remembered once it is taken."""
         stamp = self._stamp
         return InboxFile(
             path=self._path, mtime_ns=stamp.mtime_ns, size=stamp.size, inode=stamp.inode, accepted_ms=self._now_ms
@@ -218,7 +218,7 @@ class FileBatch:
         self._taken: set[int] = set()
 
     def changes(self) -> list[Callable[[Connection], None]]:
-        """One for each file, to be made in this order within one transaction. Each raises Refused."""
+        """Return one for each file, to be made in this order within one transaction. Each raises Refused."""
         return [partial(self._take, place) for place in range(len(self._files))]
 
     def _take(self, place: int, connection: Connection) -> None:

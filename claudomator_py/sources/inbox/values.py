@@ -79,13 +79,14 @@ class Intake(Protocol[P]):
         """
 
     def gone(self, paths: Sequence[str]) -> None:
-        """These files were deleted or renamed. Called only while their inbox itself is readable."""
+        """Learn that these files were deleted or renamed. Called only while their inbox itself is readable."""
 
     def archived(self, paths: Sequence[str]) -> None:
-        """These accepted files were moved to ``.accepted``: forget the stamps, keep what the files asked for."""
+        """Learn that these accepted files were moved to ``.accepted``: forget the stamps, keep what the files asked
+        for."""
 
     def keep_to(self, folders: Collection[str]) -> None:
-        """These are the folders now: what was accepted from any other one is gone."""
+        """Keep to these folders from now on: what was accepted from any other one is gone."""
 
 
 @dataclass(frozen=True, slots=True)

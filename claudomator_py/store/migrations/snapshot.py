@@ -22,7 +22,7 @@ _MADE = """
 
 
 def snapshot() -> str:
-    """The statements that make it."""
+    """Return the statements that make it."""
     with tempfile.TemporaryDirectory() as folder, Database.open("sqlite", state_dir=Path(folder)) as database:
         migrate(database)
         return database.read(_statements)

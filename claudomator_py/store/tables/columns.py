@@ -57,22 +57,22 @@ class Row(SQLModel):
 
 
 def json_column(*, items: type | None = None, nullable: bool = False) -> Any:
-    """A column of JSON, where no value is NULL. items: of what it has lists; None: it has objects."""
+    """Return a column of JSON, where no value is NULL. items: of what it has lists; None: it has objects."""
     return Column(StoredJson(items), nullable=nullable)
 
 
 def shown_json_column(*, items: type | None = None, nullable: bool = False) -> Any:
-    """A column of JSON that people may see. items: as for ``json_column``."""
+    """Return a column of JSON that people may see. items: as for ``json_column``."""
     return Column(ShownJson(items), nullable=nullable)
 
 
 def shown_text_column(*, nullable: bool = False) -> Any:
-    """A column of text that people may see."""
+    """Return a column of text that people may see."""
     return Column(ShownText(), nullable=nullable)
 
 
 def by_operator() -> Any:
-    """Rows of before there were principals were all made by the operator."""
+    """Return rows of before there were principals were all made by the operator."""
     return Field(default=OPERATOR.id, sa_column_kwargs={"server_default": OPERATOR.id})
 
 
@@ -82,7 +82,8 @@ _POSTGRESQL = "condition for postgresql"
 def partial_index(
     name: str, *columns: str, where: str, on_postgresql: str | None = None, unique: bool = False
 ) -> Index:
-    """An index on the rows for which the condition holds. on_postgresql: how that is written there, if otherwise."""
+    """Return an index on the rows for which the condition holds. on_postgresql: how that is written there, if
+    otherwise."""
     info = {_POSTGRESQL: on_postgresql or where}
     return Index(name, *columns, unique=unique, sqlite_where=text(where), info=info)
 
