@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Connection, insert
 
 from claudomator_py.scheduler.load import Taken
-from claudomator_py.store import hold_rows, metric_rows, queue
+from claudomator_py.store import hold_rows, metric_rows, queue, reads
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import RUN, TASK, TASK_REVISION
@@ -108,7 +108,7 @@ def measure() -> None:
         migrate(database)
         fill(database)
         sums: dict[str, Callable[[Connection], object]] = {
-            "tasks by state": queue.counts,
+            "tasks by state": reads.counts,
             "ended runs": metric_rows.ended_runs,
             "live runs": metric_rows.live_runs,
             "waiting": metric_rows.waiting,

@@ -241,7 +241,8 @@ class Faults:
     def of_task(self, task: Task) -> Fault | None:
         """Return what fails for the task in its present state and with its present content; the one that is tried
         last."""
-        doing = _WHILE.get(task.state, ())
+        if not (doing := _WHILE.get(task.state)):
+            return None
         faults = [fault for fault in self.all() if fault.item.task_id == task.id and fault.item.doing in doing]
         content = item_of(Doing.START, task).content
         of_now = (fault for fault in faults if fault.item.content in ("", content))

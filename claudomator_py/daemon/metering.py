@@ -21,7 +21,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Taken, load_of
 from claudomator_py.scheduler.snapshot import AgentState, Snapshot
-from claudomator_py.store import metric_rows, queue, spending_rows
+from claudomator_py.store import metric_rows, queue, reads, spending_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.metric_rows import EndedRuns
 from claudomator_py.store.stored_json import readable
@@ -125,7 +125,7 @@ class Meter:
             passed[check.name] = passed.get(check.name, True) and check.ok
         return Measured(
             database=self._database.dialect,
-            tasks=queue.counts(connection),
+            tasks=reads.counts(connection),
             waits=self._waits(connection, present),
             agents=present.agents,
             slots=present.rules.total,

@@ -24,8 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.principal import OPERATOR, OWN, Principal
+from claudomator_py.domain.principal import OWN
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.scheduler.load import NOTHING_SHUT, Shut, Taken
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
@@ -33,7 +32,6 @@ from claudomator_py.store.hold_rows import NEXT_END
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
-from claudomator_py.store.visibility import tasks_seen
 
 Position = tuple[int, int, str]
 """Rank, creation time and id: the queue's order."""
@@ -61,7 +59,6 @@ _UNROUTED = text("task.state = 'QUEUED' AND task.constraints IS NULL")
 _KEEPING = ("NEEDS_INPUT", "WAITING", "QUEUED")
 _TIMED = (text("task.state = 'WAITING'"), text("task.state = 'NEEDS_INPUT' AND task.until_ms IS NOT NULL"))
 _NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
-_NOT_COMPLETED = (*_NOT_ENDED, "FAILED", "CANCELLED")
 _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
 _BATCH_SIZE = 500
 """Tasks that one statement fetches."""
@@ -387,18 +384,3 @@ def unended(connection: Connection) -> dict[str, int]:
     """Return how many tasks there are in each state in which something is still to come of them, however many have
     ended."""
     return {row.state: row.number for row in connection.execute(_UNENDED)}
-
-
-def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, int]:
-    """Return how many tasks there are in each state, for that principal; of a state without any, nothing.
-
-    Nearly all have been completed, and are what the others leave of all: to count a whole table the database looks
-    into no row.
-    """
-    number = func.count().label("number")
-    others, whole = select(TASK.c.state, number).where(TASK.c.state.in_(_NOT_COMPLETED)), select(number)
-    if not by.sees_all:
-        others, whole = others.where(tasks_seen(by)), whole.where(tasks_seen(by))
-    found = {row.state: int(row.number) for row in connection.execute(others.group_by(TASK.c.state))}
-    completed = connection.execute(whole.select_from(TASK)).scalar_one() - sum(found.values())
-    return found | ({"COMPLETED": completed} if completed else {})

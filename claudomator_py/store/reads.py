@@ -138,6 +138,7 @@ class Listed:
 StatusList = Literal["needs_you", "problems", "running", "queued", "recent"]
 _OVER: tuple[StateName, ...] = ("CANCELLED", "COMPLETED")
 _MAX_NAMES = 200
+_NOT_COMPLETED: tuple[StateName, ...] = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "FAILED", "CANCELLED")
 _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 """Waiting for a larger budget, which only a person gives."""
 
@@ -151,7 +152,7 @@ def status_lists(
     by: Principal = OPERATOR,
 ) -> dict[StatusList, Listed]:
     """Return what the status lists for that principal, each in its order, at most that many of each. counts: of its
-    tasks by state, see ``queue.counts``.
+    tasks by state, see ``counts``.
 
     Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
     Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
@@ -277,3 +278,23 @@ def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, S
         run = run_from(row)
         runs[run.task_id].append(run)
     return runs
+
+
+def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, int]:
+    """Return how many tasks there are in each state, for that principal; of a state without any, nothing.
+
+    Nearly all have been completed, and are what the others leave of all: to count a whole table the database looks
+    into no row.
+    """
+    others, whole = _counts(alike(by))
+    found: dict[StateName, int] = dict(others.rows(connection))
+    completed = int(whole.value(connection)) - sum(found.values())
+    return found | ({"COMPLETED": completed} if completed else {})
+
+
+@lru_cache(maxsize=16)
+def _counts(by: Principal) -> tuple[Statement, Statement]:
+    """How many there are in each state but one, and in all."""
+    number, seen = func.count().label("number"), () if by.sees_all else (tasks_seen(by),)
+    others = select(TASK.c.state, number).where(TASK.c.state.in_(_NOT_COMPLETED), *seen).group_by(TASK.c.state)
+    return Statement(others), Statement(select(number).select_from(TASK).where(*seen))

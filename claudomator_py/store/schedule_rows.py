@@ -1,15 +1,17 @@
 """Schedule rows: what is made again and again, and every time of it that was dealt with."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.tables import SCHEDULE, SCHEDULE_FIRE, TASK, Schedule, ScheduleFire, Task
 from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.task_rows import task_from
-from claudomator_py.store.visibility import schedules_seen
+from claudomator_py.store.visibility import alike, schedules_seen
 
 _OF_FILE = (
     select(SCHEDULE)
@@ -21,6 +23,7 @@ _FILES = (
     .where(SCHEDULE.c.file_path.in_(bindparam("files", expanding=True)), SCHEDULE.c.gone_ms.is_(None))
     .distinct()
 )
+_schedule_from = loader(Schedule)
 _UNENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 
 
@@ -57,9 +60,13 @@ def named(connection: Connection, name: str, organisation: str | None = None) ->
 
 def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Schedule]:
     """Return the schedules that are not gone and exist for that principal, by name."""
+    return [_schedule_from(row) for row in _all_there(alike(by)).rows(connection)]
+
+
+@lru_cache(maxsize=16)
+def _all_there(by: Principal) -> Statement:
     query = select(SCHEDULE).where(SCHEDULE.c.gone_ms.is_(None), schedules_seen(by))
-    query = query.order_by(bytewise(SCHEDULE.c.name), bytewise(SCHEDULE.c.organisation).nulls_first())
-    return [Schedule(**row._mapping) for row in connection.execute(query)]
+    return Statement(query.order_by(bytewise(SCHEDULE.c.name), bytewise(SCHEDULE.c.organisation).nulls_first()))
 
 
 def of_file(connection: Connection, path: str) -> Sequence[Schedule]:

@@ -32,7 +32,8 @@ MAX_KEPT: Final = 512
 MAX_KEPT_TEXT: Final = 8 * 1024
 """Characters of such a text."""
 _MAX_INTEGER: Final = 2**63
-_LONG_NUMBER = re.compile(r"\d{19}|\d[eE]\+?\d{3}")
+_LONG_NUMBER = re.compile(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3})")
+"""With one set of characters to begin with, it is looked for in the time that decoding takes."""
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _LONE_ON_POSTGRESQL: Final = (
     r"\\u0000"

@@ -1,23 +1,28 @@
 """What the service answers: every field of a task and its runs, lists, status."""
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, cast, get_args
 
 import pytest
 
 from claudomator_py.domain.errors import BadCursor, NotFound, Problem
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.outcome import Tokens
-from claudomator_py.domain.principal import Principal, Role
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Tokens
+from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import HoldRequest, LatestFilter, StateSelection, TaskFilter
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
 from claudomator_py.resources import cursors
 from claudomator_py.resources.overview import service as overview
+from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import RejectRequest
 from claudomator_py.schema.taskfile import from_document
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position
+from claudomator_py.store.tables import RUN, TASK
+from tests.fakes.cards import card
 from tests.fakes.steps import spec
 from tests.fakes.world import START_MS, World
 
@@ -323,3 +328,48 @@ def test_what_waits_for_a_larger_budget_needs_a_person(world: World) -> None:
     status = world.overview.status()
     assert [(view.name, view.state, view.reason) for view in status.needs_you] == [("t", "WAITING", "budget")]
     assert (status.queued, status.totals["queued"]) == ((), 0)
+
+
+def test_what_is_kept_of_tasks_that_are_over_is_never_older_than_their_rows(database: Database) -> None:
+    """Each list is read before and after each change, and says what a daemon says that has kept nothing."""
+    world = World(database, routing=True)
+    world.specialists.register(card("plumber"))
+    ann = Principal("ann", Role.OPERATE, "acme")
+    world.access.as_(ann)[Tasks].submit(spec("hers", instructions="@plumber, have a look at the sink."))
+    for name, fields in (("t", {"specialist": "plumber"}), ("cancelled", {}), ("after", {"continues": "t"})):
+        world.submit(name, **fields)
+    world.service.cancel("cancelled")
+    for name in ("hers", "t"):
+        world.router.route()
+        world.tick()
+        world.succeed(name)
+
+    def listed(of: World) -> list[Any]:
+        return [
+            (of.access.as_(by)[Overview].status().recent, of.access.as_(by)[Tasks].page(TaskFilter(), None, 50).items)
+            for by in (OPERATOR, ann)
+        ]
+
+    def change(table: Any, **columns: Any) -> Callable[[], object]:
+        return lambda: database.write(lambda connection: connection.execute(table.update().values(**columns)))
+
+    told = Outcome(status=OutcomeStatus.SUCCEEDED, text="said later", denials=2).model_dump(mode="json")
+    changes: list[Callable[[], object]] = [
+        lambda: None,
+        change(RUN, outcome=told),
+        change(RUN, model="another", dir_key="/elsewhere"),
+        change(TASK, updated_ms=START_MS + 5, tags=["late"]),
+        lambda: world.specialists.register(card("plumber", visibility="private")),
+        change(RUN, outcome=None),
+        lambda: world.restart("t", force=True),
+    ]
+    seen = []
+    for made in changes:
+        made()
+        kept = listed(world)
+        assert listed(world) == kept
+        fresh = World(database, routing=True)
+        fresh.now_ms, fresh.host = world.now_ms, world.host
+        assert listed(fresh) == kept
+        seen.append(kept)
+    assert [one != following for one, following in pairwise(seen)] == [True] * (len(changes) - 1)

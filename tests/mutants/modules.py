@@ -233,7 +233,6 @@ EQUIVALENT = {
     "store/hold_rows.py: strict=True -> False: columns = dict(zip(_NAMES, row, strict=True))": (
         "a row has the columns that were asked for"
     ),
-    "store/queue.py: the condition is True: if not by.sees_all:": "whoever sees all work sees each task",
     "store/queue.py: recursive=True -> False: "
     'place = select(TASK.c.id, *_PLACE).where(TASK.c.id == start).cte("place", recursive=True)': (
         "SQLite needs no word for it; PostgreSQL does"

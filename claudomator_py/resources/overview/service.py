@@ -25,7 +25,6 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
-    queue,
     reads,
 )
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -73,7 +72,7 @@ class Overview(Service):
 
         def read(connection: Connection) -> StatusView:
             budgets = self._observer.budgets
-            now_ms, counts = self._clock(), queue.counts(connection, self._by)
+            now_ms, counts = self._clock(), reads.counts(connection, self._by)
             today, own = budgets.seen(connection, now_ms, self._by)
             whole = self._by.sees_all
             files = self._refusals.page(limit=SHOWN) if whole else ()

@@ -32,7 +32,7 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.schedules import recurrence
-from claudomator_py.store import queue, reads, report_rows, schedule_rows, task_rows
+from claudomator_py.store import reads, report_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest
 from claudomator_py.store.report_rows import FinishedRun
@@ -94,7 +94,7 @@ class Reports(Service):
         runs = report_rows.ended_runs(connection, since_ms, until_ms, by)
         changes = [(run, readable(RunChanges, run.changes)) for run in runs]
         completed = report_rows.completed_ids(connection, since_ms, until_ms, by)
-        counts = queue.counts(connection, by)
+        counts = reads.counts(connection, by)
         lists = reads.status_lists(connection, SHOWN, failed_since_ms=until_ms, counts=counts, by=by)
         failed = report_rows.failed_tasks(connection, since_ms, until_ms, MAX_FAILURES, by)
         limited = [run for run in runs if run.ended_as == OutcomeStatus.LIMITED]

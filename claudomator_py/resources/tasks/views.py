@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -10,13 +11,12 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked
 from claudomator_py.domain.blocked_words import blocked_text, in_brief
 from claudomator_py.domain.coded import TaskRef
-from claudomator_py.domain.lifecycle import WaitReason, available_actions
+from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.limits import done_text
-from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.routing import Constraints, ReachOrigin
-from claudomator_py.domain.run_requests import Progress
-from claudomator_py.domain.task import Priority, TaskSpec
+from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import due_clock, worded
 from claudomator_py.domain.worktree import TreeStanding, TreeState
@@ -25,37 +25,21 @@ from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Doing, Faults
 from claudomator_py.ports import Clock, Trees
 from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
-from claudomator_py.resources.agents.shape import BudgetView, HoldView
+from claudomator_py.resources.agents.shape import HoldView
 from claudomator_py.resources.concealment import concealed, unnamed
-from claudomator_py.resources.runs.shape import InputView, RunProgressView
+from claudomator_py.resources.runs.shape import InputView
 from claudomator_py.resources.session import Service
+from claudomator_py.resources.tasks.of_rows import EndedViews, Wait, task_view
 from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
-from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WorktreeView
+from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
-from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store import dependency_rows, queue, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.store.task_rows import state_of
 from claudomator_py.tasks.feasibility import acceptance_warnings
 from claudomator_py.tasks.inputs import asked_before, asked_of
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Why a task is where it is."""
-
-    reason: str | None = None
-    text: str | None = None
-    short: str | None = None
-    """In a clause, for lists; None: the reason says enough there."""
-    until_ms: int | None = None
-    """When that may change by itself."""
-    holds: tuple[HoldView, ...] = ()
-    """Those that keep it queued."""
-    blocked: Blocked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +70,7 @@ class TaskViews(Service):
         self._faults = faults
         self._clock = clock
         self._obstacle = obstacle
+        self._ended = EndedViews()
 
     def changed(self, connection: Connection, task_id: str) -> TaskView:
         """Return a task with its content as its row says, which is what a change answers: why it is still queued is for
@@ -127,27 +112,42 @@ class TaskViews(Service):
         shapes = []
         for task in tasks:
             spec, of_task = specs[task.id], runs.get(task.id, [])
-            outcomes = [readable(Outcome, run.outcome) for run in of_task]
-            why = self._wait(connection, task, spec, of_task, outcomes, planned, now_ms)
-            shapes.append(
-                task_view(
-                    task,
-                    spec,
-                    of_task,
-                    outcomes,
-                    why,
-                    budget=task_budget(connection, task, spec) if spec.budget.units else None,
-                    asks=input_view(task, now_ms),
-                    dependencies=dependency_rows.bound(connection, task.id) if spec.prerequisites else (),
-                    branch=branch_of(connection, task, of_task[-1] if of_task else None),
-                    origin=self._reach_origin(task, spec, of_task),
-                    warnings=self._warnings(task, spec),
-                    with_spec=with_spec,
-                    # Whom the task names itself is no secret to those who see it.
-                    conceals=task.specialist in hidden and task.specialist != spec.specialist,
-                )
-            )
+            # Whom the task names itself is no secret to those who see it.
+            conceals = task.specialist in hidden and task.specialist != spec.specialist
+            origin = self._reach_origin(task, spec, of_task)
+            make = partial(self._made, connection, task, spec, of_task, planned, now_ms, origin, with_spec, conceals)
+            kept = partial(self._ended.of, task, spec, of_task, origin=origin, conceals=conceals, make=make)
+            shapes.append(make() if with_spec else kept())
         return list(concealed(connection, shapes, self._by))
+
+    def _made(
+        self,
+        connection: Connection,
+        task: Task,
+        spec: TaskSpec,
+        runs: Sequence[Run],
+        planned: "_Planned | None",
+        now_ms: int,
+        origin: ReachOrigin | None,
+        with_spec: bool,
+        conceals: bool,
+    ) -> TaskView:
+        outcomes = [readable(Outcome, run.outcome) for run in runs]
+        return task_view(
+            task,
+            spec,
+            runs,
+            outcomes,
+            self._wait(connection, task, spec, runs, outcomes, planned, now_ms),
+            budget=task_budget(connection, task, spec) if spec.budget.units else None,
+            asks=input_view(task, now_ms),
+            dependencies=dependency_rows.bound(connection, task.id) if spec.prerequisites else (),
+            branch=branch_of(connection, task, runs[-1] if runs else None),
+            origin=origin,
+            warnings=self._warnings(task, spec),
+            with_spec=with_spec,
+            conceals=conceals,
+        )
 
     def _reach_origin(self, task: Task, spec: TaskSpec, runs: Sequence[Run]) -> ReachOrigin | None:
         """How far its runs may act, unless its agent is not fenced then."""
@@ -303,89 +303,6 @@ def _visible(connection: Connection, refs: Sequence[TaskRef], by: Principal) -> 
 
 def _ref(task: Task) -> TaskRef:
     return TaskRef(name=task.name, id=task.id, state=task.state)
-
-
-def task_view(
-    task: Task,
-    spec: TaskSpec,
-    runs: Sequence[Run],
-    outcomes: Sequence[Outcome | None],
-    why: Wait,
-    *,
-    asks: InputView | None = None,
-    dependencies: Sequence[tuple[str, str | None, str | None]] = (),
-    branch: str | None = None,
-    budget: BudgetView | None = None,
-    origin: ReachOrigin | None = None,
-    warnings: Sequence[str] = (),
-    with_spec: bool = False,
-    conceals: bool = False,
-) -> TaskView:
-    """Return the shape of a task. runs: all of them, oldest first. outcomes: what is known of each of them. conceals:
-    whether its specialist does not exist for whoever asks."""
-    needs = tuple(
-        DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
-        for name, bound, state in dependencies
-    )
-    return TaskView.of(
-        task,
-        reason=why.reason,
-        reason_text=why.text,
-        reason_short=why.short,
-        blocked=why.blocked,
-        waiting_until=why.until_ms,
-        asks=asks,
-        holds=why.holds,
-        budget=budget,
-        priority=Priority(task.priority).label,
-        working_dir=spec.working_dir,
-        reach=None if origin is None else origin.reach,
-        reach_source=None if origin is None else origin.source,
-        reach_rule=None if origin is None else origin.rule,
-        branch=branch,
-        agent_hint=spec.agent.type,
-        attempts=task.attempt,
-        available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
-        depends_on=needs,
-        continues=next((one for one in needs if one.name == spec.continues), None),
-        spec=shown_document(spec) if with_spec else None,
-        warnings=tuple(warnings),
-        **_of_runs(runs, outcomes, spec),
-        **({"specialist": None} if conceals else {}),
-    )
-
-
-def _of_runs(runs: Sequence[Run], all_outcomes: Sequence[Outcome | None], spec: TaskSpec) -> dict[str, object]:
-    """What a task's runs say of it; where there are none, what is asked for."""
-    outcomes = [outcome for outcome in all_outcomes if outcome is not None]
-    told: dict[str, object] = {
-        "runs": len(runs),
-        "tokens": _sum_tokens(outcomes),
-        "cost_usd": _sum_usd([outcome.cost_usd for outcome in outcomes]),
-        "fees_usd": _sum_usd([outcome.fee.usd for outcome in outcomes if outcome.fee is not None]),
-    }
-    if not runs:
-        return told | {"agent": spec.agent.type, "tier": spec.agent.tier, "model": spec.agent.model}
-    last = runs[-1]
-    told |= {"agent": last.agent, "tier": last.tier, "model": last.model, "started_at": last.started_ms}
-    if last.live:
-        progress = readable(Progress, last.progress)
-        told["progress"] = None if progress is None else RunProgressView.of(progress)
-    if (ended := all_outcomes[-1]) is not None:
-        told |= {"result_text": ended.text, "denials": ended.denials}
-        told |= {"changes": ended.changes_text, "is_doubtful": ended.is_doubtful}
-    return told
-
-
-def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:
-    inputs = [outcome.tokens.input for outcome in outcomes if outcome.tokens.input is not None]
-    outputs = [outcome.tokens.output for outcome in outcomes if outcome.tokens.output is not None]
-    return Tokens(input=sum(inputs) if inputs else None, output=sum(outputs) if outputs else None)
-
-
-def _sum_usd(parts: Sequence[float | None]) -> float | None:
-    known = [part for part in parts if part is not None]
-    return round(sum(known), 6) if known else None
 
 
 def input_view(task: Task, now_ms: int) -> InputView | None:

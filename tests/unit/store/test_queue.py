@@ -11,7 +11,7 @@ from sqlalchemy import Connection, insert, select
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.scheduler.load import Shut, Taken
-from claudomator_py.store import queue
+from claudomator_py.store import queue, reads
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION
 from tests.databases import open_migrated
@@ -357,12 +357,12 @@ def test_tasks_are_counted_by_state_for_those_who_see_them(tasks: Queue) -> None
     states = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "FAILED", "CANCELLED", "COMPLETED", "COMPLETED")
     for number, state in enumerate(states):
         tasks.put(f"t{number}", state=state)
-    assert tasks.ask(lambda connection: queue.counts(connection, ANN)) == {}
+    assert tasks.ask(lambda connection: reads.counts(connection, ANN)) == {}
     tasks.put("of ann", state="QUEUED", organisation="acme")
     unended = {"WAITING": 1, "QUEUED": 2, "RUNNING": 1, "NEEDS_INPUT": 1}
     assert tasks.ask(queue.unended) == unended
     counts = unended | {"FAILED": 1, "CANCELLED": 1, "COMPLETED": 2}
-    assert tasks.ask(lambda connection: queue.counts(connection, OPERATOR)) == counts
-    assert tasks.ask(lambda connection: queue.counts(connection, ANN)) == {"QUEUED": 1}
+    assert tasks.ask(lambda connection: reads.counts(connection, OPERATOR)) == counts
+    assert tasks.ask(lambda connection: reads.counts(connection, ANN)) == {"QUEUED": 1}
     tasks.put("done by ann", state="COMPLETED", organisation="acme")
-    assert tasks.ask(lambda connection: queue.counts(connection, ANN)) == {"QUEUED": 1, "COMPLETED": 1}
+    assert tasks.ask(lambda connection: reads.counts(connection, ANN)) == {"QUEUED": 1, "COMPLETED": 1}

@@ -1,0 +1,153 @@
+"""A task's shape, of its row and those of its runs; of a task that is over it is kept while these say the same, since
+nearly all that a list shows has long ended."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from claudomator_py.domain.blocked import Blocked
+from claudomator_py.domain.lifecycle import available_actions
+from claudomator_py.domain.outcome import Outcome, Tokens
+from claudomator_py.domain.routing import ReachOrigin
+from claudomator_py.domain.run_requests import Progress
+from claudomator_py.domain.task import Priority, TaskSpec
+from claudomator_py.resources.agents.shape import BudgetView, HoldView
+from claudomator_py.resources.runs.shape import InputView, RunProgressView
+from claudomator_py.resources.tasks.shape import DependencyView, TaskView
+from claudomator_py.schema.taskfile import shown_document
+from claudomator_py.store.stored_json import readable
+from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.task_rows import state_of
+
+MAX_KEPT: Final = 256
+MAX_KEPT_TEXT: Final = 8 * 1024
+"""Characters of a result; a longer one is not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a task is where it is."""
+
+    reason: str | None = None
+    text: str | None = None
+    short: str | None = None
+    """In a clause, for lists; None: the reason says enough there."""
+    until_ms: int | None = None
+    """When that may change by itself."""
+    holds: tuple[HoldView, ...] = ()
+    """Those that keep it queued."""
+    blocked: Blocked | None = None
+
+
+class EndedViews:
+    """The latest shapes of tasks that have ended well or were cancelled. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[object, TaskView]] = {}
+
+    def of(
+        self,
+        task: Task,
+        spec: TaskSpec,
+        runs: Sequence[Run],
+        *,
+        origin: ReachOrigin | None,
+        conceals: bool,
+        make: Callable[[], TaskView],
+    ) -> TaskView:
+        """Return the shape that is made of all this, and of nothing else: neither other rows nor the time count."""
+        if task.state not in ("COMPLETED", "CANCELLED") or task.thread or spec.prerequisites or spec.budget.units:
+            return make()
+        told = (vars(task), spec, [vars(run) for run in runs], origin, conceals)
+        known = self._kept.get(task.id)
+        if known is not None and known[0] == told:
+            return known[1]
+        made = make()
+        if len(made.result_text or "") <= MAX_KEPT_TEXT:
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            self._kept[task.id] = told, made
+        return made
+
+
+def task_view(
+    task: Task,
+    spec: TaskSpec,
+    runs: Sequence[Run],
+    outcomes: Sequence[Outcome | None],
+    why: Wait,
+    *,
+    asks: InputView | None = None,
+    dependencies: Sequence[tuple[str, str | None, str | None]] = (),
+    branch: str | None = None,
+    budget: BudgetView | None = None,
+    origin: ReachOrigin | None = None,
+    warnings: Sequence[str] = (),
+    with_spec: bool = False,
+    conceals: bool = False,
+) -> TaskView:
+    """Return the shape of a task. runs: all of them, oldest first. outcomes: what is known of each of them. conceals:
+    whether its specialist does not exist for whoever asks."""
+    needs = tuple(
+        DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
+        for name, bound, state in dependencies
+    )
+    return TaskView.of(
+        task,
+        reason=why.reason,
+        reason_text=why.text,
+        reason_short=why.short,
+        blocked=why.blocked,
+        waiting_until=why.until_ms,
+        asks=asks,
+        holds=why.holds,
+        budget=budget,
+        priority=Priority(task.priority).label,
+        working_dir=spec.working_dir,
+        reach=None if origin is None else origin.reach,
+        reach_source=None if origin is None else origin.source,
+        reach_rule=None if origin is None else origin.rule,
+        branch=branch,
+        agent_hint=spec.agent.type,
+        attempts=task.attempt,
+        available_actions=available_actions(state_of(task), begun=asks is None or asks.run_id is not None),
+        depends_on=needs,
+        continues=next((one for one in needs if one.name == spec.continues), None),
+        spec=shown_document(spec) if with_spec else None,
+        warnings=tuple(warnings),
+        **_of_runs(runs, outcomes, spec),
+        **({"specialist": None} if conceals else {}),
+    )
+
+
+def _of_runs(runs: Sequence[Run], all_outcomes: Sequence[Outcome | None], spec: TaskSpec) -> dict[str, object]:
+    """What a task's runs say of it; where there are none, what is asked for."""
+    outcomes = [outcome for outcome in all_outcomes if outcome is not None]
+    told: dict[str, object] = {
+        "runs": len(runs),
+        "tokens": _sum_tokens(outcomes),
+        "cost_usd": _sum_usd([outcome.cost_usd for outcome in outcomes]),
+        "fees_usd": _sum_usd([outcome.fee.usd for outcome in outcomes if outcome.fee is not None]),
+    }
+    if not runs:
+        return told | {"agent": spec.agent.type, "tier": spec.agent.tier, "model": spec.agent.model}
+    last = runs[-1]
+    told |= {"agent": last.agent, "tier": last.tier, "model": last.model, "started_at": last.started_ms}
+    if last.live:
+        progress = readable(Progress, last.progress)
+        told["progress"] = None if progress is None else RunProgressView.of(progress)
+    if (ended := all_outcomes[-1]) is not None:
+        told |= {"result_text": ended.text, "denials": ended.denials}
+        told |= {"changes": ended.changes_text, "is_doubtful": ended.is_doubtful}
+    return told
+
+
+def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:
+    inputs = [outcome.tokens.input for outcome in outcomes if outcome.tokens.input is not None]
+    outputs = [outcome.tokens.output for outcome in outcomes if outcome.tokens.output is not None]
+    return Tokens(input=sum(inputs) if inputs else None, output=sum(outputs) if outputs else None)
+
+
+def _sum_usd(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return round(sum(known), 6) if known else None
