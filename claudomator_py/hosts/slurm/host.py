@@ -44,8 +44,11 @@ SUBMITTED: Final = "submitted"
 ABSENT_S: Final = 30.0
 """How long Slurm must not have known a job before its run is given up. It may have been asked and not have said yet."""
 
-_POLL_S: Final = 1.0
+_POLL_S: Final = 0.1
+_POLLS_S: Final = 0.002
+"""For each of many runs: so a look at all of them takes some hundredth of the time between two."""
 _FORCE_S: Final = 30.0
+_ASK_AGAIN_S: Final = 0.25
 _MAX_NODES: Final = 100
 _USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
 _OVER: Final = (record.EXIT, record.REVOKED)
@@ -172,13 +175,13 @@ class ClusterRunHost(LocalRunHost):
         return status
 
     def watch_shims(self, live: Iterable[tuple[str, int]]) -> None:
-        """See above. On a cluster the marks of an end are looked for once a second."""
+        """See above. On a cluster the marks of an end are looked for again and again."""
         steps = [(self.host_of(run_id), (run_id, step)) for run_id, step in live]
         super().watch_shims(step for host, step in steps if host == LOCAL)
         self._active = Counter(host for host, _ in steps)
         self._live = {step: self._live.get(step, False) for host, step in steps if host != LOCAL}
         if self._live and self._poll is None:
-            self._poll = asyncio.get_running_loop().call_later(_POLL_S, self._look)
+            self._poll = asyncio.get_running_loop().call_later(self._pause_s, self._look)
 
     def cancel(self, run_id: str, step: int = 0) -> None:
         """See ``RunHost``. The file is what ends it; Slurm only makes that quicker, or ends a job that waits."""
@@ -199,7 +202,7 @@ class ClusterRunHost(LocalRunHost):
                     engine.end(key).result()
                 if time.monotonic() > deadline:
                     return False
-                time.sleep(_POLL_S / 4)
+                time.sleep(_ASK_AGAIN_S)
             if left is None:
                 return False
         return super().end_survivors(run_id)
@@ -335,8 +338,12 @@ class ClusterRunHost(LocalRunHost):
         for kept in (self._absent, self._loose, self._cancelled, self._submitting):
             kept.pop(key, None)
 
+    @property
+    def _pause_s(self) -> float:
+        return max(_POLL_S, _POLLS_S * len(self._live))
+
     def _look(self) -> None:
-        self._poll = asyncio.get_running_loop().call_later(_POLL_S, self._look) if self._live else None
+        self._poll = asyncio.get_running_loop().call_later(self._pause_s, self._look) if self._live else None
         for (run_id, step), is_told in self._live.items():
             path = self.place(run_id, step)
             if not is_told and any(os.path.exists(f"{path}/{name}") for name in _OVER):

@@ -1,0 +1,119 @@
+"""How many runs a cluster does for the daemon, how soon one starts, and what that costs, beside bare ``sbatch``."""
+
+import os
+import shlex
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.task import AgentHint, TaskSpec
+from tests.e2e.daemon import Daemon
+from tests.e2e.on_cluster import on_cluster, start
+from tests.e2e.scenarios_support import document
+from tests.e2e.site import Site
+from tests.patience import wait_until
+from tests.slurm import NODES, ask
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("slurm_cluster")]
+
+RUNS = 500
+SLOTS = 8
+STARTS = 10
+PATIENCE_S = 900.0
+LEAST_SHARE = 0.4
+"""Of what bare ``sbatch`` does."""
+Begin = Callable[[str], None]
+TICKS_S = os.sysconf("SC_CLK_TCK")
+
+
+def test_a_cluster_keeps_pace_with_bare_sbatch(site: Site, tell: Callable[[str], None]) -> None:
+    """Slurm has all bare jobs at once; of the daemon's, it has no more than there are slots."""
+    ask("scontrol", "update", "PartitionName=agents", f"OverSubscribe=FORCE:{SLOTS // len(NODES)}")
+    try:
+        bare_s = bare(site, RUNS)
+        on_cluster(site, "cluster", "local", slots=SLOTS, concurrency={"total": SLOTS})
+        daemon = start(site)
+        here_s, here_cpu_s = done_by(site, daemon, "local", RUNS)
+        there_s, there_cpu_s = done_by(site, daemon, "cluster", 2 * RUNS)
+    finally:
+        ask("scontrol", "update", "PartitionName=agents", "OverSubscribe=FORCE:8")
+    tell(
+        f"{RUNS} runs through {SLOTS} slots: {RUNS / there_s:.1f} a second, bare sbatch {RUNS / bare_s:.1f},"
+        f" this machine {RUNS / here_s:.1f}; of the daemon's CPU, with its children's, a run takes"
+        f" {there_cpu_s / RUNS * 1000:.0f} ms, on this machine {here_cpu_s / RUNS * 1000:.0f} ms"
+    )
+    assert bare_s / there_s >= LEAST_SHARE
+
+
+def done_by(site: Site, daemon: Daemon, host: str, until: int) -> tuple[float, float]:
+    """Have a host do the runs; return how long it takes, and the daemon's processor time."""
+    daemon.client.drain()
+    texts = (document(f"{host}-{number}", "do: true", host=host) for number in range(RUNS))
+    site.drop(f"{host}.yaml", "\n---\n".join(texts))
+    wait_until(lambda: daemon.client.status().counts.get("QUEUED") == RUNS, "the tasks", PATIENCE_S)
+    before, began = cpu_s(daemon.pid), time.monotonic()
+    daemon.client.undrain()
+    wait_until(lambda: daemon.client.status().counts.get("COMPLETED") == until, "their ends", PATIENCE_S)
+    return time.monotonic() - began, cpu_s(daemon.pid) - before
+
+
+def test_a_run_on_a_cluster_starts_nearly_as_soon_as_with_bare_sbatch(site: Site, tell: Callable[[str], None]) -> None:
+    on_cluster(site, slots=SLOTS)
+    daemon = start(site)
+    noted = site.work / "began"
+    ours: list[float] = []
+    theirs: list[float] = []
+    for number in range(STARTS):
+        ways: tuple[tuple[Begin, list[float]], ...] = (
+            (partial(submit, site, number), theirs),
+            (partial(ask_for, daemon, number), ours),
+        )
+        for begin, took in ways:
+            noted.unlink(missing_ok=True)
+            began = time.time_ns()
+            begin(f"do: date +%s%N > {noted}.new; mv {noted}.new {noted}")
+            wait_until(noted.exists)
+            took.append((int(noted.read_text()) - began) / 1e9)
+            wait_until(lambda: "cl-" not in (jobs := ask("squeue", "-h", "-o", "%j")) and "b-" not in jobs)
+    ours_s, theirs_s = statistics.median(ours), statistics.median(theirs)
+    tell(f"asked for to begun: {ours_s:.2f} s, with bare sbatch {theirs_s:.2f} s ({ours_s / theirs_s:.2f} times)")
+
+
+def ask_for(daemon: Daemon, number: int, instructions: str) -> None:
+    """Have the daemon do that."""
+    daemon.client.submit(TaskSpec(name=f"t{number}", instructions=instructions, agent=AgentHint(type="sh")))
+
+
+def submit(site: Site, number: int, instructions: str = "") -> None:
+    """Have Slurm do that by itself."""
+    told = f"CLAUDOMATOR_RUN=b{number} CLAUDOMATOR_ATTEMPT=1 exec {shlex.join(site.ledger.agent)}"
+    script = f"#!/bin/sh\n{told} <<'END'\n{instructions}\nEND\n"
+    options = ["--parsable", "--no-requeue", f"--job-name=b-{number}", "--output=/dev/null", "--chdir=/"]
+    done = subprocess.run(
+        ["sbatch", *options, "--export-file=/dev/null"], input=script, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def bare(site: Site, number: int) -> float:
+    """Return how long Slurm takes with that many jobs of the same program, submitted as fast as it takes them."""
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        assert len([*pool.map(partial(submit, site), range(number))]) == number
+    wait_until(lambda: sum(entry.what == "end" for entry in site.ledger.entries()) == number, "the jobs", PATIENCE_S)
+    took = time.monotonic() - began
+    wait_until(lambda: "b-" not in ask("squeue", "--noheader", "--format=%j"), "their end")
+    site.ledger.file.unlink()
+    return took
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process and of those of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / TICKS_S
