@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from claudomator_py.cli.host_sample import HostKind, host_sample
 from claudomator_py.cli.output import fail, note, out
 from claudomator_py.cli.units import (
     SYSTEM_HOME,
@@ -123,19 +124,31 @@ def init(
         Path | None, typer.Option(metavar="DIR", help="With --systemd: write below this folder, as for an image.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="With --systemd: replace a unit that differs.")] = False,
+    host: Annotated[
+        HostKind | None,
+        typer.Option(
+            help="Add a commented sample for a cluster, from what its `sinfo` says; shown if the file exists."
+        ),
+    ] = None,
 ) -> None:
     """Write a configuration and a first task, or a service.
 
     Writes claudomator.yaml and tasks/hello.yaml; existing files are not changed. With --systemd, writes the
     configuration of a service, its unit and its drop-ins instead.
     """
+    more = "" if host is None else host_sample()
+    if host is not None and systemd is not None:
+        raise typer.BadParameter("--host cannot be combined with --systemd")
     if systemd is not None:
         _service(systemd, directory, drop_ins or [], root, force=force)
         return
     if drop_ins or root is not None or force:
         raise typer.BadParameter("--drop-in, --root and --force require --systemd")
     with _modes_of(PRIVATE_UMASK):
-        written = _sample(directory or Path(), Path())
+        is_new = not ((directory or Path()) / _CONFIG).exists()
+        written = _sample(directory or Path(), Path(), more)
+    if more and not is_new:
+        out(more)
     _warn_of_exposure((directory or Path()) / _TASKS)
     if written:
         place = "" if directory in (None, Path()) else f"cd {directory} && "
@@ -173,12 +186,12 @@ def _found() -> str:
     return "".join(f"#   {agent.entry}    # {agent.title}, found on PATH\n" for agent in there)
 
 
-def _sample(directory: Path, prefix: Path) -> bool:
-    """Whether anything was written."""
+def _sample(directory: Path, prefix: Path, more: str = "") -> bool:
+    """Whether anything was written. more: what the configuration ends with."""
     written = [
         path
         for path, content in (
-            (prefix / directory / _CONFIG, CONFIG.replace("@FOUND@", _found())),
+            (prefix / directory / _CONFIG, CONFIG.replace("@FOUND@", _found()) + (more and f"\n{more}")),
             (prefix / directory / _TASKS / "hello.yaml", FIRST_TASK),
         )
         if _write_new(path, content)

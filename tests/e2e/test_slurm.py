@@ -261,3 +261,23 @@ def test_a_drained_host_finishes_what_it_has_and_gets_nothing_new(site: Site) ->
     assert ended(daemon, "there").state == "COMPLETED"
     assert last_run(daemon, "there").host == "cluster"
     assert site.command("drain", "--host", "moon", **reaching()).returncode != 0
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_a_sample_of_a_host_says_what_the_cluster_has(site: Site) -> None:
+    folder = site.root / "new"
+    site.command("init", "new", "--host", "slurm", **reaching())
+    text = (folder / "claudomator.yaml").read_text()
+    assert "#   agents (default): 2 nodes of 4 CPUs" in text
+    assert "#     partition: agents " in text
+    begin = text.index("# hosts:")
+    entry = [line.removeprefix("# ") for line in text[begin:].splitlines() if line != "#"]
+    (folder / "runs").mkdir()
+    plain = "\n".join(line for line in entry if not line[:1].isupper()).replace("/srv/claudomator", str(folder))
+    (folder / "claudomator.yaml").write_text(plain)
+    checked = site.command("doctor", "--config", str(folder / "claudomator.yaml"), "-o", "json", **reaching())
+    found = {one["name"]: one["verdict"] for one in json.loads(checked.stdout)}
+    assert found["host cluster: folder"] == found["host cluster: cluster"] == "ok"
+    again = site.command("init", "new", "--host", "slurm", **reaching())
+    assert "# hosts:" in again.stdout
+    assert "not changed" in again.stderr
