@@ -32,7 +32,8 @@ from claudomator_py.domain.changes import (
 from claudomator_py.domain.worktree import BRANCHES
 from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, files_in, size_and_time, text_of
 from claudomator_py.hosts.git.git import Git, GitRefused
-from claudomator_py.hosts.git.shadow import Repository, ShadowRepository, copy_index, discover
+from claudomator_py.hosts.git.indexes import Indexes
+from claudomator_py.hosts.git.shadow import Repository, ShadowRepository, discover
 
 DEADLINE_S = 10.0
 MAX_PATCH_BYTES = 5_000_000
@@ -81,6 +82,7 @@ class ChangeRecorder:
     def __init__(self, environ: Mapping[str, str], monotonic: Callable[[], float] = time.monotonic) -> None:
         self._git = Git(environ)
         self._monotonic = monotonic
+        self._indexes = Indexes()
 
     def close(self) -> None:
         """End what is under way, and begin nothing more."""
@@ -124,6 +126,8 @@ class ChangeRecorder:
             new = run_dir / f"{RECORD}.new"
             new.write_text(changes.model_dump_json(), encoding="utf-8")
             new.rename(run_dir / RECORD)
+            if before.git_dir is not None:
+                self._indexes.keep(before.git_dir, run_dir / _FOLDER, run_dir)
             shutil.rmtree(run_dir / _FOLDER, ignore_errors=True)
         return changes
 
@@ -156,7 +160,7 @@ class ChangeRecorder:
             )
 
     def _look(self, run_dir: Path, repository: Repository, until: float) -> "_Look":
-        return _Look(self._git, run_dir, repository, lambda: until - self._monotonic())
+        return _Look(self._git, self._indexes, run_dir, repository, lambda: until - self._monotonic())
 
 
 def recorded(run_dir: Path) -> RunChanges | None:
@@ -170,9 +174,12 @@ def recorded(run_dir: Path) -> RunChanges | None:
 class _Look:
     """One look at a repository. left_s: seconds until the deadline."""
 
-    def __init__(self, git: Git, run_dir: Path, repository: Repository, left_s: Callable[[], float]) -> None:
+    def __init__(
+        self, git: Git, indexes: Indexes, run_dir: Path, repository: Repository, left_s: Callable[[], float]
+    ) -> None:
         self._repository = repository
         self._left_s = left_s
+        self._indexes = indexes
         self._run_dir = run_dir
         self._folder = run_dir / _FOLDER
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -235,14 +242,8 @@ class _Look:
     def _status(self) -> str:
         """Ask git how files differ from a copy of its index, in which it keeps what it has read for the look after the
         run, unless the index is another by then."""
-        index, mark = self._folder / "index", self._folder / "index.of"
+        own = self._indexes.bring(self._repository.git_dir, self._folder)
         options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
-        found = _mark_of(Path(self._repository.git_dir) / "index")
-        if not (index.exists() and mark.exists() and mark.read_text() == found):
-            index.unlink(missing_ok=True)
-            copy_index(self._repository.git_dir, index)
-            mark.write_text(found)
-        own = {"GIT_INDEX_FILE": str(index), "GIT_OPTIONAL_LOCKS": "1"}
         return self._call("status", *options, "--ignore-submodules=dirty", variables=own)
 
     def _tree(self, changed: Sequence[str]) -> str:
@@ -280,7 +281,6 @@ class _Look:
         if not new - known:
             return [], 0
         given = "\n".join([*(new - known), *(f"^{oid}" for oid in known)]).encode()
-        count = int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
         options = (
             "-z",
             "--format=%H%x00%an%x00%s",
@@ -290,10 +290,13 @@ class _Look:
         )
         shown = self._call("log", *options, "--ignore-missing", "--stdin", stdin=given)
         parts = shown.split("\0")
-        found = zip(parts[::3], parts[1::3], parts[2::3], strict=False)
-        return [
-            Commit(id=oid, author=text_of(author), subject=text_of(subject)) for oid, author, subject in found
-        ], count
+        found = [
+            Commit(id=oid, author=text_of(author), subject=text_of(subject))
+            for oid, author, subject in zip(parts[::3], parts[1::3], parts[2::3], strict=False)
+        ]
+        if len(found) < MAX_COMMITS:
+            return found, len(found)
+        return found, int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
 
     def _patch(self, *ends: str) -> tuple[int | None, bool]:
         """Write the patch to the run's directory: as many of its files, in their order, as there is room for."""
@@ -392,14 +395,6 @@ def _is_comparable(path: str) -> bool:
     if stat.S_ISDIR(status.st_mode):
         return not path.endswith("/") and os.path.lexists(Path(path) / ".git")
     return status.st_size <= MAX_FILE_BYTES
-
-
-def _mark_of(path: Path) -> str:
-    """Return what is another whenever the file is; empty: there is none."""
-    with suppress(FileNotFoundError):
-        status = path.stat()
-        return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
-    return ""
 
 
 def _branches_of_others(repository: Repository) -> list[str]:

@@ -319,7 +319,7 @@ class _MergeTree:
     def _files(self) -> str:
         """Return the tree of all files in the work tree that are not ignored."""
         index = self._shadow.path / "index.all"
-        copy_index(self.tree.git_dir, index)
+        copy_index(Path(self.tree.git_dir) / "index", index)
         own = {"GIT_INDEX_FILE": str(index)}
         self._git("add", "--all", "--", ".", variables=own, timeout_s=CHECKOUT_S)
         return self._git("write-tree", variables=own)

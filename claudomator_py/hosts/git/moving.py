@@ -277,7 +277,7 @@ class _BranchTree:
         return False
 
     def _copy_index(self) -> None:
-        copy_index(self._dir, self._index)
+        copy_index(Path(self._dir) / "index", self._index)
 
     def _is_locked(self) -> bool:
         with suppress(OSError):

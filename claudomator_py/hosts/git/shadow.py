@@ -88,11 +88,11 @@ def pointing_to(git_dir: str) -> bytes:
     return f"gitdir: {git_dir}\n".encode(errors="surrogateescape")
 
 
-def copy_index(git_dir: Path | str, to: Path) -> None:
-    """Copy the index, if there is one, with its time: by that git tells which files it cannot take for unchanged, since
+def copy_index(index: Path, to: Path) -> None:
+    """Copy an index, if there is one, with its time: by that git tells which files it cannot take for unchanged, since
     they were written as it was. Raises OSError."""
     with suppress(FileNotFoundError):
-        shutil.copy2(Path(git_dir) / "index", to)
+        shutil.copy2(index, to)
 
 
 class ShadowRepository:

@@ -458,3 +458,34 @@ def test_what_was_changed_in_the_second_of_a_commit_before_the_run_is_none_of_it
     found = recorded(lambda: (repository.path / "f").write_text("six\n"))
     assert [(file.path, file.added) for file in found.files] == [("f", 1)]
     assert recorded(lambda: None).uncommitted == ("f",)
+
+
+def test_what_is_kept_of_earlier_runs_hides_nothing_of_a_later_one(repository: Repository, tmp_path: Path) -> None:
+    """git passes over folders that it has read before; what is made, removed or ignored in them is seen all the same,
+    and a copy that is gone or is of another index is not used."""
+    recorder = ChangeRecorder(repository.environ)
+    repository.commit("deep/er/a.py", "1\n")
+    place, dirs = repository.path, [tmp_path / f"run{number}" for number in range(8)]
+
+    def run(number: int, act: Callable[[], object]) -> list[str]:
+        dirs[number].mkdir()
+        recorder.before(dirs[number], str(place))
+        act()
+        found = recorder.after(dirs[number])
+        assert found is not None
+        assert found.fault is None
+        said = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
+        assert sorted(line[3:] for line in said if line.startswith("??")) == sorted(found.untracked)
+        return [file.path for file in found.files]
+
+    assert run(0, lambda: None) == []
+    assert run(1, lambda: (place / "deep/er/new").write_text("1")) == ["deep/er/new"]
+    assert [path for path in dirs if (path / "index.kept").exists()] == [dirs[1]]
+    assert run(2, lambda: (place / "deep/er/new").unlink()) == ["deep/er/new"]
+    assert run(3, lambda: (place / "deep/er/a.py").write_text("2\n")) == ["deep/er/a.py"]
+    (place / "deep/er/log").write_text("1")
+    assert run(4, lambda: (place / ".gitignore").write_text("log\n")) == [".gitignore", "deep/er/log"]
+    (dirs[4] / "index.kept").unlink()
+    assert run(5, lambda: (place / "other").write_text("1")) == ["other"]
+    assert run(6, lambda: repository.commit("other", "2")) == ["other"]
+    assert run(7, lambda: (place / "deep/er/b").write_text("1")) == ["deep/er/b"]
