@@ -1,11 +1,15 @@
 """Card files and addresses of cards named on the command line."""
 
+import errno
 import json
 import os
+import re
+import socket
+import ssl
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 import typer
@@ -15,11 +19,25 @@ from claudomator_py.domain.card import WAYS_ON, Card
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.remote import is_loopback
 
+if TYPE_CHECKING:
+    import httpx
+
 STDIN = Path("-")
 MAX_BYTES: Final = 1024 * 1024
 """Of a card that is fetched."""
 FETCH_S: Final = 30.0
 """In all, until a card is there."""
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_REFUSALS: Final = {
+    errno.ECONNREFUSED: "nothing listens there",
+    errno.ECONNRESET: "it ended the connection",
+    errno.EPIPE: "it ended the connection",
+    errno.ENETUNREACH: "there is no way to its network; check the network",
+    errno.EHOSTUNREACH: "there is no way to that host; check the network",
+    errno.ETIMEDOUT: "it does not answer",
+}
+_LACKS_AUTHORITY: Final = frozenset({2, 18, 19, 20, 21})
+"""The codes of OpenSSL for a certificate whose authority is not known."""
 
 
 def read(path: Path) -> list[Card]:
@@ -49,10 +67,15 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         with_whole_addresses,
     )
 
-    address = _card_address(source) if source.startswith(("https://", "http://")) else None
+    address = _card_address(source) if _SCHEME.match(source) else None
     path = Path(source) if address is None else Path("fetched.json")
     name, data = _content(path) if address is None else (source, _fetched(address))
     document = _object_in(data)
+    if address is not None and document is None:
+        begins = (
+            f"what it sent begins with `{shown(text)}`" if (text := data[:40].decode(errors="replace").strip()) else ""
+        )
+        raise typer.BadParameter(f"there is no card at {_plain(address)}: {begins or 'it sent nothing'}")
     if document is None or not is_a2a(document):
         return [ReadCard(card) for card in _cards(name, data, path)]
     if address is not None:
@@ -142,16 +165,20 @@ def _card_address(url: str) -> str:
     """That address, or the place below it where A2A has cards. Raises BadParameter."""
     from claudomator_py.schema.a2a_card import WELL_KNOWN
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of brackets, or a port that is no number, or too large
+        has_host = False
+    if not has_host or parts.scheme not in ("https", "http"):
+        raise typer.BadParameter(f"{shown(url)} is no address of a card; write https://HOST, or the file's path")
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-        raise typer.BadParameter(f"{shown(url)} would be fetched unencrypted; http:// is for this machine alone")
+        raise typer.BadParameter(f"{_plain(url)} would be fetched unencrypted; http:// is for this machine alone")
     return url if parts.path.endswith(".json") else url.rstrip("/") + WELL_KNOWN
 
 
 def _fetched(url: str) -> bytes:
     """What is at that address. Raises BadParameter."""
-    import ssl
-
     import httpx
 
     from claudomator_py.outgoing import client
@@ -164,30 +191,60 @@ def _fetched(url: str) -> bytes:
             asking.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             if response.status_code != httpx.codes.OK:
-                raise typer.BadParameter(f"{shown(url)} answered {response.status_code}")
+                raise typer.BadParameter(f"{_plain(url)} answered {_status(response)}")
             for piece in response.iter_bytes():
                 data += piece
                 if len(data) > MAX_BYTES:
-                    raise typer.BadParameter(f"{shown(url)} has more than {MAX_BYTES:,} bytes: that is not a card")
+                    raise typer.BadParameter(f"{_plain(url)} has more than {MAX_BYTES:,} bytes: that is not a card")
         return bytes(data)
     except httpx.TimeoutException:
-        raise typer.BadParameter(f"{shown(url)} did not send its card within {FETCH_S:.0f} s") from None
-    except (httpx.HTTPError, httpx.InvalidURL) as failure:
-        raise typer.BadParameter(f"{shown(url)} was not reached: {_why(failure)}") from None
+        raise typer.BadParameter(f"{_plain(url)} did not send its card within {FETCH_S:.0f} s") from None
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as failure:
+        raise typer.BadParameter(f"{_plain(url)} was not reached: {_why(failure)}") from None
+
+
+def _plain(url: str) -> str:
+    """The address for people, without a password that it may hold."""
+    parts = urlsplit(url)
+    return shown(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
+
+
+def _status(response: "httpx.Response") -> str:
+    """The status of an answer that is no card, and what to do."""
+    status = response.status_code
+    if response.has_redirect_location:
+        return f"{status}: import {shown(response.headers['location'])} if that is meant"
+    if status in (401, 403):
+        return f"{status}: fetch the card with your login, and import the file"
+    return f"{status}: there is no card; name the address of one" if status in (404, 410) else str(status)
 
 
 def _why(failure: BaseException) -> str:
     """What has kept a request from being answered, in words."""
-    import ssl
-
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            named = os.environ.get("SSL_CERT_FILE")
-            remedy = "name its authority in SSL_CERT_FILE"
-            if named:
-                lacks = "does not have its authority" if Path(named).is_file() else "is not there"
-                remedy = f"the file that SSL_CERT_FILE names {lacks}: {shown(named)}"
-            return f"its certificate is not trusted ({cause.verify_message}); {remedy}"
+            return _distrust(cause)
+        if isinstance(cause, ssl.SSLError):
+            return f"no encrypted connection came about ({cause.reason or cause}); check the port, or that it is https"
+        if isinstance(cause, socket.gaierror):
+            unknown = cause.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
+            return "there is no host of that name" if unknown else "its name could not be looked up; check the network"
+        if isinstance(cause, UnicodeError):
+            return "that is not the name of a host"
+        if isinstance(cause, OSError) and (words := _REFUSALS.get(cause.errno or 0)) is not None:
+            return words
         cause = cause.__cause__ or cause.__context__
-    return shown(str(failure)) or type(failure).__name__
+    return shown(str(failure)) or "it ended the connection"
+
+
+def _distrust(refused: ssl.SSLCertVerificationError) -> str:
+    """Why its certificate is refused, and what helps where an authority is what lacks."""
+    said = f"its certificate is not trusted ({refused.verify_message})"
+    if refused.verify_code not in _LACKS_AUTHORITY:
+        return said
+    named = os.environ.get("SSL_CERT_FILE")
+    if not named:
+        return f"{said}; name its authority in SSL_CERT_FILE"
+    lacks = "does not have its authority" if Path(named).is_file() else "is not there"
+    return f"{said}; the file that SSL_CERT_FILE names {lacks}: {shown(named)}"

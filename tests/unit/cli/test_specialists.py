@@ -354,6 +354,36 @@ def test_a_host_that_drips_its_card_is_not_awaited_for_ever(monkeypatch: pytest.
             left.set()
 
 
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://no-such-host.invalid", "there is no host of that name"),
+        ("https://ann:pa55word@no-such-host.invalid", "https://no-such-host.invalid/"),
+        ("http://127.0.0.1:1", "nothing listens there"),
+        ("HTTP://127.0.0.1:1", "nothing listens there"),
+        ("https://xn--a", "not the name of a host"),
+        ("http://127.0.0.1:99999", "is no address of a card"),
+        ("https://[::1", "is no address of a card"),
+        ("https://", "is no address of a card"),
+        ("ftp://agents.example/card.json", "is no address of a card"),
+    ],
+)
+def test_why_a_card_is_not_there_is_said_in_words(command: Command, url: str, words: str) -> None:
+    done = command("specialists", "import", url)
+
+    said = " ".join(done.stderr.split())
+    assert (done.returncode, "Errno" in said, "pa55word" in said) == (2, False, False)
+    assert words in said
+
+
+def test_what_is_no_card_or_not_encrypted_is_told_by_what_it_is(command: Command) -> None:
+    with card_server({"/page/card.json": (200, "<html>"), "/secret/card.json": (401, "")}) as url:
+        assert "begins with `" in command("specialists", "import", f"{url}/page/card.json").stderr
+        assert "with your login" in command("specialists", "import", f"{url}/secret/card.json").stderr
+        plain = command("specialists", "import", url.replace("http:", "https:"))
+        assert "no encrypted connection came about" in " ".join(plain.stderr.split())
+
+
 def test_a_card_is_not_fetched_unencrypted_from_elsewhere(command: Command) -> None:
     done = command("specialists", "import", "http://agents.example/card.json")
 
