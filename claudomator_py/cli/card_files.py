@@ -166,12 +166,13 @@ def _card_address(url: str) -> str:
     from claudomator_py.schema.a2a_card import WELL_KNOWN
 
     try:
-        parts = urlsplit(url)
-        has_host = bool(parts.hostname) and parts.port != 0
+        given = urlsplit(url)
+        is_address = bool(given.hostname) and given.port != 0 and given.scheme in ("https", "http")
     except ValueError:  # of brackets, or a port that is no number, or too large
-        has_host = False
-    if not has_host or parts.scheme not in ("https", "http"):
+        is_address = False
+    if not is_address:
         raise typer.BadParameter(f"{shown(url)} is no address of a card; write https://HOST, or the file's path")
+    parts = urlsplit(url)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise typer.BadParameter(f"{_plain(url)} would be fetched unencrypted; http:// is for this machine alone")
     return url if parts.path.endswith(".json") else url.rstrip("/") + WELL_KNOWN
