@@ -31,9 +31,9 @@ NO_PLUGINS = ("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 def serve_command() -> Callable[..., None]:
     """Return the command that is the daemon."""
-    from claudomator_py.imports import many
+    from claudomator_py.imports import bulk_import
 
-    with many():
+    with bulk_import():
         from claudomator_py.schema.settings import LogFormat  # what other commands do without
 
     def serve(
@@ -44,7 +44,7 @@ def serve_command() -> Callable[..., None]:
     ) -> None:
         """Run the daemon in the foreground."""
         os.environ.setdefault(*ONE_THREAD)
-        with many():
+        with bulk_import():
             from claudomator_py.app.serving import serve as run_daemon
 
         raise typer.Exit(run_daemon(config, state_dir, listen, log_format))

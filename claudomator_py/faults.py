@@ -40,7 +40,7 @@ _SHAPES = Redactor()
 _PACKAGE = Path(__file__).parent
 
 
-class Doing(StrEnum):
+class Activity(StrEnum):
     """What is done for one item, as it is said of the item's name."""
 
     START = "starting"
@@ -58,17 +58,23 @@ class Doing(StrEnum):
 
 
 _WHILE = {
-    "WAITING": (Doing.READY, Doing.CANCEL),
-    "QUEUED": (Doing.START, Doing.ROUTE, Doing.CLASSIFY, Doing.CANCEL),
-    "NEEDS_INPUT": (Doing.CANCEL,),
-    "RUNNING": (Doing.COLLECT, Doing.STOP),
+    "WAITING": (Activity.READY, Activity.CANCEL),
+    "QUEUED": (Activity.START, Activity.ROUTE, Activity.CLASSIFY, Activity.CANCEL),
+    "NEEDS_INPUT": (Activity.CANCEL,),
+    "RUNNING": (Activity.COLLECT, Activity.STOP),
 }
 """What can fail for a task, by its state."""
 
 _SLOW = (5 * SECOND_MS, 10 * MINUTE_MS)
 _QUICK = (SECOND_MS, MINUTE_MS)
 _SLOWEST = (MINUTE_MS, HOUR_MS)
-_PAUSES = {Doing.START: _SLOW, Doing.CLASSIFY: _SLOW, Doing.ROUTE: _SLOW, Doing.SWEEP: _SLOWEST, Doing.CLEAN: _SLOWEST}
+_PAUSES = {
+    Activity.START: _SLOW,
+    Activity.CLASSIFY: _SLOW,
+    Activity.ROUTE: _SLOW,
+    Activity.SWEEP: _SLOWEST,
+    Activity.CLEAN: _SLOWEST,
+}
 """The first pause and the longest, in milliseconds; it doubles in between."""
 
 
@@ -76,7 +82,7 @@ _PAUSES = {Doing.START: _SLOW, Doing.CLASSIFY: _SLOW, Doing.ROUTE: _SLOW, Doing.
 class Item:
     """One thing that is done beside others."""
 
-    doing: Doing
+    doing: Activity
     id: str
     """Of the task, run, directory or schedule; it identifies the item together with what is done."""
     name: str = field(default="", compare=False)
@@ -123,7 +129,7 @@ class Fault:
         )
 
 
-def item_of(doing: Doing, task: Task) -> Item:
+def item_of(doing: Activity, task: Task) -> Item:
     """Return what is done for that task, in its present generation and with its present content."""
     return Item(doing, task.id, task.name, task.id, f"{task.generation}.{task.revision}")
 
@@ -217,7 +223,7 @@ class Faults:
             for item in items:
                 self._faults.pop(item, None)
 
-    def forget_others(self, doing: Doing, ids: Collection[str]) -> None:
+    def forget_others(self, doing: Activity, ids: Collection[str]) -> None:
         """Forget all other items of what is done there: only these are left."""
         self.forget(fault.item for fault in self.all() if fault.item.doing is doing and fault.item.id not in ids)
 
@@ -244,7 +250,7 @@ class Faults:
         if not (doing := _WHILE.get(task.state)):
             return None
         faults = [fault for fault in self.all() if fault.item.task_id == task.id and fault.item.doing in doing]
-        content = item_of(Doing.START, task).content
+        content = item_of(Activity.START, task).content
         of_now = (fault for fault in faults if fault.item.content in ("", content))
         return max(of_now, key=lambda fault: fault.again_ms, default=None)
 

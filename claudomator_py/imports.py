@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def without(*packages: str) -> Iterator[None]:
+def hiding(*packages: str) -> Iterator[None]:
     """Let imports in the block find none of these packages, unless they are imported already.
 
     For a library that can do without them and would import them for what is not used here. Only while no other thread
@@ -24,7 +24,7 @@ def without(*packages: str) -> Iterator[None]:
 
 
 @contextmanager
-def many() -> Iterator[None]:
+def bulk_import() -> Iterator[None]:
     """Import hundreds of modules in a block: what takes long, and most of them never need, comes later or not.
 
     Models of pydantic are built when the first value is made, read or written: a process that declares hundreds, its

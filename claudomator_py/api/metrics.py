@@ -21,7 +21,7 @@ from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.lifecycle import STATE_NAMES
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.faults import Doing
+from claudomator_py.faults import Activity
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED
 from claudomator_py.surface.operation import READ_WHOLE
@@ -281,7 +281,7 @@ FAMILIES: tuple[Family, ...] = (
         "failing_items",
         "What fails again and again for one task, run or directory while everything else carries on, by what is done "
         "for it.",
-        lambda measured: [((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Doing],
+        lambda measured: [((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Activity],
         "doing",
     ),
     _histogram(

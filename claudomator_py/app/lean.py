@@ -2,9 +2,9 @@
 
 import sys
 
-from claudomator_py.imports import without
+from claudomator_py.imports import hiding
 
-with without("rich"):
+with hiding("rich"):
     import structlog  # noqa: F401 - without a console; from here on it is there as it is
 
 # FastAPI imports the first version of pydantic, a library by itself, to ask of each model whether it is one of its.

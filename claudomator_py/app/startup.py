@@ -16,7 +16,7 @@ from claudomator_py.daemon.systemd import VARIABLES, Notifier
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import escaped
 from claudomator_py.environment.variables import token_file
-from claudomator_py.imports import many
+from claudomator_py.imports import bulk_import
 from claudomator_py.log import get_logger
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config
 from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
@@ -68,7 +68,7 @@ def migrate_database(database: Database, notifier: Notifier) -> None:
     if not (is_current(database) or (begin(database) and is_current(database))):
         notifier.status("bringing the database to this version")
         notifier.extend_timeout(MIGRATION_S)
-        with many():
+        with bulk_import():
             from claudomator_py.store.migrate import migrate  # with alembic, which hardly a start needs
 
         report = migrate(database)

@@ -17,7 +17,7 @@ from claudomator_py.daemon.loop import Daemon
 from claudomator_py.daemon.metering import Meter, ProcessGauges
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.protocols.hub.hub import Hub
-from claudomator_py.protocols.hub.waking import knock
+from claudomator_py.protocols.hub.waking import wake_remote_agent
 from claudomator_py.schema.settings import Http
 
 
@@ -36,7 +36,7 @@ class Web:
             least_free_bytes=lambda: around.current().settings.limits.min_free,
             faults=lambda: faults_of(daemon),
         )
-        self.hub = Hub(around.database, around.host, around.registry, knock)
+        self.hub = Hub(around.database, around.host, around.registry, wake_remote_agent)
         around.registry.is_present = self.hub.is_present
         around.database.on_commit(self.hub.wake)
         sockets = open_sockets(listen, state)

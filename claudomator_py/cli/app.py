@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from claudomator_py import __version__
 from claudomator_py.cli import exits
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
-from claudomator_py.imports import many
+from claudomator_py.imports import bulk_import
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _command(resource: str, name: str, module: str = "cli") -> Callable[[], Call
 
 def _imported(path: str, package: str = "cli") -> Any:
     module, _, name = path.partition(":")
-    with many():
+    with bulk_import():
         return getattr(importlib.import_module(f"claudomator_py.{package}.{module}"), name)
 
 

@@ -101,9 +101,9 @@ def _completed(
 
 
 def _client(params: dict[str, Any]) -> "Client":
-    from claudomator_py.imports import many, without
+    from claudomator_py.imports import bulk_import, hiding
 
-    with without("click"), many():  # see ``cli.connect``
+    with hiding("click"), bulk_import():  # see ``cli.connect``
         from claudomator_py.client import http
 
     config, state_dir = (Path(given) if (given := params.get(name)) else None for name in ("config", "state_dir"))

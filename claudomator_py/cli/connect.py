@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Concatenate, ParamSpec
 
 import typer
 
-from claudomator_py.imports import many, without
+from claudomator_py.imports import bulk_import, hiding
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -31,7 +31,7 @@ def connect(config: Path | None, state_dir: Path | None) -> "Client":
 
     Raises ClientError.
     """
-    with without("click"), many():  # httpx takes click, and rich with it, for a command line of its own
+    with hiding("click"), bulk_import():  # httpx takes click, and rich with it, for a command line of its own
         from claudomator_py.client import discovery, http
 
     client = http.connect(config, state_dir)

@@ -16,13 +16,13 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.faults import Doing, Faults, item_of
+from claudomator_py.faults import Activity, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
 from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.mentions import WIDE_AT, Names, Participant
-from claudomator_py.routing.precedence import Assignments, settled
+from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.ranking import (
     ANYBODY,
@@ -188,7 +188,7 @@ class Decider:
         found, long = [], []
         for task, content in queue.unrouted(connection, BATCH_SIZE, without):
             looking = partial(self._looked_at, connection, task, content, visible_to)
-            looked = faults.attempt(item_of(Doing.ROUTE, task), looking, whole=False)
+            looked = faults.attempt(item_of(Activity.ROUTE, task), looking, whole=False)
             if isinstance(looked, Subject):
                 found.append(looked)
             elif looked is not None:
@@ -285,7 +285,7 @@ class Decider:
     def _given(self, subject: Subject) -> SpecialistRecord | None:
         """Who does it without a comparison; None: that nobody has said."""
         asked = subject.asked
-        return settled(subject.claims, asked.visible, asked.needs, self._rules, subject.spec.skill)
+        return explicit_choice(subject.claims, asked.visible, asked.needs, self._rules, subject.spec.skill)
 
     def needs_no_route(self, subject: Subject) -> bool:
         """Return whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""

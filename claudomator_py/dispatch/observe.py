@@ -22,7 +22,7 @@ from claudomator_py.domain.principal import tenant_of
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.faults import Doing, Faults, Item, item_of
+from claudomator_py.faults import Activity, Faults, Item, item_of
 from claudomator_py.ports import Clock
 from claudomator_py.prompts.conversations import resumption_of
 from claudomator_py.routing.role import done_by
@@ -274,7 +274,7 @@ class Observer:
         return {lane: self._front(task, spec, about) for lane, (task, spec) in found.items()}
 
     def _front(self, task: Task, spec: dict[str, object], about: "_Context") -> _LaneHead:
-        item = item_of(Doing.START, task)
+        item = item_of(Activity.START, task)
         reading = partial(self._queued, task, spec, about)
         queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
         pinned = queued is not None and queued.head.tier is not None
@@ -300,10 +300,10 @@ class Observer:
     def _paused(self, connection: Connection) -> set[str]:
         """The tasks that are not tried now, as starting them has failed by a fault of their own."""
         now_ms = self._clock()
-        starts = [fault.item for fault in self._faults.all() if fault.item.doing is Doing.START]
+        starts = [fault.item for fault in self._faults.all() if fault.item.doing is Activity.START]
         items = {item.id: item for item in starts if self._faults.is_paused(item, now_ms)}
         tasks = [task for task, _ in queue.contents(connection, sorted(items))]
-        return {task.id for task in tasks if item_of(Doing.START, task).content == items[task.id].content}
+        return {task.id for task in tasks if item_of(Activity.START, task).content == items[task.id].content}
 
     def _ahead(self, connection: Connection, planner: Planner, number: int, *, without: Set[str]) -> Iterator[_Planned]:
         """Questions about those of the next tasks of which nobody has asked yet how strong a model they need, so that

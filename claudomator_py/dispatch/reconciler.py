@@ -15,7 +15,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_instant
-from claudomator_py.faults import Doing, Faults, Item, item_of
+from claudomator_py.faults import Activity, Faults, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.scheduler.tiers import AskTier
@@ -37,7 +37,7 @@ COUNT_MS = 1_000
 ALL_RUNS = "*"
 _RUN = 8
 """Characters of a run's id that are enough for people."""
-_FOR_TASKS = (Doing.START, Doing.ROUTE, Doing.CLASSIFY, Doing.READY, Doing.CANCEL)
+_FOR_TASKS = (Activity.START, Activity.ROUTE, Activity.CLASSIFY, Activity.READY, Activity.CANCEL)
 _LEFT = {
     "cancelled": "its run was alive, and has been asked to end",
     "unkillable": "processes of its run cannot be ended",
@@ -118,13 +118,13 @@ class Reconciler:
         later ticks. Raises StoreUnavailable.
         """
         known = frozenset(self._database.read(run_rows.ids))
-        swept = self._faults.attempt(Item(Doing.SWEEP, ALL_RUNS, "of a run"), lambda: self._host.sweep(known))
+        swept = self._faults.attempt(Item(Activity.SWEEP, ALL_RUNS, "of a run"), lambda: self._host.sweep(known))
         if swept is None:
             return []
         left = [each for each in swept if each.action != "removed"]
-        self._faults.forget_others(Doing.SWEEP, {each.name for each in left})
+        self._faults.forget_others(Activity.SWEEP, {each.name for each in left})
         for each in left:
-            self._faults.note(Item(Doing.SWEEP, each.name), each.error or RunConflict(_LEFT[each.action]))
+            self._faults.note(Item(Activity.SWEEP, each.name), each.error or RunConflict(_LEFT[each.action]))
         removed = [each.name for each in swept if each.action == "removed"]
         if removed:
             log.info("runs_swept", number=len(removed), note="directories without a row")
@@ -142,7 +142,7 @@ class Reconciler:
         if self._database.trouble is not None:
             # Whether writing works again is known only by trying; nobody else may write for long.
             self._database.probe()
-        if any(fault.item.doing is Doing.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
+        if any(fault.item.doing is Activity.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
             self.sweep()
         present = self._database.read(partial(self._present, now_ms=now_ms))
         self._collect(present, now_ms)
@@ -160,7 +160,7 @@ class Reconciler:
     def _present(self, connection: Connection, now_ms: int) -> "_Present":
         live = run_rows.live(connection)
         looking = partial(self._collector.look_only_at, connection, live, now_ms)
-        self._faults.attempt(Item(Doing.LIMITS, ALL_RUNS), looking)
+        self._faults.attempt(Item(Activity.LIMITS, ALL_RUNS), looking)
         running = queue.running(connection) if live else ()
         due = [*queue.due(connection, now_ms, DUE_BATCH_SIZE), *self._stale(connection)]
         return _Present(live, {task.id: task for task in running}, queue.with_intent(connection), due)
@@ -168,8 +168,8 @@ class Reconciler:
     def _collect(self, present: "_Present", now_ms: int) -> None:
         ids = {run.id for run in present.live}
         self._observer.check_slots.look_only_at(present.live)
-        self._faults.forget_others(Doing.COLLECT, ids)
-        self._faults.forget_others(Doing.STOP, ids)
+        self._faults.forget_others(Activity.COLLECT, ids)
+        self._faults.forget_others(Activity.STOP, ids)
         for run in present.live:
             self._take_further(run, present.running.get(run.task_id), now_ms)
 
@@ -184,7 +184,7 @@ class Reconciler:
         self._seen.add(run.task_id)
         collecting = _collecting(run, task)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
-        item = replace(collecting, doing=Doing.STOP) if stopping else collecting
+        item = replace(collecting, doing=Activity.STOP) if stopping else collecting
         lives = self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task))
         if lives is False:
             self._observer.check_slots.over(run)
@@ -197,9 +197,9 @@ class Reconciler:
         for task in present.wanted:
             self._seen.update([task.id] if task.state != "RUNNING" else [])
             if task.state in ("WAITING", "QUEUED", "NEEDS_INPUT") and task.cancel_requested_ms is not None:
-                self._change(Doing.CANCEL, task, partial(cancel_now, task=task, now_ms=now_ms))
+                self._change(Activity.CANCEL, task, partial(cancel_now, task=task, now_ms=now_ms))
         for task in present.due:
-            self._change(Doing.READY, task, partial(_ready, task=task, now_ms=now_ms))
+            self._change(Activity.READY, task, partial(_ready, task=task, now_ms=now_ms))
 
     def _stale(self, connection: Connection) -> Sequence[Task]:
         """What an older version left waiting for nothing. Until there is none: this version leaves none behind, and
@@ -211,13 +211,13 @@ class Reconciler:
         self._none_stale = not stale
         return stale
 
-    def _change(self, doing: Doing, task: Task, change: Callable[[Connection], object]) -> None:
+    def _change(self, doing: Activity, task: Task, change: Callable[[Connection], object]) -> None:
         self._faults.attempt(item_of(doing, task), lambda: self._database.write(change))
 
     def _route(self) -> None:
         router = self._router()
         if router is not None:
-            self._faults.attempt(Item(Doing.ROUTE, ALL_RUNS, "all tasks"), router.route)
+            self._faults.attempt(Item(Activity.ROUTE, ALL_RUNS, "all tasks"), router.route)
 
     def _start(self) -> tuple[int, int | None]:
         """How many were started, and when there may be more to start, though nothing happens meanwhile."""
@@ -242,7 +242,7 @@ class Reconciler:
         allowed = {
             task.id
             for task in tasks
-            if self._faults.attempt(item_of(Doing.ROUTE, task), partial(router.judged_again, task)) is False
+            if self._faults.attempt(item_of(Activity.ROUTE, task), partial(router.judged_again, task)) is False
         }
         return observed.without({task.id for task in tasks} - allowed)
 
@@ -251,10 +251,10 @@ class Reconciler:
         if asker is None:
             return
         now_ms = self._clock()
-        items = [(ask, Item(Doing.CLASSIFY, ask.head.task_id, ask.head.name, ask.head.task_id)) for ask in asks]
+        items = [(ask, Item(Activity.CLASSIFY, ask.head.task_id, ask.head.name, ask.head.task_id)) for ask in asks]
         wanted = [(ask, item) for ask, item in items if not self._faults.is_paused(item, now_ms)]
         asking = partial(asker.ask, [ask for ask, _ in wanted])
-        failed = self._faults.attempt(Item(Doing.CLASSIFY, ALL_RUNS, "all tasks"), asking)
+        failed = self._faults.attempt(Item(Activity.CLASSIFY, ALL_RUNS, "all tasks"), asking)
         if failed is None:
             return
         for ask, item in wanted:
@@ -334,7 +334,7 @@ def _left(connection: Connection, begun_ms: int) -> _Left:
 def _collecting(run: Run, task: Task | None) -> Item:
     """task: the run's, if it was read."""
     return Item(
-        Doing.COLLECT, run.id, f"{run.task_id if task is None else task.name} (run {run.id[:_RUN]})", run.task_id
+        Activity.COLLECT, run.id, f"{run.task_id if task is None else task.name} (run {run.id[:_RUN]})", run.task_id
     )
 
 

@@ -21,7 +21,7 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.routing import Constraints, Risk, Routing
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.faults import Doing, Faults, UnreadableCard, item_of
+from claudomator_py.faults import Activity, Faults, UnreadableCard, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
@@ -162,7 +162,7 @@ class SpecialistRouter:
         if self._is_in_force(connection):
             queue.pass_routing(connection, {task.id: task.version for task in tasks})
             for task in tasks:
-                self._faults.over(item_of(Doing.ROUTE, task))
+                self._faults.over(item_of(Activity.ROUTE, task))
 
     def _look(
         self, connection: Connection, away: frozenset[str]
@@ -174,9 +174,9 @@ class SpecialistRouter:
     def _paused(self, connection: Connection) -> set[str]:
         """The tasks that are not tried now, as that has failed by a fault of their own."""
         now_ms = self._clock()
-        ids = [fault.item.id for fault in self._faults.all() if fault.item.doing is Doing.ROUTE]
+        ids = [fault.item.id for fault in self._faults.all() if fault.item.doing is Activity.ROUTE]
         tasks = [task for task_id in ids if (task := task_rows.find(connection, task_id)) is not None]
-        return {task.id for task in tasks if self._faults.is_paused(item_of(Doing.ROUTE, task), now_ms)}
+        return {task.id for task in tasks if self._faults.is_paused(item_of(Activity.ROUTE, task), now_ms)}
 
     def _reach(self, digest: str) -> None:
         """Have the agents that remote specialists are, as their cards say at present. digest: of the registry.
@@ -232,7 +232,7 @@ class SpecialistRouter:
     def _failed(self, task: Task, error: Exception) -> None:
         """It is tried again after a pause; whoever is closed has nothing to try."""
         if not self._closed:
-            self._faults.note(item_of(Doing.ROUTE, task), error)
+            self._faults.note(item_of(Activity.ROUTE, task), error)
 
     def _decide(self, subjects: Sequence[Subject], digest: str | None = None) -> None:
         """Route them. digest: of the registry, if it was read just before."""
@@ -263,7 +263,7 @@ class SpecialistRouter:
         written = [(one.subject.task, self._database.submit(partial(self._write, one))) for one in decided]
         for task, future in written:
             if self._alone(task, future.result):
-                self._faults.over(item_of(Doing.ROUTE, task))
+                self._faults.over(item_of(Activity.ROUTE, task))
 
     def _weigh(self, weigher: Chooser, subject: Subject) -> None:
         """Ask how risky it is. Whatever comes of that, the task is routed, or stopped as the policy says."""

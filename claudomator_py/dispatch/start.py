@@ -29,7 +29,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import further_folders
 from claudomator_py.environment.worktrees import WorktreeManager, folder_in_tree, tell_tree
-from claudomator_py.faults import Doing, Faults, HostFault, Item, item_of
+from claudomator_py.faults import Activity, Faults, HostFault, Item, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.ports import RunHost
 from claudomator_py.scheduler.decision import DecisionRecord
@@ -113,7 +113,7 @@ class Starter:
         try:
             for start in starts:
                 queued = observation.tasks[start.head.task_id]
-                item = item_of(Doing.START, queued.task)
+                item = item_of(Activity.START, queued.task)
                 preparing = partial(self._begin, item, start, queued, now_ms, observed, conflicts)
                 begun = self._faults.attempt(item, preparing, whole=False)
                 if begun is not None:

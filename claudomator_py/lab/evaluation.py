@@ -18,7 +18,7 @@ from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
 from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
 from claudomator_py.routing.mentions import Names, Participant
-from claudomator_py.routing.precedence import Assignments, settled
+from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import ANYBODY, NO_LIKENESS, Needs, RoutingRules, decide, rank, unless_vague
 from claudomator_py.routing.signals import keyword_in
@@ -228,7 +228,7 @@ def evaluate(
             Needs(verdict.risk, verdict.requires, verdict.excluded, unread=unread) if policy is not None else ANYBODY
         )
         claims = Assignments(by_rule=verdict.specialist, rule=verdict.given_by, addressed=names.addressed(text))
-        record = settled(claims, frozenset(by_id), needs, rules, None)
+        record = explicit_choice(claims, frozenset(by_id), needs, rules, None)
         if record is None:
             began = clock_ns()
             (vector,) = encoder.encode([case.request.compared])

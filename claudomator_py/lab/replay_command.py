@@ -74,9 +74,9 @@ def replay(
 
 def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None, until_ms: int | None) -> ReplayView:
     """What comes of it, from the database of the configuration that is found, beside its daemon. Raises ClientError."""
-    from claudomator_py.imports import many
+    from claudomator_py.imports import bulk_import
 
-    with many():
+    with bulk_import():
         from claudomator_py.daemon import calibrations
         from claudomator_py.lab.replay import Replay, Window
     from claudomator_py.client.discovery import configuration
@@ -106,9 +106,9 @@ def _has_other_cards(other: "RoutingSettings", own: "RoutingSettings") -> bool:
 
 def _shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> OtherView:
     """What the shadow configuration has decided otherwise, from the same database. Raises ClientError."""
-    from claudomator_py.imports import many
+    from claudomator_py.imports import bulk_import
 
-    with many():
+    with bulk_import():
         from claudomator_py.lab.replay import Window, shadowed
 
     with _recorded(state_dir) as (database, _, _):

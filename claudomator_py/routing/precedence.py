@@ -26,7 +26,7 @@ class Assignments:
     """Who had the task that it continues."""
 
 
-def settled(
+def explicit_choice(
     claims: Assignments, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
 ) -> SpecialistRecord | None:
     """Return who does it; a person is asked where they are gone, or excluded. None: nobody has said who.

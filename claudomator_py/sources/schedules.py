@@ -20,7 +20,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key
-from claudomator_py.faults import Doing, Faults, Item
+from claudomator_py.faults import Activity, Faults, Item
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.store import schedule_rows
@@ -65,7 +65,7 @@ class ScheduleRunner:
         One for which that fails keeps no other from its time; it is tried again, and misses none.
         """
         going = self._going()
-        self._faults.forget_others(Doing.SCHEDULE, {schedule.id for schedule in going})
+        self._faults.forget_others(Activity.SCHEDULE, {schedule.id for schedule in going})
         return sum(self._faults.attempt(_item(schedule), partial(self._meet, schedule)) or 0 for schedule in going)
 
     def has_any(self) -> bool:
@@ -141,7 +141,7 @@ class ScheduleRunner:
 
 
 def _item(schedule: Schedule) -> Item:
-    return Item(Doing.SCHEDULE, schedule.id, schedule.name, content=str(schedule.updated_ms))
+    return Item(Activity.SCHEDULE, schedule.id, schedule.name, content=str(schedule.updated_ms))
 
 
 class CronWorker:

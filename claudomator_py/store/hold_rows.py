@@ -42,7 +42,7 @@ def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
     connection.execute(insert(HOLD).values(**_columns(hold, run_id)))
 
 
-def meet(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> LimitHit:
+def record_limit_hit(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> LimitHit:
     """Return a run has met what is to be held. Whatever many runs meet together is one hold: the longest, and never
     shortened.
 

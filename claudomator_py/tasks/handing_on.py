@@ -69,7 +69,9 @@ def weigh(
     return decide(request, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs, seen=seen)
 
 
-def settled(connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int) -> HandoffRecord | None:
+def settled_handoff(
+    connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int
+) -> HandoffRecord | None:
     """Return what becomes of the task as to handing on, now that its run has ended; None: nobody has asked for that.
 
     What was accepted while the run lived stays accepted. Nothing is written: see ``keep``.

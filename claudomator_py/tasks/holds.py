@@ -30,7 +30,7 @@ def hold_after_run(
     hold = hold_after(outcome, bucket, previous, now_ms, ended_ms, run.started_ms)
     if hold is None:
         return None
-    met_limit = hold_rows.meet(connection, hold, run.id, ended_ms)
+    met_limit = hold_rows.record_limit_hit(connection, hold, run.id, ended_ms)
     if met_limit.news:
         data = {"agent": run.agent, **_hold_data(met_limit.hold)}
         record(connection, now_ms, "hold", task_id=run.task_id, run_id=run.id, data=data)

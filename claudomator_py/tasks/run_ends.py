@@ -30,7 +30,7 @@ from claudomator_py.tasks.handing_on import (
     reassign_columns,
     request_after_fallback,
     routed_again,
-    settled,
+    settled_handoff,
 )
 from claudomator_py.tasks.holds import hold_after_run
 from claudomator_py.tasks.readiness import ready_dependents
@@ -122,7 +122,7 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
 
 def _decide_handoff(connection: Connection, it: _Finishing) -> None:
     """Decide about a handoff that was asked for, or that follows from a failure."""
-    it.handing = settled(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
+    it.handing = settled_handoff(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
     if it.handing is not None:
         it.outcome = apply_handoff_verdict(it.outcome, it.handing, it.spec)
         return

@@ -19,7 +19,7 @@ from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_duration, short_id
 from claudomator_py.domain.worktree import Tree, TreeFault, TreeStanding, TreeState
 from claudomator_py.environment.worktrees import WorktreeManager
-from claudomator_py.faults import Doing, Faults, Item, error_text
+from claudomator_py.faults import Activity, Faults, Item, error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import still_needed_by
@@ -73,7 +73,7 @@ class Cleaner:
             for run in self._old_runs(before_ms):
                 if len(gone) >= most:
                     break
-                item = Item(Doing.CLEAN, run.id, self._host.place(run.id))
+                item = Item(Activity.CLEAN, run.id, self._host.place(run.id))
                 found = faults.attempt(item, partial(self._run, run, gone, dry_run=False))
                 if found is not None and found.removed:
                     gone.add(run.id)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.retention import Retention
-from claudomator_py.faults import Doing, Faults, Item
+from claudomator_py.faults import Activity, Faults, Item
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.store import outbox_rows, pruning
@@ -64,7 +64,7 @@ class Retainer(Worker):
         """
         removed: dict[str, int] = {}
         for name, step in self._steps(self._policy(), self._clock()).items():
-            number = self._faults.attempt(Item(Doing.PRUNE, name, name.replace("_", " ")), step)
+            number = self._faults.attempt(Item(Activity.PRUNE, name, name.replace("_", " ")), step)
             if number:
                 removed[name] = number
         if removed:
@@ -166,7 +166,7 @@ class Retainer(Worker):
             raise
         except Exception as error:
             if len(task_ids) == 1:
-                self._faults.note(Item(Doing.CLEAN, task_ids[0], f"task {task_ids[0]}", task_ids[0]), error)
+                self._faults.note(Item(Activity.CLEAN, task_ids[0], f"task {task_ids[0]}", task_ids[0]), error)
                 return 0
             return sum(self._remove_tasks([task_id], before_ms) for task_id in task_ids)
 

@@ -126,7 +126,7 @@ def a_notice(url: str) -> None:
 
 def a_wake_up(url: str) -> None:
     with pytest.raises(waking.NotWoken, match="ReadTimeout"):
-        waking.knock(f"{url}/wake", {"agent_id": "a"}, True)
+        waking.wake_remote_agent(f"{url}/wake", {"agent_id": "a"}, True)
 
 
 def spans(url: str) -> None:
@@ -160,7 +160,7 @@ def test_what_is_not_read_is_not_awaited(name: str) -> None:
         hook = Webhook(url, PayloadFormat.JSON, None, 30.0, time.time)
         begun_s = time.monotonic()
         hook.send(NOTICE)
-        waking.knock(f"{url}/wake", {"agent_id": "a"}, True)
+        waking.wake_remote_agent(f"{url}/wake", {"agent_id": "a"}, True)
         hook.close()
         assert time.monotonic() - begun_s < 10
 

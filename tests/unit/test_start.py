@@ -12,7 +12,7 @@ import typer
 from pydantic import BaseModel
 
 from claudomator_py.__main__ import application
-from claudomator_py.imports import many, without
+from claudomator_py.imports import bulk_import, hiding
 
 # What is there when the command has ended, and how much of it the collector leaves alone.
 _RUN = """
@@ -90,8 +90,8 @@ def test_the_summaries_are_what_the_commands_say_of_themselves() -> None:
 
 _SERVING = """
 import json, sys
-from claudomator_py.imports import many
-with many():
+from claudomator_py.imports import bulk_import
+with bulk_import():
     import claudomator_py.app.serving
 modules = sorted(sys.modules)
 
@@ -126,7 +126,7 @@ def test_the_daemon_starts_without_what_nobody_uses_yet() -> None:
 
 
 def test_models_are_built_at_once_again_after_the_block() -> None:
-    with many():
+    with bulk_import():
 
         class Later(BaseModel):
             number: int
@@ -153,7 +153,7 @@ def test_a_command_that_asks_the_daemon_imports_the_client_and_not_the_command_l
 
 def test_a_package_is_hidden_only_while_the_block_lasts() -> None:
     sys.modules.pop("this", None)
-    with without("this", "json"):
+    with hiding("this", "json"):
         with pytest.raises(ImportError):
             importlib.import_module("this")
         assert importlib.import_module("json") is json

@@ -140,9 +140,9 @@ class Server:
 
 def warm_up() -> None:
     """Do once what every daemon would do for itself."""
-    from claudomator_py.imports import many
+    from claudomator_py.imports import bulk_import
 
-    with many():
+    with bulk_import():
         import claudomator_py.app.serving  # noqa: F401 - with all that a daemon imports
     from claudomator_py.api import app
     from claudomator_py.api.page import rendering

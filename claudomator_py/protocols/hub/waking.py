@@ -13,7 +13,7 @@ from claudomator_py.log import get_logger
 log = get_logger("claudomator.hub")
 
 Knock = Callable[[str, Mapping[str, Any], bool], None]
-"""See ``knock``."""
+"""See ``wake_remote_agent``."""
 
 KNOCK_S: Final = 10.0
 """How long the address has to answer."""
@@ -23,7 +23,7 @@ class NotWoken(Exception):
     """The address did not take the wake-up; the message says why."""
 
 
-def knock(url: str, document: Mapping[str, Any], anywhere: bool) -> None:
+def wake_remote_agent(url: str, document: Mapping[str, Any], anywhere: bool) -> None:
     """Send it as JSON. What is answered is not read, and a redirect not followed. Raises NotWoken.
 
     anywhere: also on this machine and in its network. Otherwise the address that is connected to is judged, not the
@@ -50,12 +50,14 @@ def knock(url: str, document: Mapping[str, Any], anywhere: bool) -> None:
         raise NotWoken(f"{url} answered {status}")
 
 
-async def wake(agent: Registration, task_id: str, knock: Knock, again_s: float, wanted: Callable[[], bool]) -> None:
+async def wake(
+    agent: Registration, task_id: str, wake_remote_agent: Knock, again_s: float, wanted: Callable[[], bool]
+) -> None:
     """Send its wake-up for that task, and again after so many seconds where it does not arrive, as long as wanted."""
     url, document = str(agent.card.wake_url), {"agent_id": agent.card.id, "task_id": task_id}
     while wanted():
         try:
-            await asyncio.to_thread(knock, url, document, agent.creator == OPERATOR.id)
+            await asyncio.to_thread(wake_remote_agent, url, document, agent.creator == OPERATOR.id)
             return
         except NotWoken as error:
             log.warning("not_woken", agent=agent.card.id, problem=str(error))

@@ -22,7 +22,7 @@ from claudomator_py.domain.wording import due_clock, worded
 from claudomator_py.domain.worktree import TreeStanding, TreeState
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
-from claudomator_py.faults import Doing, Faults
+from claudomator_py.faults import Activity, Faults
 from claudomator_py.ports import Clock, Trees
 from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
 from claudomator_py.resources.agents.shape import HoldView
@@ -218,7 +218,9 @@ class TaskViews(Service):
         present, holds = planned.present, planned.holds
         if (head := planned.heads.get(task.id)) is None:
             unread = "what was decided about it cannot be read"
-            return _blocked(blocked(BlockCode.FAULT, doing=Doing.START.value, task=task.name, text=unread), present.now)
+            return _blocked(
+                blocked(BlockCode.FAULT, doing=Activity.START.value, task=task.name, text=unread), present.now
+            )
         verdict = admit(head, present.agents, present.rules, load_of(present))
         if not isinstance(verdict, Blocked):
             return Wait(Why.READY, f"is about to start on {verdict.agent}")

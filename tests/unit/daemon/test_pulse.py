@@ -11,14 +11,14 @@ from claudomator_py.daemon.health import LATE_S, Pulse
 from claudomator_py.daemon.loop import Daemon
 from claudomator_py.daemon.systemd import Notifier, Supervision
 from claudomator_py.dispatch.reconciler import LiveStep, OverdueRequest, TickReport
-from claudomator_py.faults import Doing, Item
+from claudomator_py.faults import Activity, Item
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.migrate import migrate
 from tests.fakes.service_manager import ServiceManager
 from tests.patience import PATIENCE_S
 
 IDLE = TickReport(0, (), None)
-READING = Item(Doing.COLLECT, "run", "fix-login (run 12ab34cd)")
+READING = Item(Activity.COLLECT, "run", "fix-login (run 12ab34cd)")
 
 
 class Clock:

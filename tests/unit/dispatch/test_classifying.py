@@ -19,7 +19,7 @@ from claudomator_py.domain.limits import FIRST_ESTIMATE_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
-from claudomator_py.faults import Doing
+from claudomator_py.faults import Activity
 from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ModelFault, ModelQuestion
 from claudomator_py.scheduler.decision import TierRecord
 from claudomator_py.scheduler.tiers import AskTier
@@ -361,7 +361,7 @@ def test_a_question_that_cannot_be_stored_waits_for_its_next_try_and_no_other_wa
             raise ValueError("a row that makes no sense")
         add(connection, row)
 
-    def failed() -> list[tuple[Doing, str, int]]:
+    def failed() -> list[tuple[Activity, str, int]]:
         return [(fault.item.doing, fault.item.name, fault.times) for fault in world.faults.all()]
 
     monkeypatch.setattr(classification_rows, "add", broken)
@@ -370,11 +370,11 @@ def test_a_question_that_cannot_be_stored_waits_for_its_next_try_and_no_other_wa
     world.submit("good")
     world.tick()
     assert asking.model.asked == ["good"]
-    assert failed() == [(Doing.CLASSIFY, "bad", 1)]
+    assert failed() == [(Activity.CLASSIFY, "bad", 1)]
     world.tick()
-    assert failed() == [(Doing.CLASSIFY, "bad", 1)], "it was not tried in the pause"
+    assert failed() == [(Activity.CLASSIFY, "bad", 1)], "it was not tried in the pause"
     world.tick(MINUTE_MS)
-    assert failed() == [(Doing.CLASSIFY, "bad", 2)]
+    assert failed() == [(Activity.CLASSIFY, "bad", 2)]
     monkeypatch.undo()
     world.tick(MINUTE_MS)
     assert asking.model.asked == ["good", "bad"]

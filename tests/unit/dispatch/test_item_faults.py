@@ -11,7 +11,7 @@ from claudomator_py.dispatch.observe import Observer
 from claudomator_py.dispatch.reconciler import ALL_RUNS
 from claudomator_py.domain.run import RunStatus
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
-from claudomator_py.faults import Doing, Item, checks, item_of
+from claudomator_py.faults import Activity, Item, checks, item_of
 from claudomator_py.scheduler.plan import Planner
 from claudomator_py.scheduler.snapshot import QueueHead
 from claudomator_py.store.tables import RUN, Task
@@ -154,7 +154,7 @@ def test_a_cancellation_does_not_wait_for_the_end_of_such_a_pause(
     reader = world.host._reader
     monkeypatch.setattr(world.host, "_reader", lambda subject: 1 / 0)
     world.tick()
-    assert [fault.item.doing for fault in world.faults.all()] == [Doing.COLLECT]
+    assert [fault.item.doing for fault in world.faults.all()] == [Activity.COLLECT]
     monkeypatch.setattr(world.host, "_reader", reader)
     world.service.cancel("t")
     world.tick()
@@ -172,7 +172,7 @@ def test_a_cancellation_that_fails_leaves_what_failed_before_as_it_is(
     world.tick()
     world.service.cancel("t")
     world.tick()
-    assert {fault.item.doing for fault in world.faults.all()} == {Doing.COLLECT, Doing.STOP}
+    assert {fault.item.doing for fault in world.faults.all()} == {Activity.COLLECT, Activity.STOP}
 
 
 def test_a_change_of_one_task_that_raises_keeps_no_other_from_its_change(
@@ -213,7 +213,7 @@ def test_what_cannot_be_understood_or_planned_keeps_no_other_task_from_starting(
     monkeypatch.setattr(of, step, broken)
     world.tick()
     assert list(world.running()) == ["good"]
-    assert [(fault.item.doing, fault.item.name) for fault in world.faults.all()] == [(Doing.START, "bad")]
+    assert [(fault.item.doing, fault.item.name) for fault in world.faults.all()] == [(Activity.START, "bad")]
     monkeypatch.undo()
     world.tick(MINUTE_MS)
     assert set(world.running()) == {"bad", "good"}
@@ -222,7 +222,7 @@ def test_what_cannot_be_understood_or_planned_keeps_no_other_task_from_starting(
 def test_a_task_whose_routing_failed_is_not_held_up_where_nobody_routes(world: World) -> None:
     """As after the last specialist was removed."""
     world.submit("t")
-    world.faults.note(item_of(Doing.ROUTE, world.row("t")), ValueError("no such field"))
+    world.faults.note(item_of(Activity.ROUTE, world.row("t")), ValueError("no such field"))
     world.tick()
     assert list(world.running()) == ["t"]
 
@@ -233,8 +233,8 @@ def test_the_faults_of_a_task_that_has_ended_and_of_a_run_that_is_gone_are_forgo
     world.submit("runs")
     world.tick()
     for name in ("ended", "goes"):
-        world.faults.note(item_of(Doing.READY, world.row(name)), ValueError("a row that makes no sense"))
-    for doing in (Doing.COLLECT, Doing.STOP):
+        world.faults.note(item_of(Activity.READY, world.row(name)), ValueError("a row that makes no sense"))
+    for doing in (Activity.COLLECT, Activity.STOP):
         world.faults.note(Item(doing, world.live("runs").id, "its run"), OSError("an odd file"))
     world.service.cancel("ended")
     over = RUN.update().values(live=False)
@@ -244,10 +244,10 @@ def test_the_faults_of_a_task_that_has_ended_and_of_a_run_that_is_gone_are_forgo
 
 
 def test_a_fault_of_all_tasks_is_not_forgotten_with_one_of_them(world: World) -> None:
-    of_all = Item(Doing.ROUTE, ALL_RUNS, "all tasks")
+    of_all = Item(Activity.ROUTE, ALL_RUNS, "all tasks")
     world.faults.note(of_all, ValueError("no such field"))
     world.submit("ended")
-    world.faults.note(item_of(Doing.ROUTE, world.row("ended")), ValueError("no such field"))
+    world.faults.note(item_of(Activity.ROUTE, world.row("ended")), ValueError("no such field"))
     world.service.cancel("ended")
     world.tick()
     assert [fault.item for fault in world.faults.all()] == [of_all]

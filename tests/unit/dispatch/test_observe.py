@@ -20,7 +20,7 @@ from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.faults import Doing, item_of
+from claudomator_py.faults import Activity, item_of
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.daemon.shape import DrainRequest
 from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
@@ -483,7 +483,7 @@ def test_while_no_slot_is_free_the_next_tasks_that_wait_for_nothing_else_are_ask
 def test_what_is_asked_about_a_task_does_not_make_up_for_its_starts_that_failed(database: Database, total: int) -> None:
     """Whether or not a slot is free."""
     world = asks(database, spec("a"), running=[spec("busy", **PINNED)], total=total)
-    item = item_of(Doing.START, world.row("a"))
+    item = item_of(Activity.START, world.row("a"))
     world.faults.note(item, OSError("no such folder"))
     fault = world.faults.note(item, OSError("no such folder"))
     assert asked_about(world) == [], "it is in its pause"

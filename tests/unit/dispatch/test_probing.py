@@ -187,7 +187,7 @@ def test_a_limited_bucket_is_tried_by_one_at_a_time_ever_less_often_and_by_more_
 
     def meet(met_ms: int) -> None:
         hold = Hold(ACCOUNT, Reason.RATE_LIMITED, START_MS + 10**9, Provenance.REPORTED, "five_hour", met_ms)
-        bench.database.write(lambda connection: hold_rows.meet(connection, hold, "run", met_ms))
+        bench.database.write(lambda connection: hold_rows.record_limit_hit(connection, hold, "run", met_ms))
 
     assert left(START_MS) == {}
     meet(START_MS)

@@ -12,7 +12,7 @@ from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.specialists import SpecialistDirectory
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.faults import Doing, item_of
+from claudomator_py.faults import Activity, item_of
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.routing.calibration import calibration_for
@@ -68,7 +68,7 @@ def test_what_is_ready_once_other_rules_are_in_force_is_judged_by_those(
     world.submit("t", instructions=text)
     old.router.route()
     assert len(old.pool.given) == 1
-    world.faults.note(item_of(Doing.ROUTE, world.row("t")), ValueError("no such field"))
+    world.faults.note(item_of(Activity.ROUTE, world.row("t")), ValueError("no such field"))
     world.now_ms += MINUTE_MS
 
     new.router.route()

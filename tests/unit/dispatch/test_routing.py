@@ -15,7 +15,7 @@ from claudomator_py.domain.learning import LabelRule
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.faults import Doing, item_of
+from claudomator_py.faults import Activity, item_of
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
@@ -137,7 +137,7 @@ def test_what_has_changed_while_it_was_decided_on_stays_as_it_is(database: Datab
     routed = Routed(database)
     routed.submit("leak")
     routed.router.route()
-    routed.world.faults.note(item_of(Doing.ROUTE, routed.world.row("leak")), ValueError("no such field"))
+    routed.world.faults.note(item_of(Activity.ROUTE, routed.world.row("leak")), ValueError("no such field"))
     routed.world.service.cancel("leak")
 
     routed.pool.work()

@@ -14,7 +14,7 @@ from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.faults import Doing, Item, item_of
+from claudomator_py.faults import Activity, Item, item_of
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import PolicyRecord
 from claudomator_py.store.database import Database, StoreUnavailable
@@ -41,7 +41,7 @@ def spoil(world: World, name: str) -> None:
     world.database.write(write)
 
 
-def failing(world: World) -> list[tuple[Doing, str]]:
+def failing(world: World) -> list[tuple[Activity, str]]:
     return [(fault.item.doing, fault.item.name) for fault in world.faults.all()]
 
 
@@ -97,7 +97,7 @@ def test_a_content_that_cannot_be_read_keeps_no_other_task_waiting(
     spoil(world, "bad")
 
     world.router.route()
-    assert failing(world) == [(Doing.ROUTE, "bad")]
+    assert failing(world) == [(Activity.ROUTE, "bad")]
     world.router.route()
     assert unrouted(world, "bad", "good") == ["bad"]
     assert world.faults.all()[0].times == 1, "it is not tried again before the pause is over"
@@ -133,7 +133,7 @@ def test_what_fails_for_one_task_is_told_of_that_one_and_the_others_are_routed(
         routed.route()
 
     assert unrouted(world, *NAMES) == ["bad"]
-    assert failing(world) == [(Doing.ROUTE, "bad")]
+    assert failing(world) == [(Activity.ROUTE, "bad")]
     assert world.faults.all()[0].times == 1
 
     world.now_ms += PAUSE_MS
@@ -160,7 +160,7 @@ def test_a_very_long_text_that_cannot_be_judged_is_not_tried_at_each_tick(
 
     router.route()
     reader.work()
-    assert failing(world) == [(Doing.ROUTE, "bad")]
+    assert failing(world) == [(Activity.ROUTE, "bad")]
     router.route()
     assert reader.given == []
 
@@ -205,7 +205,7 @@ def test_no_item_of_the_tick_is_said_to_be_worked_on_while_something_is_done_bes
 @pytest.mark.parametrize("text", ["Mend the sink.", "Drop the customers schema on the production cluster."])
 def test_a_fault_is_over_where_nobody_in_particular_does_the_task_or_it_is_held(world: World, text: str) -> None:
     world.submit("t", instructions=text)
-    world.faults.note(item_of(Doing.ROUTE, world.row("t")), ValueError("no such field"))
+    world.faults.note(item_of(Activity.ROUTE, world.row("t")), ValueError("no such field"))
     world.now_ms += PAUSE_MS
     world.router.route()
     assert unrouted(world, "t") == ([] if world.row("t").state == "QUEUED" else ["t"])

@@ -14,7 +14,7 @@ import pytest
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.protocols.hub import waking
-from claudomator_py.protocols.hub.waking import NotWoken, knock, wake
+from claudomator_py.protocols.hub.waking import NotWoken, wake, wake_remote_agent
 from tests.fakes.cards import card
 from tests.fakes.quick_time import run_quickly
 
@@ -67,7 +67,7 @@ def address() -> Iterator[Address]:
 @pytest.mark.parametrize("status", [200, 299])
 def test_the_address_hears_who_is_wanted_for_what(address: Address, status: int) -> None:
     address.status = status
-    knock(address.url, DOCUMENT, True)
+    wake_remote_agent(address.url, DOCUMENT, True)
     assert address.heard == [("/wake", "application/json", DOCUMENT)]
 
 
@@ -76,7 +76,7 @@ def test_a_proxy_of_the_daemon_is_not_asked(address: Address, monkeypatch: pytes
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    knock(address.url, DOCUMENT, True)
+    wake_remote_agent(address.url, DOCUMENT, True)
     assert len(address.heard) == 1
 
 
@@ -84,7 +84,7 @@ def test_a_proxy_of_the_daemon_is_not_asked(address: Address, monkeypatch: pytes
 def test_any_other_answer_is_none_and_a_redirect_leads_nowhere(address: Address, status: int) -> None:
     address.status = status
     with pytest.raises(NotWoken, match=f"{address.url} answered {status}"):
-        knock(address.url, DOCUMENT, True)
+        wake_remote_agent(address.url, DOCUMENT, True)
     assert len(address.heard) == 1
 
 
@@ -93,9 +93,9 @@ def test_where_nobody_listens_nobody_is_woken() -> None:
         unheard.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unheard.getsockname()[1]}/wake"
         with pytest.raises(NotWoken, match=f"{url} was not reached: ConnectError"):
-            knock(url, DOCUMENT, True)
+            wake_remote_agent(url, DOCUMENT, True)
     with pytest.raises(NotWoken, match="InvalidURL"):
-        knock("http://[::1/wake", DOCUMENT, True)
+        wake_remote_agent("http://[::1/wake", DOCUMENT, True)
 
 
 def agent(url: str, creator: str = OPERATOR.id) -> Registration:
@@ -156,7 +156,7 @@ def test_on_this_machine_and_in_its_network_nobody_is_woken_for_a_guest(
     address: Address, scheme: str, host: str
 ) -> None:
     with pytest.raises(NotWoken, match=r"on this machine or in its network|has no address|InvalidURL"):
-        knock(f"{scheme}://{host}:{address.server.server_port}/wake", DOCUMENT, False)
+        wake_remote_agent(f"{scheme}://{host}:{address.server.server_port}/wake", DOCUMENT, False)
     assert address.heard == []
 
 
@@ -165,7 +165,7 @@ def test_a_name_that_points_here_is_this_machine(address: Address, monkeypatch: 
     found = [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (ip, 80)) for ip in ("192.0.43.8", "127.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     with pytest.raises(NotWoken, match="on this machine"):
-        knock(f"https://agents.example:{address.server.server_port}/wake", DOCUMENT, False)
+        wake_remote_agent(f"https://agents.example:{address.server.server_port}/wake", DOCUMENT, False)
 
 
 def test_elsewhere_a_guests_agent_is_woken_at_the_address_that_was_judged(
@@ -185,7 +185,7 @@ def test_elsewhere_a_guests_agent_is_woken_at_the_address_that_was_judged(
         return here
 
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
-    knock(f"http://agents.example:{address.server.server_port}/wake", DOCUMENT, False)
+    wake_remote_agent(f"http://agents.example:{address.server.server_port}/wake", DOCUMENT, False)
     assert address.heard == [("/wake", "application/json", DOCUMENT)]
     assert address.hosts == [f"agents.example:{address.server.server_port}"]
     assert asked == ["agents.example"]

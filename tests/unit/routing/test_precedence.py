@@ -10,7 +10,7 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.routing.calibration import calibration_for
-from claudomator_py.routing.precedence import Assignments, settled
+from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.ranking import Needs, RoutingRules
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
@@ -27,7 +27,7 @@ def given(
     default: str | None = None,
     skill: str | None = None,
 ) -> SpecialistRecord | None:
-    return settled(claims, seen, Needs(excluded=excluded), replace(RULES, default=default), skill)
+    return explicit_choice(claims, seen, Needs(excluded=excluded), replace(RULES, default=default), skill)
 
 
 def code(record: SpecialistRecord | None) -> tuple[RationaleCode | str, str | None] | None:

@@ -40,7 +40,7 @@ class Table:
 
     def meet(self, until_ms: int | None, met_ms: int, run_id: str = "run", **changes: Any) -> LimitHit:
         hold = held(until_ms, **changes)
-        return self.ask(lambda connection: hold_rows.meet(connection, hold, run_id, met_ms))
+        return self.ask(lambda connection: hold_rows.record_limit_hit(connection, hold, run_id, met_ms))
 
     def in_force(self, now_ms: int = NOW) -> list[tuple[str, int | None]]:
         """Label and end of each."""
