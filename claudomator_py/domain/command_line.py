@@ -58,7 +58,7 @@ BUILTINS: Final = frozenset[str]().union(
     ("umask", "unalias", "unset", "wait"),
 )
 """Commands that only a shell has, or that are of use only to the shell that runs them."""
-_SHELLS: Final = frozenset({"ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"})
+SHELLS: Final = frozenset({"ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"})
 
 
 class BadCommand(ValueError):
@@ -157,7 +157,7 @@ def _has_sign(bare: str) -> bool:
 
 def _is_shell(program: str, option: str) -> bool:
     """Whether these are words such as ``bash -c``: that shell expands what follows, as is meant."""
-    return program.rpartition("/")[2] in _SHELLS and option.startswith("-") and "c" in option
+    return program.rpartition("/")[2] in SHELLS and option.startswith("-") and "c" in option
 
 
 def _commands(text: str) -> list[_Command]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from claudomator_py.domain.errors import Problem, printable
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Isolation
+from claudomator_py.environment.programs import programs_of
 from claudomator_py.environment.workdirs import directory_key, resolve
 
 
@@ -87,18 +88,25 @@ def _is_unborn(git: Path) -> bool:
 
 def _check_warnings(spec: TaskSpec) -> Iterator[Problem]:
     for place, command in enumerate(spec.check):
-        program = command[0]
-        where = _place_of(program, spec)
-        if where is None or shutil.which(where, path=spec.env.get("PATH")) is not None:
+        missing = ((program, where) for program in programs_of(command) if (where := _missing(program, spec)))
+        if (found := next(missing, None)) is None:
             continue
+        program, where = found
         remedy = "install it, or correct the command"
         if "/" not in program:
             message = f"there is no program `{printable(program)}` on PATH"
+            message += "" if program == command[0] else ", and the check runs it"
         elif Path(where).is_file():
             message, remedy = f"{printable(program)} cannot be executed", f"run `chmod +x` on it, or write sh {program}"
         else:
             message, remedy = f"there is no {printable(program)}", "add it before the task ends, or correct the command"
         yield Problem(field=f"check[{place}]", message=f"{message}; the check would fail", remedy=remedy)
+
+
+def _missing(program: str, spec: TaskSpec) -> str | None:
+    """Where the program is looked for and is not; None: it is there, or nothing can be said of it."""
+    where = _place_of(program, spec)
+    return None if where is None or shutil.which(where, path=spec.env.get("PATH")) is not None else where
 
 
 def _place_of(program: str, spec: TaskSpec) -> str | None:

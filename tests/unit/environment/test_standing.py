@@ -77,6 +77,48 @@ def test_where_git_keeps_a_repository_no_work_tree_is_promised(inside: str, tmp_
     assert "is a bare one, or the inside of one; the task would fail; name the folder of a clone" in warning
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sh", "-c", "nosuch"],
+        ["bash", "-lc", "nosuch --all"],
+        ["bash", "-eo", "pipefail", "-c", "cd api && nosuch | tee log"],
+        ["env", "-u", "Y", "X=1", "nosuch"],
+        ["nice", "-n", "5", "nosuch"],
+        ["timeout", "-k", "1", "5", "nosuch"],
+        ["env", "A=b", "timeout", "5", "sh", "-c", "A=1 nosuch x"],
+        ["nohup", "stdbuf", "-oL", "nosuch"],
+        ["sh", "-c", "set -e\nmkdir -p out\nnosuch > out/log"],
+        ["bash", "-c", "time nosuch"],
+        ["sh", "-c", "! nosuch x"],
+    ],
+)
+def test_a_program_that_a_check_runs_by_another_one_is_looked_for(command: list[str]) -> None:
+    (said,) = warnings(check=[command])
+    assert "there is no program `nosuch` on PATH, and the check runs it; the check would fail" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nosuch || true",
+        "if command -v nosuch; then nosuch; fi",
+        "nosuch() { true; }; nosuch",
+        ". venv/bin/activate && nosuch",
+        "PATH=$PWD/bin:$PATH nosuch",
+        "export PATH=$PWD/bin:$PATH; nosuch",
+        "$TOOL x",
+        "cd api && ./made-there",
+        "true # nosuch",
+        "echo nosuch",
+        "env PATH=bin nosuch",
+        "eval nosuch",
+    ],
+)
+def test_of_what_may_be_there_or_not_be_run_nothing_is_said(text: str) -> None:
+    assert warnings(check=[["sh", "-c", text]]) == []
+
+
 def test_the_programs_of_a_check_are_looked_for_where_they_will_be(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     check = ["no-such-program x", "true", "./plain", "./missing", "/nowhere/tool"]

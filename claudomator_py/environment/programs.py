@@ -1,0 +1,89 @@
+"""Which programs a command surely runs: its own, and those behind ``sh -c``, ``env``, ``timeout`` and their like."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from claudomator_py.acts.catalogue import catalogue
+from claudomator_py.acts.shell import parse
+from claudomator_py.acts.shell_tree import Pipeline, SimpleCommand, Word
+from claudomator_py.acts.wrapped import inner_words
+from claudomator_py.domain.command_line import BUILTINS, RESERVED_WORDS, SHELLS
+
+_MAX_DEPTH = 8
+_MAY_BE_PASSED_OVER = re.compile(r"\|\||\b(?:if|while|until|for|case|function|trap|alias)\b")
+"""In shell text: what stands behind it is perhaps not run, or something else is."""
+_SETS_UP = frozenset({".", "source", "eval", "exec", "hash", "return", "exit"})
+"""Behind these anything may be on PATH, or nothing is run."""
+_NOT_SURE = frozenset(
+    {"xargs", "parallel", "entr", "script", "watch", "systemd-run", "nsenter", "unshare", "sudo", "doas"}
+)
+"""What these run may be elsewhere, or stand in no word of its own."""
+_OWN = ("-i", "-", "-S", "--split-string", "--ignore-environment", "-C", "--chdir")
+"""Options of ``env`` behind which programs are found otherwise."""
+_NAMED_OPTION = re.compile(r"[-+][A-Za-z]*[oO]")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+
+
+def programs_of(words: Sequence[str], depth: int = 0) -> Iterator[str]:
+    """Return the programs that a command of these words runs, as far as that is certain from its text."""
+    if not words or depth > _MAX_DEPTH:
+        return
+    program, behind = words[0], list(words[1:])
+    yield program
+    name = program.rpartition("/")[2]
+    if name in SHELLS:
+        if (text := _text_of(behind)) is not None:
+            yield from _in_text(text, depth)
+    elif name in _NOT_SURE or (name == "env" and any(word.partition("=")[0] in _OWN for word in behind)):
+        return
+    elif (wrapper := catalogue().wrappers.get(name)) is not None and name not in BUILTINS:
+        inner = inner_words(name, wrapper, behind, None)
+        while name == "env" and inner and _VARIABLE.match(inner[0]):
+            if inner[0].startswith("PATH="):
+                return
+            inner = inner[1:]
+        yield from programs_of(inner, depth + 1)
+
+
+def _text_of(words: Sequence[str]) -> str | None:
+    """What a shell of these words is to run; None: a script, or what it reads."""
+    is_text = is_value = False
+    for word in words:
+        if is_value:
+            is_value = False
+        elif word.startswith(("-", "+")) and word != "-":
+            is_text = is_text or (not word.startswith("--") and word.startswith("-") and "c" in word)
+            is_value = word in ("--rcfile", "--init-file") or _NAMED_OPTION.fullmatch(word) is not None
+        else:
+            return word if is_text else None
+    return None
+
+
+def _in_text(text: str, depth: int) -> Iterator[str]:
+    if _MAY_BE_PASSED_OVER.search(text):
+        return
+    moved = False
+    for node in parse(text):
+        stages = node.stages if isinstance(node, Pipeline) else (node,)
+        for stage in stages:
+            if not isinstance(stage, SimpleCommand):
+                return
+            words = [_plain(word) for word in stage.words]
+            begins = [str(word[0]) for word in stage.words if word]
+            sets_path = any(variable == "PATH" for variable, _ in stage.assignments)
+            if sets_path or any(word.startswith("PATH=") for word in begins) or (words and words[0] in _SETS_UP):
+                return
+            if not words or words[0] is None:
+                continue
+            moved = moved or words[0] in ("cd", "pushd", "popd")
+            if words[0] in BUILTINS | RESERVED_WORDS:
+                continue
+            known = [word if word is not None else "\0" for word in words]
+            for program in programs_of(known, depth + 1):
+                if "\0" not in program and not (moved and "/" in program and not program.startswith("/")):
+                    yield program
+
+
+def _plain(word: Word) -> str | None:
+    """The word; None: what it is shows only when it is run."""
+    return "".join(part for part in word if isinstance(part, str)) if all(isinstance(p, str) for p in word) else None
