@@ -89,6 +89,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "report": "/report",
         "night": "/night",
         "agents": "/agents",
+        "repositories": "/repositories",
         "new": "/new",
         "edit": f"/tasks/{broken}/edit",
         "running": f"/tasks/{running}",

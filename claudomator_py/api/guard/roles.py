@@ -87,6 +87,7 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /policy": "getPolicy",
     "GET /report": "getReport",
     "GET /night": READ,
+    "GET /repositories": "getReport",
     "GET /routing": "getRoutingStats",
     "POST /routing": "route",
     "GET /routing/forget": "resetLearned",

@@ -12,6 +12,7 @@ from claudomator_py.api.page import (
 from claudomator_py.api.page.rendering import static_files
 from claudomator_py.resources.access import page as login
 from claudomator_py.resources.agents import page as agents
+from claudomator_py.resources.branches import page as branches
 from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.decisions import page as decisions
 from claudomator_py.resources.night import page as night
@@ -28,6 +29,7 @@ def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
     of_tasks = (
         front,
         agents,
+        branches,
         report,
         night,
         tasks,

@@ -10,8 +10,7 @@ from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out
 from claudomator_py.domain.merging import MergeMethod
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.branches.shape import BranchView, DiscardRequest, MergeRequest
-from claudomator_py.surface.table import Column, Table
+from claudomator_py.resources.branches.shape import BRANCHES, DiscardRequest, MergeRequest
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -20,18 +19,6 @@ TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, without doing it.")]
-
-
-BRANCHES = Table[BranchView](
-    Column("TASK", lambda view: view.task_name, flexible=True),
-    Column("STATE", lambda view: view.state),
-    Column("BRANCH", lambda view: view.branch, flexible=True),
-    Column("INTO", lambda view: view.onto),
-    Column("IS", lambda view: view.standing),
-    Column("COMMITS", lambda view: view.commits, right=True),
-    Column("NOT COMMITTED", lambda view: view.changed, right=True),
-    Column("REPOSITORY", lambda view: view.repository, flexible=True),
-)
 
 
 @connected

@@ -11,6 +11,7 @@ from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.tasks.shape import Ref
 from claudomator_py.surface.operation import OPERATE, READ, Calls, JsonBody, operation
+from claudomator_py.surface.table import Column, Table
 
 
 class BranchView(View):
@@ -34,6 +35,18 @@ class BranchView(View):
     """Files that are not committed."""
     seen_at: Instant | None = None
     """When it was looked at: after its last run, or by a cleanup or merge; null: not yet."""
+
+
+BRANCHES = Table[BranchView](
+    Column("TASK", lambda view: view.task_name, flexible=True),
+    Column("STATE", lambda view: view.state),
+    Column("BRANCH", lambda view: view.branch, flexible=True),
+    Column("INTO", lambda view: view.onto),
+    Column("IS", lambda view: view.standing),
+    Column("COMMITS", lambda view: view.commits, right=True),
+    Column("NOT COMMITTED", lambda view: view.changed, right=True),
+    Column("REPOSITORY", lambda view: view.repository, flexible=True),
+)
 
 
 class MergeRequest(Strict):

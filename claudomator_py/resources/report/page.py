@@ -16,7 +16,7 @@ from claudomator_py.resources.report.shape import ReportSpan, RepositoryReport
 from claudomator_py.resources.report.text import not_grouped
 from claudomator_py.resources.session import Access
 from claudomator_py.schema.validation import validate
-from claudomator_py.surface.table import Column, Table
+from claudomator_py.surface.table import Column, Table, ago
 
 REPOSITORIES = Table[RepositoryReport](
     Column("REPOSITORY", lambda one: one.path),
@@ -26,6 +26,8 @@ REPOSITORIES = Table[RepositoryReport](
     Column("+", lambda one: one.added, right=True),
     Column("-", lambda one: one.removed, right=True),
     Column("NOT COMMITTED", lambda one: one.uncommitted or None, right=True),
+    Column("COST", lambda one: cost_text(one.cost_usd), right=True),
+    Column("LAST RUN", lambda one: ago(one.last_at)),
     Column("BRANCHES", lambda one: ", ".join(f"{branch.name} ({branch.change})" for branch in one.branches)),
 )
 

@@ -13,7 +13,7 @@ from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.ports import Clock
 from claudomator_py.resources.report.shape import (
@@ -88,6 +88,16 @@ class Reports(Service):
             }
         )
         return found.model_copy(update={"headline": headline_of(found)})
+
+    def repositories(self, days: int) -> tuple[RepositoryReport, ...]:
+        """Return what runs did in each repository in so many days up to now."""
+
+        def read(connection: Connection) -> tuple[RepositoryReport, ...]:
+            until_ms = self._clock() + 1
+            runs = report_rows.ended_runs(connection, until_ms - days * DAY_MS, until_ms, self._by)
+            return _repositories((run, readable(RunChanges, run.changes)) for run in runs)
+
+        return self._read(read)
 
     def _made(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> ReportView:
         by, views = self._by, self._task_views.as_(self._by)
@@ -207,6 +217,7 @@ def _repository(path: str, runs: Sequence[tuple[FinishedRun, RunChanges]]) -> Re
     files = {(made.place, file.path) for _, made in runs for file in made.files}
     more_files = sum(made.file_count - len(made.files) for _, made in runs)
     last = {run.task_id: made for run, made in runs}
+    priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
         BranchChange(name=ref.name.removeprefix(_BRANCH), change=_change(ref))
         for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(_BRANCH))
@@ -221,6 +232,8 @@ def _repository(path: str, runs: Sequence[tuple[FinishedRun, RunChanges]]) -> Re
         removed=sum(made.removed for _, made in runs),
         branches=tuple(branches[:MAX_NAMES]),
         uncommitted=sum(made.uncommitted_count + made.untracked_count for made in last.values()),
+        cost_usd=round(sum(priced), 6) if priced else None,
+        last_at=format_instant(max(run.ended_ms for run, _ in runs)),
     )
 
 

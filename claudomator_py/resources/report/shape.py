@@ -64,6 +64,10 @@ class RepositoryReport(View):
     """The first 20."""
     uncommitted: int
     """Files that a task left uncommitted, or not known to git, after its last run."""
+    cost_usd: float | None = None
+    """Of these runs, as far as they say; null: none does."""
+    last_at: Instant | None = None
+    """When the last of them ended."""
 
 
 class MissedTime(View):

@@ -10,6 +10,7 @@ import pytest
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.changes.page_model import MAX_FILE_CHARS, MAX_PATCH_BYTES, MAX_RUNS, patches_of
 from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
@@ -175,3 +176,16 @@ def test_the_names_in_a_patch_of_git_itself(tmp_path: Path) -> None:
     found = patches_of(git("diff", "--cached"))
     assert set(found) == set(names)
     assert all(f"+of {name.encode()!r}" in found[name] for name in names)
+
+
+def test_repositories_have_a_page_with_what_runs_changed_there(operator: Visitor, prepared: PreparedService) -> None:
+    assert "claudomator add" in text_of(operator.get("/repositories"))
+    for number, cost in ((1, 0.5), (2, 0.25)):
+        run = prepared.add_run(prepared.add(f"t{number}", working_dir="/srv/shop"))
+        made = RunChanges.model_validate({"place": "/srv/shop", "repository": "/srv/shop", **files("tap.py")})
+        prepared.end_run(run, Outcome(status=OutcomeStatus.SUCCEEDED, changes=made, cost_usd=cost))
+    prepared.world.now_ms += HOUR_MS
+    page = operator.get("/repositories")
+    assert re.search(r"/srv/shop 2 0 1 4 2 \$0.75 \S+ \S+ UTC", text_of(page)), text_of(page)
+    assert "No branch of a task has anything that is not merged." in text_of(page)
+    assert operator.get("/repositories?days=0").status == 422

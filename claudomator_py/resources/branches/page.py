@@ -1,0 +1,35 @@
+"""/repositories: what runs changed in each of the last days, and the branches of tasks that are not merged."""
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from claudomator_py.api.guard.roles import Asking
+from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.filters import DAYS, Days
+from claudomator_py.api.page.rendering import render
+from claudomator_py.resources.branches.service import BranchService
+from claudomator_py.resources.branches.shape import BRANCHES
+from claudomator_py.resources.report.page import REPOSITORIES
+from claudomator_py.resources.report.service import Reports
+from claudomator_py.resources.session import Access
+
+
+def router(access: Access) -> APIRouter:
+    """Return the routes."""
+    routes = guarded("/repositories")
+
+    @routes.get("")
+    def show(by: Asking, days: Days = 7) -> Response:
+        granted = access.as_(by)
+        values = {
+            "place": "/repositories",
+            "days": days,
+            "spans": DAYS,
+            "table": REPOSITORIES,
+            "repositories": granted[Reports].repositories(days),
+            "branch_table": BRANCHES,
+            "branches": [one for one in granted[BranchService].all() if not one.standing.is_spent],
+        }
+        return render("repositories.html", values, by=by)
+
+    return routes
