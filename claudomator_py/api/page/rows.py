@@ -6,7 +6,7 @@ from pathlib import PurePath
 from zlib import crc32
 
 from claudomator_py.api.page.formatting import cost_text, model_text, short_line, took
-from claudomator_py.domain.blocked_words import brief_of
+from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.wording import Piece, Sentence, worded
 from claudomator_py.resources.tasks.shape import TaskView
@@ -121,6 +121,9 @@ def row_of(task: TaskView) -> TaskRow:
         line = short_line(task.progress.line)
     # What is asked may run over many lines; the task's own page has them all.
     wait = brief_of(task.blocked, short_line(task.reason_text) if asks else task.reason_short)
+    code = task.reason if task.state in ("FAILED", "QUEUED", "WAITING") else None
+    if wait is None and task.blocked is not None:  # whose limit it is stands in no column here
+        wait, code = wait_of(task.blocked, None), None
     if wait is None and task.waiting_until is not None:
         wait = (Piece("until "), Piece(instant=task.waiting_until))
     label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
@@ -138,7 +141,7 @@ def row_of(task: TaskView) -> TaskRow:
         agent=task.agent_hint if undecided else task.agent,
         model=None if undecided else model_text(task.tier, task.model),
         wait=wait,
-        code=task.reason if task.state in ("FAILED", "QUEUED", "WAITING") else None,
+        code=code,
         line=line,
         stamp=(task.started_at or task.updated_at) if running else task.updated_at,
         since=running or task.state in ("WAITING", "QUEUED", "NEEDS_INPUT"),

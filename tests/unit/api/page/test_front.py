@@ -355,6 +355,16 @@ def test_equal_reasons_are_one_line_and_others_stand_by_themselves(
     assert "<summary>" not in section(page, "needs-you")  # each wants an answer of its own
 
 
+def test_whose_limit_many_wait_for_is_said_in_their_line(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add_agent("claude")
+    prepared.limit("claude", AT_THREE)
+    for number in range(3):
+        prepared.add(f"page-{number}")
+    queue = text_of(operator.get("/"))
+    assert "3 wait : claude is limited" in queue
+    assert "until 2026-09-21 15:00 UTC" in queue
+
+
 def test_what_runs_is_seen_below_much_that_needs_somebody(operator: Visitor, prepared: PreparedService) -> None:
     for number in range(9):
         prepared.add(f"asks-{number}", NeedsInput(InputKind.QUESTION))
