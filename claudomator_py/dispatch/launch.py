@@ -1,13 +1,13 @@
 """From a run's row to what its shim is told: prompt, command line, limits and environment."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.conversation import Usage
-from claudomator_py.domain.host import hosts_open_to
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.report import LiveOutput, Stage
 from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, RunSpec, WindDown
 from claudomator_py.domain.task import TaskSpec
@@ -108,15 +108,13 @@ def agent_run(
     *,
     handoff: str | None = None,
     note: str | None = None,
-    drained_hosts: Set[str] = frozenset(),
+    hosts: tuple[str, ...] = (LOCAL,),
 ) -> Prepared:
     """Return the agent's run. spec: with ``add_dirs`` as the agent is given them. handoff, note: see ``RunSpec``.
-    drained_hosts: where it is not to go, unless it may go nowhere else."""
+    hosts: where it may go."""
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
     own = _own(run, rules, own_span(run.task_id, run.id))
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
-    hosts = hosts_open_to(agent.hosts, spec.host, spec.needs)
-    hosts = tuple(host for host in hosts if host not in drained_hosts) or hosts
     plain = _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules)
     order = replace(plain.order, folders=spec.add_dirs, handoff=handoff, note=note, hosts=hosts, agent=agent.name)
     return replace(plain, order=order)

@@ -346,6 +346,7 @@ class Observer:
 
     def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> QueueHead:
         """Return the task as planning sees it. asked: what was asked about its tier."""
+        constraints = Constraints.parse(task.constraints)
         return QueueHead(
             task_id=task.id,
             version=task.version,
@@ -358,7 +359,7 @@ class Observer:
             tier=spec.agent.tier,
             kept_tier=Tier(task.tier) if task.tier is not None else None,
             asked=asked,
-            cannot=self._registry.unable(spec),
+            cannot=self._registry.unable(spec, constraints),
             model=spec.agent.model,
             strict=spec.agent.strict,
             conversation=held_by(resumption_of(task), spec),
@@ -368,7 +369,7 @@ class Observer:
             queued=task.updated_ms,
             specialist=task.specialist,
             skill=task.skill,
-            constraints=Constraints.parse(task.constraints),
+            constraints=constraints,
             routed=task.constraints is not None,
             names_specialist=spec.specialist is not None or specialist_meant(task) is not None,
             tenant=tenant_of(task.creator, task.organisation),

@@ -349,7 +349,7 @@ def try_rules(
         verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=reviews, words=judgement.words
     )
     left = verdict.constraints
-    lacking = registry.lacking(done_by(facts.spec, None, left))
+    lacking = registry.lacking(done_by(facts.spec, None, left), left)
     open_ = [agent.name for agent in registry.agents if left.admits(agent.name, agent.kind)]
     unfit = {name: lacking[name] for name in open_ if name in lacking}
     agents = tuple(name for name in open_ if name not in unfit)

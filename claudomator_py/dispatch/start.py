@@ -217,7 +217,7 @@ class Starter:
             self._rules(),
             handoff=handoff.text,
             note=note,
-            drained_hosts=self._registry.drained_hosts,
+            hosts=self._registry.hosts(spec, agent, start.decision.constraints),
         )
         try:
             self._host.prepare(prepared.order)

@@ -96,15 +96,6 @@ class HostView(View):
     """Why it takes no new runs, empty where nobody said; none: it takes some."""
 
 
-def hosts_open_to(own: Sequence[str], wanted: str | None, needs: HostNeeds | None) -> tuple[str, ...]:
-    """Return the hosts of an agent where a task may run.
-
-    own: the agent's. wanted: the one that the task names; needs: what it asks of a node, which this machine keeps not.
-    """
-    places = own if wanted is None else (wanted,)
-    return tuple(name for name in places if needs is None or name != LOCAL)
-
-
 def choose_host(allowed: Sequence[str], active: Mapping[str, int], waiting: Mapping[str, int]) -> str:
     """Return the host for a run: one that places what it is given, the least active of these, by name.
 

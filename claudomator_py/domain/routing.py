@@ -1,5 +1,6 @@
 """What routing says of a task: who does it, how much harm it could do, and what follows for agents and tiers."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, Self
 
@@ -146,6 +147,10 @@ class Constraints(BaseModel):
     one."""
     excluded_agents: tuple[str, ...] = ()
     """Agents, or kinds, that may not take it."""
+    hosts: tuple[tuple[str, ...], ...] = ()
+    """Of each of these lists, the host where it runs is one; one list for each rule that has one."""
+    excluded_hosts: tuple[str, ...] = ()
+    """Hosts where it may not run."""
     tools: ToolLimits | None = None
     """The most that its agent may do; None: what task and specialist say."""
     isolated: bool = False
@@ -172,7 +177,7 @@ class Constraints(BaseModel):
     @classmethod
     def parse(cls, text: str | None) -> "Constraints":
         """Return what ``text`` wrote; None: everything is open. Raises ValueError."""
-        return _OPEN if text is None else cls.model_validate_json(text)
+        return OPEN if text is None else cls.model_validate_json(text)
 
     @classmethod
     def shown(cls, text: str | None) -> "Constraints":
@@ -180,7 +185,7 @@ class Constraints(BaseModel):
         try:
             return cls.parse(text)
         except ValueError:
-            return _OPEN
+            return OPEN
 
     @property
     def text(self) -> str:
@@ -198,6 +203,11 @@ class Constraints(BaseModel):
             return False
         lists = (self.agents, *self.one_of) if self.agents else self.one_of
         return all(agent in one or kind in one for one in lists)
+
+    def open_hosts(self, hosts: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the hosts where it may run."""
+        open_ = (host for host in hosts if host not in self.excluded_hosts)
+        return tuple(host for host in open_ if all(host in one for one in self.hosts))
 
     def names(self, agent: str) -> bool:
         """Return whether some list names that agent itself, which so can be chosen although it is closed to
@@ -248,6 +258,8 @@ class Constraints(BaseModel):
             agents=self.agents or other.agents,
             one_of=lists,
             excluded_agents=tuple(dict.fromkeys((*self.excluded_agents, *other.excluded_agents))),
+            hosts=(*self.hosts, *other.hosts),
+            excluded_hosts=tuple(dict.fromkeys((*self.excluded_hosts, *other.excluded_hosts))),
             tools=self.tools.within(other.tools) if self.tools and other.tools else tools,
             isolated=self.isolated or other.isolated,
             reach=nearest(self.reach, other.reach),
@@ -275,7 +287,7 @@ class Constraints(BaseModel):
         return self.clamp(tier) is tier
 
 
-_OPEN = Constraints()
+OPEN = Constraints()
 
 
 class Routing(BaseModel):

@@ -85,6 +85,9 @@ def constraint_sentences(left: Constraints) -> list[str]:
     found = [f"Only on {' or '.join(listed)}." for listed in left.one_of]
     if left.excluded_agents:
         found.append(f"Not on {', '.join(left.excluded_agents)}.")
+    found += [f"Only on host {' or '.join(listed)}." for listed in left.hosts]
+    if left.excluded_hosts:
+        found.append(f"Not on host {', '.join(left.excluded_hosts)}.")
     if left.tier_floor is not None or left.tier_ceiling is not None:
         found.append(f"Tier from {left.tier_floor or Tier.FAST} to {left.tier_ceiling or Tier.POWERFUL}.")
     if left.tools is not None:

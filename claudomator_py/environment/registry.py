@@ -8,8 +8,9 @@ from functools import cache
 from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.budget import Budget
-from claudomator_py.domain.host import LOCAL, hosts_open_to
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.pricing import unmeasured
+from claudomator_py.domain.routing import OPEN, Constraints
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.ports import AgentKind
 
@@ -129,22 +130,36 @@ class AgentRegistry:
         """Return how to start and read it."""
         return self._kinds[agent.kind]
 
-    def lacking(self, spec: TaskSpec) -> dict[str, str]:
-        """Return, by agent, what the task asks for and the agent cannot enforce; without those that can do it all."""
+    def lacking(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
+        """By agent, what the task asks for and the agent cannot enforce, or that rules leave it no host; without those
+        that can do it all."""
         found = {agent.name: self.unsupported(spec, agent) for agent in self._all().values()}
+        for agent in self._all().values() if rules.hosts or rules.excluded_hosts else ():
+            places = self._places(spec, agent)
+            if not found[agent.name] and not rules.open_hosts(places):
+                found[agent.name] = [f"rules allow the task on none of its hosts ({', '.join(places)})"]
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
 
-    def unable(self, spec: TaskSpec) -> dict[str, str]:
-        """Return the same, with those whose hosts take no new runs at present."""
-        found = self.lacking(spec)
+    def unable(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
+        """The same, with those whose hosts take no new runs at present."""
+        found = self.lacking(spec, rules)
         for agent in self._all().values() if self.drained_hosts else ():
-            places = hosts_open_to(agent.hosts, spec.host, spec.needs)
+            places = rules.open_hosts(self._places(spec, agent))
             if agent.name not in found and places and self.drained_hosts.issuperset(places):
                 undrained = " or ".join(f"`claudomator undrain --host {name}`" for name in places)
-                found[agent.name] = (
-                    f"{' and '.join(places)} {'takes' if len(places) == 1 else 'take'} no new runs until {undrained}"
-                )
+                take = "takes" if len(places) == 1 else "take"
+                found[agent.name] = f"{' and '.join(places)} {take} no new runs until {undrained}"
         return found
+
+    def hosts(self, spec: TaskSpec, agent: AgentSpec, rules: Constraints = OPEN) -> tuple[str, ...]:
+        """Return where a run of the task may go that starts now; to what was drained a moment ago, if nowhere else."""
+        places = rules.open_hosts(self._places(spec, agent))
+        return tuple(host for host in places if host not in self.drained_hosts) or places
+
+    def _places(self, spec: TaskSpec, agent: AgentSpec) -> tuple[str, ...]:
+        """What is asked of a node this machine keeps not."""
+        places = agent.hosts if spec.host is None else (spec.host,)
+        return tuple(name for name in places if spec.needs is None or name != LOCAL)
 
     def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return what the task asks for and that agent cannot enforce, in sentences."""

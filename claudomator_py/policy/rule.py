@@ -111,6 +111,8 @@ class Rule(Strict):
     requires: Tags = Field((), description="Capabilities that whoever does it must have.")
     agents: Names = Field((), description="The only agents, or kinds, that may take it.")
     exclude_agents: Names = Field((), description="Agents, or kinds, that may not take it.")
+    hosts: Names = Field((), description="The only hosts where it may run; `local` is this machine.")
+    exclude_hosts: Names = Field((), description="Hosts where it may not run.")
     tier: TierBounds | None = Field(None, description="Bounds of the model's strength.")
     tools: ToolBounds | None = Field(
         None, description="The most that its agent may do; what the task and its specialist ask for is cut down to it."

@@ -247,6 +247,8 @@ def _narrowed(constraints: Constraints, rule: Rule) -> Constraints:
             "tier_ceiling": ceiling,
             "one_of": (*constraints.one_of, rule.agents) if rule.agents else constraints.one_of,
             "excluded_agents": tuple(dict.fromkeys((*constraints.excluded_agents, *rule.exclude_agents))),
+            "hosts": (*constraints.hosts, rule.hosts) if rule.hosts else constraints.hosts,
+            "excluded_hosts": tuple(dict.fromkeys((*constraints.excluded_hosts, *rule.exclude_hosts))),
             "tools": tools,
             "isolated": constraints.isolated or rule.isolation is not None,
             "reach": reach,

@@ -424,7 +424,7 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     problems += parsed if isinstance(parsed, list) else []
     if problems or isinstance(agents, list) or isinstance(parsed, list):
         return sorted(problems, key=lambda problem: problem.line or 0)
-    if problems := odd_shares(parsed.concurrency, where) or odd_hosts(parsed.hosts, agents, where):
+    if problems := odd_shares(parsed.concurrency, where) or odd_hosts(parsed.hosts, agents, parsed.policy, where):
         return problems
     keys = {name: getattr(parsed, name) for name in _Keys.model_fields}
     if "agents" in mapping:

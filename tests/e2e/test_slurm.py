@@ -281,3 +281,24 @@ def test_a_sample_of_a_host_says_what_the_cluster_has(site: Site) -> None:
     again = site.command("init", "new", "--host", "slurm", **reaching())
     assert "# hosts:" in again.stdout
     assert "not changed" in again.stderr
+
+
+@pytest.mark.usefixtures("slurm_cluster")
+def test_rules_say_where_a_task_may_run(site: Site) -> None:
+    rules = [
+        {"name": "heavy", "when": "'heavy' in task.tags", "hosts": ["cluster"]},
+        {"name": "private", "when": "'private' in task.tags", "exclude_hosts": ["cluster"]},
+    ]
+    on_cluster(site, "cluster", "local", policy=rules)
+    daemon = start(site)
+    for number in range(2):
+        site.drop(f"heavy-{number}.yaml", document(None, "do: sleep 1", tags=["heavy"]))
+        site.drop(f"private-{number}.yaml", document(None, "do: sleep 1", tags=["private"]))
+    site.drop("torn.yaml", document(None, "do: true", tags=["private"], host="cluster"))
+    for name, host in (("heavy", "cluster"), ("private", "local")):
+        for number in range(2):
+            assert ended(daemon, f"{name}-{number}").state == "COMPLETED"
+            assert last_run(daemon, f"{name}-{number}").host == host
+    torn = in_state(daemon, "torn", "QUEUED")
+    wait_until(lambda: "none of its hosts (cluster)" in (daemon.client.task(torn.id).reason_text or ""))
+    assert "private (exclude_hosts)" in site.command("why", "torn").stdout

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.routing import Constraints, Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
 from claudomator_py.policy.facts import MAX_PATHS, Facts, sample
 from claudomator_py.policy.rule import Rule
@@ -100,7 +100,8 @@ def test_bounds_narrow() -> None:
     verdict = judge(
         rule(tier={"floor": "fast", "ceiling": "powerful"}, agents=["claude", "codex"]),
         rule("b", tier={"ceiling": "balanced"}, agents=["claude"], exclude_agents=["claude-2"], isolation="worktree"),
-        rule("c", concurrency=2, exclude_specialists=["dba"], specialist="writer"),
+        rule("c", concurrency=2, exclude_specialists=["dba"], specialist="writer", hosts=["lab", "attic", "local"]),
+        rule("d", hosts=["lab", "attic"], exclude_hosts=["attic"]),
     )
     left = verdict.constraints
     assert (left.tier_floor, left.tier_ceiling, left.isolated) == ("fast", "balanced", True)
@@ -109,6 +110,9 @@ def test_bounds_narrow() -> None:
     assert not left.admits("claude-2", "claude")
     assert [(cap.rule, cap.most) for cap in left.caps] == [("c", 2)]
     assert (verdict.specialist, verdict.excluded) == ("writer", frozenset({"dba"}))
+    assert left.open_hosts(["local", "attic", "lab"]) == ("lab",)
+    assert Constraints().and_those(left).open_hosts(["attic", "lab"]) == ("lab",)
+    assert Constraints.parse(left.text) == left
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,14 @@ def test_what_cannot_be_meant_is_refused(hosts: dict[str, object], said: str) ->
     assert said in problem.render()
 
 
+def test_a_rule_names_hosts_that_there_are() -> None:
+    rules = [{"name": "a", "hosts": ["local", "lab"]}, {"name": "b", "exclude_hosts": ["lba"]}]
+    problems = parse_settings({"hosts": {"lab": CLUSTER}, "policy": rules})
+    assert isinstance(problems, list)
+    assert [problem.field for problem in problems] == ["policy[1].exclude_hosts"]
+    assert "did you mean `lab`?" in problems[0].render()
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
