@@ -211,7 +211,9 @@ def policy_test(config: Path | None) -> "Tester":
 
 
 OTHERS: Mapping[str, LazyCommand] = {
-    "validate": LazyCommand("Check task files and card files. Exits with 1 if one has a problem.", validate_command),
+    "validate": LazyCommand(
+        "Check task files, card files and a configuration. Exits with 1 if one has a problem.", validate_command
+    ),
     "diagnose": LazyCommand("Print the outcome of an agent run that was saved to files.", diagnose_command),
     "calibrate": LazyCommand("Fit thresholds and weights to labelled tasks.", calibrate_command),
     "eval": LazyCommand("Evaluate routing, or triage, on a labelled set.", eval_command),

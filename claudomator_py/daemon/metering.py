@@ -27,6 +27,8 @@ from claudomator_py.store.metric_rows import EndedRuns
 from claudomator_py.store.stored_json import readable
 
 FRESH_S = 5.0
+MAX_SAMPLES = 5
+"""Tasks of a lane that are looked at for one that can be read, as all of them wait for the same."""
 READY = "ready"
 OTHER_AGENT = "other"
 BY_HAND = "operator"
@@ -151,23 +153,29 @@ class Meter:
         for reason, number in metric_rows.waiting(connection).items():
             waits[WaitCount("WAITING", reason, code=WAITS.get(reason, ""))] += number
         load = load_of(present)
-        firsts = [queue.first(connection, lane, 1)[0][2] for lane in queue.lanes(connection, Taken())]
+        lanes = queue.lanes(connection, Taken())
+        firsts = [task_id for lane in lanes for *_, task_id in queue.first(connection, lane, MAX_SAMPLES)]
         samples = queue.contents(connection, firsts)
         specs = [(task, readable(TaskSpec, spec)) for task, spec in samples]
         found = self._observer.heads(connection, [(task, spec) for task, spec in specs if spec is not None])
-        heads = {task.lane: found[task.id] for task, _ in samples if task.id in found}
+        heads = {task.lane: found[task.id] for task, _ in reversed(samples) if task.id in found}
+        faults = Counter(task.lane for task, _ in samples if task.id not in found)
         for group in metric_rows.queued(connection, load.taken(present.rules)):
-            if group.lane not in heads:  # its first task cannot be read
-                waits[WaitCount("QUEUED", Why.FAULT, code=BlockCode.FAULT)] += group.number
+            # Where none of its first tasks can be read, none of the lane starts.
+            broken = group.number if group.lane not in heads else min(faults[group.lane], group.number)
+            faults[group.lane] -= broken
+            if broken:
+                waits[WaitCount("QUEUED", Why.FAULT, code=BlockCode.FAULT)] += broken
+            if (number := group.number - broken) == 0:
                 continue
             place = {"task_id": group.task_id, "dir_key": group.dir_key, "thread": group.thread or None}
             head = heads[group.lane].model_copy(update=place)
             verdict = admit(head, present.agents, present.rules, load)
             asked_for = _known(head.agent_type, present)
             if isinstance(verdict, Blocked):
-                waits[WaitCount("QUEUED", verdict.why, asked_for, verdict.code)] += group.number
+                waits[WaitCount("QUEUED", verdict.why, asked_for, verdict.code)] += number
             else:
-                waits[WaitCount("QUEUED", Why.READY, asked_for)] += group.number
+                waits[WaitCount("QUEUED", Why.READY, asked_for)] += number
         return waits
 
 

@@ -17,6 +17,7 @@ from claudomator_py.domain.errors import (
     Forbidden,
     NotFound,
     Problem,
+    ServiceError,
     StaleVersion,
     name_suggestion,
     refuse,
@@ -63,9 +64,9 @@ def register(
         raise _follows_file(row)
     if row is not None and row.removed_ms is None and card.url is None:
         # Of an agent that has connected, what is written without an address is about that agent.
-        known = specialist_rows.get(connection, card.id, by).card
-        if known.transport is Transport.HUB:
-            card = card.model_copy(update={"url": known.url})
+        known = specialist_rows.find(connection, card.id, by)
+        if known is not None and known.card.transport is Transport.HUB:
+            card = card.model_copy(update={"url": known.card.url})
     refuse([*card.address_problems(), *ways_on_problems(connection, card, by, registered_with)])
     organisation = _organisation(card, by, by.organisation)
     return _put(
@@ -89,7 +90,9 @@ def register_itself(connection: Connection, card: Card, by: Principal, now_ms: i
     row = specialist_rows.row_of(connection, card.id)
     if row is None or row.removed_ms is not None or row.creator != by.id or row.source not in ("api", "file"):
         return register(connection, card, by, now_ms, source="hub")
-    written = specialist_rows.get(connection, card.id, by)
+    written = specialist_rows.find(connection, card.id, by)
+    if written is None:
+        raise unknown(connection, card.id, by)
     if written.card.transport is Transport.HTTP:
         detail = f"The card {card.id} names another address."
         raise Conflict(detail, remedy=f"Write `url: {card.url}` in it, remove it, or choose another id.")
@@ -293,9 +296,13 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
             remove(connection, row.id, _SHIPPER, now_ms)
 
 
-def unknown(connection: Connection, specialist_id: str, by: Principal) -> NotFound:
-    """Return the refusal of an id that does not exist for whoever asks; it suggests only ids that do."""
+def unknown(connection: Connection, specialist_id: str, by: Principal) -> ServiceError:
+    """Return the refusal of an id that does not exist for whoever asks, or whose card cannot be read; it suggests only
+    ids that do exist."""
     ids = specialist_rows.ids_seen(connection, by)
+    if specialist_id in ids:
+        message = f"The card of specialist {shown(specialist_id)!r} cannot be read in the database, so it gets no work."
+        return Conflict(message, remedy=f"Write it anew: `claudomator specialists add FILE` with id: {specialist_id}.")
     return NotFound.among("specialist", specialist_id, ids, listing=LIST_OF_SPECIALISTS)
 
 

@@ -8,7 +8,9 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
+from claudomator_py.domain.blocked import BlockCode
 from claudomator_py.domain.channel import NewMessage
+from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.resources.channels.service import Channels
@@ -188,7 +190,9 @@ def test_tasks_in_the_queue(world: World, database: Database, table: str, column
             assert overview.status().counts["QUEUED"] == before + 3, way
             assert {one.name for one in world.service.page(TaskFilter(state="QUEUED"), None, 50).items} >= set(names)
             assert world.service.why(names[0]).sentences
-            assert sum(measure(world).waits.values()) == before + 3, way
+            waits = measure(world).waits
+            assert sum(waits.values()) == before + 3, way
+            assert sum(number for wait, number in waits.items() if wait.code is BlockCode.FAULT) <= 1, way
         world.tick(1_000)
         assert {world.state(name) for name in names[1:]} == {"RUNNING"}, str(way)[:99]
         row.restore()
@@ -213,6 +217,8 @@ def test_cards(world: World, database: Database) -> None:
     access = world.access.as_(OPERATOR)
     row = Row(database, "specialist", "card", "id = 'florist'")
     for number, _ in enumerate(filter(row.damage, WAYS)):
+        with pytest.raises(Conflict, match="cannot be read"):
+            access[Specialists].one("florist")
         assert "plumber" in [one.id for one in access[Specialists].page(None, 50).items]
         name = f"pipes-{number}"
         access[Tasks].submit(spec(name, specialist="plumber"))
@@ -222,6 +228,9 @@ def test_cards(world: World, database: Database) -> None:
         world.end(name)
         world.tick()
         assert access[Overview].status().counts
+    assert access[Specialists].register(card("florist")).id == access[Specialists].one("florist").id, (
+        "it is written anew"
+    )
 
 
 @pytest.mark.parametrize("way", ["{}", "[]", wrapped])
