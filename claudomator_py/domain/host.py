@@ -42,6 +42,9 @@ class HostSpec(Strict):
     constraint: Line | None = Field(None, description="Features that a node must have, as for `sbatch --constraint`.")
     account: Line | None = Field(None, description="Slurm account that is charged. Default: the user's own.")
     qos: Line | None = Field(None, description="Quality of service, as for `sbatch --qos`.")
+    python: Annotated[Line, AfterValidator(_absolute)] | None = Field(
+        None, description="Python 3.11 or newer on the nodes. Default: the path of the daemon's own."
+    )
     licenses: Mapping[Name, Line] = Field(
         {},
         max_length=100,

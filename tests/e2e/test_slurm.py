@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.on_cluster import on_cluster, reaching, start, starts
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, started
-from tests.e2e.site import Site
+from tests.e2e.site import REPOSITORY, Site
 from tests.patience import wait_until
 from tests.slurm import NODES, Cluster, ask
 
@@ -86,6 +86,9 @@ def test_a_key_reaches_the_agent_alone(site: Site, slurm_cluster: Cluster) -> No
     step = supervisor.parent / parent_of(supervisor)
     for process in (supervisor, step):
         shown += (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+    # It needs nothing of the node but Python and that folder.
+    assert b"/shared/.supervisor-" in (supervisor / "cmdline").read_bytes()
+    assert os.fsencode(REPOSITORY / "claudomator_py") not in (supervisor / "cmdline").read_bytes()
     shown += kept_and_shown(slurm_cluster) + heard.read_bytes()
     (site.work / "go").touch()
     assert ended(daemon, "kept").state == "COMPLETED"

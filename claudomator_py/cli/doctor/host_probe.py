@@ -53,7 +53,9 @@ def _submit(host: HostSpec, folder: Path) -> str:
     """Return the id of the job."""
     for made in ("lock", "mine", "before"):
         (folder / made).touch()
-    command = shlex.join([sys.executable, "-I", "-S", node_probe.__file__, str(folder)])
+    # Nodes need have no Claudomator.
+    program = shutil.copy(node_probe.__file__, folder / "probe.py")
+    command = shlex.join([host.python or sys.executable, "-I", "-S", str(program), str(folder)])
     chosen = {name: getattr(host, name) for name in ("partition", "constraint", "account", "qos")}
     options = [f"--{name}={value}" for name, value in chosen.items() if value is not None]
     fixed = ["--parsable", "--no-requeue", f"--job-name={_JOB}", "--time=2", "--chdir=/", f"--output={folder}/log"]

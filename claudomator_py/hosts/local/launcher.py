@@ -316,11 +316,18 @@ def _beginning(umask: int, open_files: int | None) -> str:
     return begin
 
 
-def interpreter(begin: str, module: str, function: str, *arguments: str) -> list[str]:
+def interpreter(
+    begin: str,
+    module: str,
+    function: str,
+    *arguments: str,
+    python: str = sys.executable,
+    library: str = _INSTALLATION,
+) -> list[str]:
     """Return the interpreter bare: no site packages, no environment, nothing to import that is not ours or the
     library's.
 
     begin: code that comes first.
     """
     flags = ("-I", "-S", "-X", "utf8")
-    return [sys.executable, *flags, "-c", begin + _IMPORT.format(module, function), _INSTALLATION, *arguments]
+    return [python, *flags, "-c", begin + _IMPORT.format(module, function), library, *arguments]

@@ -9,6 +9,7 @@ import logging
 import os
 import shlex
 import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from claudomator_py.domain.host import HostSpec, NodeView
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.hosts.local.launcher import interpreter
 from claudomator_py.hosts.shim import spec
+from claudomator_py.hosts.slurm.archive import supervisor_in
 
 log = logging.getLogger(__name__)
 
@@ -158,8 +160,6 @@ class Slurm:
     def _submit(self, key: str, path: str, first: Callable[[], None] | None) -> None:
         if first is not None:
             first()
-        command = interpreter(self._begin, "main", "main_with_file", path)
-        script = f"#!/bin/sh\nexec {shlex.join(command)}\n"
         options = [
             "--parsable",
             "--no-requeue",
@@ -173,6 +173,9 @@ class Slurm:
             *(f"--{name}={value}" for name in _OPTIONS if (value := getattr(self._host, name)) is not None),
         ]
         try:
+            python, archive = self._host.python or sys.executable, supervisor_in(self._host.root)
+            command = interpreter(self._begin, "main", "main_with_file", path, python=python, library=archive)
+            script = f"#!/bin/sh\nexec {shlex.join(command)}\n"
             options += self._asked(json.loads((Path(path) / spec.FILE).read_bytes()))
             self._ask("sbatch", *options, text=script)
             self._refusal = None

@@ -1,0 +1,62 @@
+"""The supervisor as one file, for nodes that have no Claudomator: an archive beside the runs, to import from.
+
+It is named by what is in it. So an upgrade of the daemon makes another one, and jobs that wait find theirs.
+"""
+
+import hashlib
+import importlib.util
+import os
+import py_compile
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import claudomator_py
+from claudomator_py.hosts import shim
+
+_PACKAGE: Final = Path(str(claudomator_py.__file__)).parent
+_BEGIN: Final = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that such an archive knows: the same for the same files, whenever they were installed."""
+
+
+def supervisor_in(root: str) -> str:
+    """Return the path of the archive in that folder, and make it if it is not there. Raises OSError."""
+    path = f"{root}/.supervisor-{_digest()}.zip"
+    if not os.path.exists(path):
+        _write(path)
+    return path
+
+
+def _content() -> dict[Path, bytes]:
+    ours = Path(str(shim.__file__)).parent
+    files = [*sorted(ours.glob("*.py")), *(folder / "__init__.py" for folder in (_PACKAGE, ours.parent))]
+    return {file.relative_to(_PACKAGE.parent): file.read_bytes() for file in files}
+
+
+@cache
+def _digest() -> str:
+    digest = hashlib.sha256(importlib.util.MAGIC_NUMBER)
+    for name, text in _content().items():
+        digest.update(str(name).encode() + b"\0" + text + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _write(path: str) -> None:
+    """With the compiled files, which another version of Python leaves alone."""
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=".supervisor-", delete=False) as new:
+        with zipfile.ZipFile(new, "w") as archive, tempfile.TemporaryDirectory() as folder:
+            for name, text in _content().items():
+                archive.writestr(zipfile.ZipInfo(str(name), _BEGIN), text)
+                compiled = py_compile.compile(
+                    str(_PACKAGE.parent / name),
+                    cfile=f"{folder}/compiled",
+                    dfile=str(name),
+                    doraise=True,
+                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                )
+                archive.writestr(zipfile.ZipInfo(f"{name}c", _BEGIN), Path(str(compiled)).read_bytes())
+        new.flush()
+        os.fsync(new.fileno())
+    os.rename(new.name, path)
