@@ -443,8 +443,10 @@ def _put(
     if admitted_by is not None:
         columns["admitted_hash"] = card.content_hash
     present = row is not None and row.removed_ms is None
-    if row is not None and present and all(getattr(row, name) == value for name, value in columns.items()):
-        return specialist_rows.get(connection, card.id)
+    same = row is not None and present and all(getattr(row, name) == value for name, value in columns.items())
+    # One that cannot be read is written, although its content was the same.
+    if same and (known := specialist_rows.find(connection, card.id)) is not None:
+        return known
     shipped = None
     if row is not None and source != "shipped":
         shipped = row.card if row.source == "shipped" else row.shipped
