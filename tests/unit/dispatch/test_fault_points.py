@@ -59,6 +59,8 @@ ELSEWHERE = {
     # What no task is at: the daemon's begin and end, and what it is asked.
     *("reporting.start_reading monitor.start", "reporting.close monitor.close", "reporting.backlog monitor.backlog"),
     "start._discard host.remove",  # after a change in between, see test_starting.py
+    # Of a success with `commit: true` that has left files in a tree: tests/e2e/test_worktrees.py.
+    "apply_report.apply worktrees.committed",
 }
 
 

@@ -57,7 +57,7 @@ def test_a_task_whose_own_place_is_broken_fails_at_once_and_alone(world: World, 
     assert (world.state("bad"), world.state("after")) == ("FAILED setup_failed", "FAILED dependency_failed")
     told = str(world.task("bad").reason_text)
     assert str(tmp_path / "repo") in told
-    assert told.endswith("correct the folder and restart the task")
+    assert told.endswith("correct the folder and restart the task.")
     assert shown(world) == []
     (tmp_path / "repo").unlink()
     (tmp_path / "repo").mkdir()
