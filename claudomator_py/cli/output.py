@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -267,3 +267,15 @@ def _paint(parts: Sequence[tuple[str, str]]) -> str:
     with console.capture() as capture:
         console.print(Text.assemble(*parts), soft_wrap=True, end="")
     return capture.get()
+
+
+def checked(model: type[V], values: Mapping[str, object]) -> V:
+    """Return the value, with what is None left out; what is wrong with it is written, and ends the command."""
+    from claudomator_py.schema.validation import validate
+
+    found = validate(model, {name: value for name, value in values.items() if value is not None}, {})
+    if isinstance(found, list):
+        for problem in found:
+            note(str(problem))
+        fail("The request is not valid.", "Fix the listed problems and retry.", exits.USAGE)
+    return found

@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, json_text, note, out, out_json, table_text, write_table
+from claudomator_py.cli.output import (
+    Format,
+    FormatOption,
+    checked,
+    json_text,
+    note,
+    out,
+    out_json,
+    table_text,
+    write_table,
+)
 from claudomator_py.client.errors import ClientError
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.domain.principal import Role

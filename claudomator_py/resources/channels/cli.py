@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claudomator_py.cli import completion, exits, times
-from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
+    checked,
     fail,
     fields,
     heading,

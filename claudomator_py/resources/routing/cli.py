@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from claudomator_py.cli import completion
-from claudomator_py.cli.arguments import checked
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
+    checked,
     fields,
     heading,
     note,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.routing.courtesy import without_courtesy
+from claudomator_py.routing.cleaning import without_courtesy
 from claudomator_py.routing.profile import Request
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.environment.standing import standing_warnings
+from claudomator_py.tasks.feasibility import standing_warnings
 
 
 def warnings(**fields: Any) -> list[str]:
