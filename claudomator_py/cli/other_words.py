@@ -35,7 +35,10 @@ _OPEN = "`claudomator open` prints a link to the page"
 _PACKAGE = "pip does that: see docs/how-to/upgrade.md"
 _UNDO = "`claudomator discard TASK` removes the branch of a task, and `claudomator diff TASK` shows what it changed"
 _COST = "`claudomator report` sums what was spent, `claudomator agents -o wide` by agent and day"
-_EDIT = "change the file of the task, and save it: what changed is accepted by itself"
+_EDIT = (
+    "change the file of the task, and save it: what changed is accepted by itself; a task without a file is edited on "
+    "its page, which `claudomator open` leads to"
+)
 
 OTHER_WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("delete", "rm", "remove", "del", "clear", "purge"), _REMOVE),

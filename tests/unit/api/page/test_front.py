@@ -382,7 +382,7 @@ def test_a_row_says_where_a_task_works_and_how_long_it_took(operator: Visitor, p
     prepared.end_run(run, Outcome(status=OutcomeStatus.SUCCEEDED))
     prepared.move(task, Completed())
     recent = section(operator.get("/"), "recent")
-    assert '<span class="at">shop</span>' in recent
+    assert '<span class="at" title="shop">shop</span>' in recent
     assert '<span class="took"><span class="unseen">took </span>3m</span>' in recent
 
 
