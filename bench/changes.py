@@ -12,14 +12,18 @@ from pathlib import Path
 from bench.shims import ENVIRONMENT, LIMITS
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.agent import AgentSpec
+from claudomator_py.domain.redaction import replaced
 from claudomator_py.domain.run import LaunchRequest, RunFate, RunSpec
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.environment.secrets import Secrets
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.resources.changes.page_model import patches_of
 
 FOLDERS, FILES = 1_000, 50
 ROUNDS = 15
+CHANGED = 2_000
 SCRIPTS = {
     "nothing": "true",
     "a file": "date +%N > d0001/new",
@@ -54,10 +58,29 @@ def measure() -> None:
                     f"  {name:<9} without {without:4.0f} ms  with {with_it:4.0f} ms"
                     f"  the record: {with_it - without:4.0f} ms (of the fastest: {least:.0f} ms)\n"
                 )
+            sys.stdout.write(_read(ways["with"], place, environ))
         finally:
             for host in ways.values():
                 host.close()
             launcher.close()
+
+
+def _read(host: LocalRunHost, place: Path, environ: dict[str, str]) -> str:
+    """Return how long it takes to read the record of a run that changed many files, as `diff` and the page do."""
+    folders = f"$(seq -f d%04g 0 {CHANGED // FILES - 1})"
+    script = f"for d in {folders}; do for f in $d/f*; do echo more >> $f; done; done"
+    _run(host, "many", script, place, environ)
+    redactor = Secrets(["sk-ant-api03-" + "Zq7" * 20]).redactor({}, "many")
+    taken = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        record = host.changes("many")
+        patch = redactor.redact(host.patch("many"))
+        if record is None or len(patches_of(patch)) < replaced(record, redactor.redact).file_count:
+            raise ValueError("the record has not all files")
+        taken.append((time.perf_counter() - begun) * 1000)
+    middle, most = statistics.median(taken), max(taken)
+    return f"  the record of {CHANGED:,} files is read in {middle:.0f} ms (at most {most:.0f} ms)\n"
 
 
 def _make(place: Path, environ: dict[str, str]) -> None:
