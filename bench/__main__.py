@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from bench import acp, adoption, beside, changes, disk, hotpath, load, metrics, queue, routing, shims, size
+from bench import acp, adoption, beside, changes, disk, hotpath, load, metrics, queue, routing, scale, shims, size
 
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
@@ -30,6 +30,7 @@ MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "shims": (shims.measure, 120),
     "acp": (acp.measure, 120),
     "load": (load.measure, 600),
+    "scale": (scale.measure, 300),
 }
 """Each with the seconds after which it is given up, so that the whole of it ends."""
 RESULTS = Path(__file__).with_name("RESULTS.md")

@@ -177,7 +177,8 @@ class Site:
 
     def run_ids(self) -> list[str]:
         """The run directories that there are."""
-        return sorted(path.name for runs in self.run_roots if runs.exists() for path in runs.iterdir())
+        found = (path for runs in self.run_roots if runs.exists() for path in runs.iterdir())
+        return sorted(path.name for path in found if path.is_dir())
 
     def processes(self) -> dict[int, str]:
         """All processes of this site by pid, each with its command line: daemons, fork servers, shims and agents."""
