@@ -304,6 +304,10 @@ def _registered_from_elsewhere(client: "Client", card: Card) -> SpecialistView:
     ids = _ids_for(card)
     taken = {one: _found(client, one) for one in ids}
     again = [one for one in ids if (before := taken[one]) is not None and before.content.url == card.url]
+    # An earlier version left the signs of C# and C++ out of ids.
+    plain = name_from(card.name or "") or card.id
+    if not again and plain not in taken and (before := _found(client, plain)) is not None:
+        again = [plain] if (before.content.url, before.content.name) == (card.url, card.name) else []
     wanted = again[:1] or [one for one in ids if taken[one] is None] or ids[-1:]
     while True:
         specialist_id = wanted.pop(0)

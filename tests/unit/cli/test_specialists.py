@@ -1,6 +1,7 @@
 """``claudomator specialists`` and ``claudomator search``: from files and an editor to the registry."""
 
 import json
+import re
 import shutil
 import socket
 import ssl
@@ -266,6 +267,21 @@ def test_an_a2a_card_is_imported_and_exported_without_a_loss(command: Command, c
     again.write_text(as_file)
     assert command("specialists", "import", str(again)).returncode == 0
     assert json.loads(command("specialists", "export", "docs-bot", "--a2a", "1.0").stdout) == A2A
+
+
+@pytest.mark.parametrize("name", ["C++ Reviewer", "C# Reviewer"])
+def test_a_card_keeps_the_id_under_which_an_earlier_version_had_it(command: Command, tmp_path: Path, name: str) -> None:
+    file, old = tmp_path / "a2a.json", tmp_path / "old.yaml"
+    file.write_text(json.dumps({**A2A, "name": name}))
+    fresh = command("specialists", "import", str(file), "-o", "json").stdout
+    (made,) = json.loads(fresh)
+    assert re.fullmatch(r"c-reviewer-[0-9a-f]{8}", made["id"])
+    command("specialists", "remove", made["id"])
+    card = {**made["card"], "id": "c-reviewer"}
+    old.write_text(json.dumps({key: value for key, value in card.items() if value is not None}))
+    assert command("specialists", "add", str(old)).returncode == 0
+    (again,) = json.loads(command("specialists", "import", str(file), "-o", "json").stdout)
+    assert again["id"] == "c-reviewer"
 
 
 def test_keys_that_nobody_knows_are_named_at_import(command: Command, cards: Path) -> None:
