@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any, get_args, get_origin
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.errors import Invalid, Problem, shown, suggestion
@@ -91,20 +91,6 @@ def _digits(value: object) -> object:
 DIGITS = BeforeValidator(_digits)
 """Of a whole number in a URL or a form. It comes after ``Query`` and the like: before them, their bounds are published
 under names that no client knows."""
-WholeNumber = Annotated[int, DIGITS]
-"""Such a number, in a model."""
-Days = Annotated[int, Query(ge=1, le=365, description="Number of days to count, up to now."), DIGITS]
-
-
-class PageQuery(BaseModel):
-    """Which part of a list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cursor: str | None = Field(default=None, max_length=500, description="The next_cursor of the previous page.")
-    limit: WholeNumber = Field(default=50, ge=1, le=200, description="Maximum number of items, 1 to 200.")
-
-
 _MAX_PROBLEMS = 20
 _LISTS = (list, tuple, set, frozenset)
 

@@ -327,11 +327,6 @@ def given(**query: Any) -> dict[str, Any]:
     return {name: value for name, value in query.items() if value is not None}
 
 
-def part_of(cursor: str | None, limit: int) -> dict[str, object]:
-    """Return which part of a list."""
-    return given(cursor=cursor, limit=limit)
-
-
 def change_headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:
     """Return what makes a change safe to ask for. Raises ValueError for what is no key."""
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}

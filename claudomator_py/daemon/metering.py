@@ -29,7 +29,6 @@ from claudomator_py.store.stored_json import readable
 FRESH_S = 5.0
 MAX_SAMPLES = 5
 """Tasks of a lane that are looked at for one that can be read, as all of them wait for the same."""
-READY = "ready"
 OTHER_AGENT = "other"
 BY_HAND = "operator"
 """The reason of a hold that an operator has put there."""

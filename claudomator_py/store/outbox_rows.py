@@ -96,12 +96,6 @@ def page(connection: Connection, state: str | None, before: int | None, limit: i
     return [Outbox(**row._mapping) for row in connection.execute(query.order_by(OUTBOX.c.id.desc()).limit(limit))]
 
 
-def count(connection: Connection, state: str) -> int:
-    """Return how many there are in the state."""
-    query = select(func.count()).select_from(OUTBOX).where(OUTBOX.c.state == state)
-    return int(connection.execute(query).scalar_one())
-
-
 def revive(connection: Connection, row_id: int, now_ms: int) -> bool:
     """Send a dead notice again. False: it is not dead."""
     revived = connection.execute(

@@ -179,11 +179,6 @@ def ids(connection: Connection) -> set[str]:
     return set(connection.execute(select(RUN.c.id)).scalars())
 
 
-def count(connection: Connection) -> int:
-    """Return how many runs there are."""
-    return connection.execute(select(func.count()).select_from(RUN)).scalar_one()
-
-
 def given_up_in_a_row(connection: Connection, run: Run) -> int:
     """Return how many runs of its generation, this one the last, were given up before they started."""
     query = select(RUN.c.state).where(

@@ -33,7 +33,6 @@ ASKS: Final = frozenset({"input-required", "auth-required"})
 """States in which it waits for one."""
 
 TASK_NOT_FOUND: Final = -32001
-UNSUPPORTED: Final = (-32004, -32601)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ HOURS = (6, 12, 24, 72, 168)
 """The spans that are offered."""
 Hours = Annotated[int, Query(ge=1, le=31 * 24), DIGITS]
 Ends = Annotated[int | None, Query(ge=0, le=4_000_000_000), DIGITS]
-_SHOWN = ("succeeded", "failed", "limited")
 
 LANES = Table[Lane](
     Column("AGENT", lambda lane: lane.agent),
