@@ -131,8 +131,8 @@ class AgentRegistry:
         return self._kinds[agent.kind]
 
     def lacking(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
-        """By agent, what the task asks for and the agent cannot enforce, or that rules leave it no host; without those
-        that can do it all."""
+        """Return, by agent, what the task asks for and the agent cannot enforce, or that rules leave it no host;
+        without those that can do it all."""
         found = {agent.name: self.unsupported(spec, agent) for agent in self._all().values()}
         for agent in self._all().values() if rules.hosts or rules.excluded_hosts else ():
             places = self._places(spec, agent)
@@ -141,7 +141,7 @@ class AgentRegistry:
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
 
     def unable(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
-        """The same, with those whose hosts take no new runs at present."""
+        """Return the same as ``lacking``, with those whose hosts take no new runs at present."""
         found = self.lacking(spec, rules)
         for agent in self._all().values() if self.drained_hosts else ():
             places = rules.open_hosts(self._places(spec, agent))

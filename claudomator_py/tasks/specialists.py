@@ -302,7 +302,7 @@ def unknown(connection: Connection, specialist_id: str, by: Principal) -> Servic
     ids = specialist_rows.ids_seen(connection, by)
     if specialist_id in ids:
         message = f"The card of specialist {shown(specialist_id)!r} cannot be read in the database, so it gets no work."
-        return Conflict(message, remedy=f"Write it anew: `claudomator specialists add FILE` with id: {specialist_id}.")
+        return Conflict(message, remedy=f"Write it again: `claudomator specialists add FILE` with id: {specialist_id}.")
     return NotFound.among("specialist", specialist_id, ids, listing=LIST_OF_SPECIALISTS)
 
 
