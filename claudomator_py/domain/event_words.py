@@ -75,7 +75,8 @@ _SILENT = frozenset(
     {"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision", "text", "due"}
     | {"constraints"}
 )
-_PLAIN = frozenset({"reason", "detail", "why", "asks", "answer"})
+_PLAIN = frozenset({"reason", "detail", "why", "asks", "answer", "provenance"})
+_WORDS: Final[Mapping[str, str]] = {"bucket": "held"}
 
 
 def event_title(kind: str, data: Mapping[str, object]) -> str:
@@ -94,12 +95,14 @@ def _details(data: Mapping[str, object]) -> Iterator[str]:
     for key, value in data.items():
         if key in _SILENT or value in (None, "", {}, [], False):
             continue
+        if key == "bucket" and value == data.get("agent"):
+            continue
         if key in ("generation", "attempt"):
             yield from _counted(key, value)
             continue
         parts_of = [f"{k} {_word(v)}" for k, v in value.items()] if isinstance(value, Mapping) else value
         words = ", ".join(map(_word, parts_of)) if isinstance(parts_of, list | tuple) else _word(value)
-        yield words if key in _PLAIN else f"{key.replace('_', ' ')} {words}"
+        yield words if key in _PLAIN else f"{_WORDS.get(key, key.replace('_', ' '))} {words}"
 
 
 def _word(value: object) -> str:

@@ -26,6 +26,8 @@ def test_titles(kind: str, data: dict[str, object], said: str) -> None:
         ({"note_of": "0e95b395-4ba4-5fc8-9944-d0b8c0ba6495"}, "note of 0e95b395"),
         ({"restart": {"agent": "codex", "tier": "fast"}, "holds": [], "by": "ann"}, "restart agent codex, tier fast"),
         ({"specialist": "writer", "risk": "low", "constraints": '{"agents":["a"]}'}, "specialist writer, risk low"),
+        ({"agent": "codex", "bucket": "codex", "provenance": "operator"}, "agent codex, operator"),
+        ({"agent": "codex", "bucket": "openai", "provenance": "reported"}, "agent codex, held openai, reported"),
         ({"base": "9369e9e12d08e95bd0d19670a09fafa5394954fe"}, "base 9369e9e12d"),
         ({"base": "9369e9e12d08e95bd0d19670a09fafa5" * 2, "of": "9369e9e1"}, "base 9369e9e12d, of 9369e9e1"),
         ({"restart": {"note_of": "0e95b395-4ba4-5fc8-9944-d0b8c0ba6495"}}, "restart note_of 0e95b395"),
