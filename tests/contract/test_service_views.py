@@ -311,7 +311,7 @@ def test_a_list_says_why_in_a_clause(world: World) -> None:
     world.end("u", exit_code=1, status="failed", reason="timeout")
     world.tick()
     assert world.task("t").reason_short == "API Error: 400"
-    assert (world.task("t").reason_text or "").endswith(said)
+    assert (world.task("t").reason_text or "").endswith(f": {said}.")
     assert world.task("u").reason_short == "The run took longer than its timeout."
     world.submit("v")
     for agent in ("claude", "codex"):
