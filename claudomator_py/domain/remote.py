@@ -60,6 +60,9 @@ def is_loopback(host: str) -> bool:
 
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""All of IPv6 that is routed among networks: what Python calls global besides is translated, site-local or reserved."""
+_PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")
 
 
 def is_elsewhere(address: str) -> bool:
@@ -77,7 +80,8 @@ def is_elsewhere(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(known) & 0xFFFFFFFF)
         if inner is not None:
             return is_elsewhere(str(inner))
-    return known.is_global and not known.is_multicast
+        return known.is_global and known in _UNICAST
+    return known.is_global and not known.is_multicast and known not in _PROTOCOLS
 
 
 _HTTP = re.compile(r"https?://[^/?#\\\s][^\\\s]*", re.IGNORECASE)
