@@ -155,8 +155,11 @@ class RunHost(Protocol):
 
     # --- where they are ---
 
-    def hosts(self) -> list[HostView]:
-        """Return the places where runs happen, as they are now. May block for a minute: their engines are asked."""
+    def hosts(self, *, ask: bool = True) -> list[HostView]:
+        """Return the places where runs happen, as they are now. May block for a minute: their engines are asked.
+
+        ask: False: what they have said last counts, which is without nodes and versions, and at once.
+        """
 
     def host_of(self, run_id: str) -> str:
         """Return the name of the host whose folder has the run; this machine's if none has."""

@@ -88,6 +88,18 @@ def _live(measured: Measured) -> Iterator[Labelled]:
     yield from sorted(live.items())
 
 
+def _on_hosts(measured: Measured) -> Iterator[Labelled]:
+    for host in measured.hosts:
+        waiting = sum(host.waits.values())
+        yield (host.name, "placed"), max(0, host.live - waiting)
+        yield (host.name, "waiting"), waiting
+
+
+def _hosts_up(measured: Measured) -> Iterator[Labelled]:
+    for host in measured.hosts:
+        yield (host.name,), host.problem is None
+
+
 def _runs(measured: Measured) -> Iterator[Labelled]:
     for ended in measured.ended:
         if ended.ended_as != REVOKED:
@@ -185,6 +197,14 @@ FAMILIES: tuple[Family, ...] = (
         "code",
     ),
     _gauge("live_runs", "Runs that have not ended, by agent and state.", _live, "agent", "state"),
+    _gauge(
+        "host_runs",
+        "Live runs by host: placed, or waiting for a node. Only where hosts are configured.",
+        _on_hosts,
+        "host",
+        "state",
+    ),
+    _gauge("host_up", "Whether the host's engine answers and refuses nothing.", _hosts_up, "host"),
     _gauge(
         "slots",
         "Maximum number of concurrent runs, without those on remote agents.",

@@ -34,6 +34,7 @@ class Web:
             refused_files=lambda: len(desk.refusals),
             free_bytes=lambda: shutil.disk_usage(state).free,
             least_free_bytes=lambda: around.current().settings.limits.min_free,
+            hosts=lambda: around.host.hosts(ask=False) if around.current().settings.hosts else (),
             faults=lambda: faults_of(daemon),
         )
         self.hub = Hub(around.database, around.host, around.registry, wake_remote_agent)

@@ -14,6 +14,7 @@ from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, Why
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.histogram import Histogram
+from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.faults import Fault
@@ -75,6 +76,8 @@ class Measured:
     least_free_bytes: int
     checks: Mapping[str, bool]
     """What readiness says, by name."""
+    hosts: Sequence[HostView] = ()
+    """Where runs take place, as far as that is known without asking; none where there is this machine alone."""
     failing: Mapping[str, int] = field(default_factory=dict)
     """Items that fail again and again, by what is done for them."""
 
@@ -89,6 +92,7 @@ class ProcessGauges:
     free_bytes: Callable[[], int]
     least_free_bytes: Callable[[], int]
     """Below it nothing is started."""
+    hosts: Callable[[], Sequence[HostView]] = tuple
     faults: Callable[[], Sequence[Fault]] = tuple
     """Of single items."""
 
@@ -143,6 +147,7 @@ class Meter:
             free_bytes=around.free_bytes(),
             least_free_bytes=around.least_free_bytes(),
             checks=passed,
+            hosts=around.hosts(),
             failing=Counter(fault.item.doing.name.lower() for fault in around.faults() if fault.lasting),
         )
 

@@ -217,6 +217,8 @@ def test_a_run_that_waits_for_a_node_says_why_and_runs_then(site: Site) -> None:
         assert [(node.name, node.reason) for node in there.unusable] == [(node, "a new disk") for node in NODES]
         shown = site.command("hosts", **reaching()).stdout
         assert "a new disk" in shown
+        wait_until(lambda: 'host_runs{host="cluster",state="waiting"} 1.0' in daemon.client.metrics())
+        assert 'claudomator_host_up{host="cluster"} 1.0' in daemon.client.metrics()
     finally:
         for node in NODES:
             ask("scontrol", "update", f"NodeName={node}", "State=RESUME")

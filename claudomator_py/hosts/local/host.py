@@ -98,8 +98,9 @@ class LocalRunHost(ReportingHost):
             for shim in self._launched.values():
                 shim.close()
 
-    def hosts(self) -> list[HostView]:
+    def hosts(self, *, ask: bool = True) -> list[HostView]:
         """See ``RunHost``."""
+        del ask
         return [HostView(name=LOCAL, kind=LOCAL, live=len(self._watched))]
 
     def host_of(self, run_id: str) -> str:

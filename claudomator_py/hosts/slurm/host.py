@@ -222,10 +222,10 @@ class ClusterRunHost(LocalRunHost):
             swept += sweep(Path(self._roots[name]), known, grace_ms=self.grace_ms)
         return swept
 
-    def hosts(self) -> list[HostView]:
+    def hosts(self, *, ask: bool = True) -> list[HostView]:
         """See ``RunHost``. Slurm is asked."""
         here = [view.model_copy(update={"live": self._active[LOCAL]}) for view in super().hosts()]
-        return here + [self._view(name, engine) for name, engine in self._engines.items()]
+        return here + [self._view(name, engine, ask=ask) for name, engine in self._engines.items()]
 
     def obstacle(self, run_id: str) -> str | None:
         """See ``RunHost``. By what Slurm said last; it is not waited for."""
@@ -240,8 +240,12 @@ class ClusterRunHost(LocalRunHost):
             return f"waits for {name}, which has not taken it: {problem}"
         return None
 
-    def _view(self, name: str, engine: Slurm) -> HostView:
+    def _view(self, name: str, engine: Slurm, *, ask: bool) -> HostView:
         about = HostView(name=name, kind=HostType.SLURM, live=self._active[name])
+        if not ask:
+            known = engine.listed()
+            waits = Counter(job.why for job in known.jobs.values() if job.waits) if known is not None else {}
+            return about.model_copy(update={"waits": waits, "problem": engine.problem})
         try:
             waits = Counter(job.why for job in engine.list().jobs.values() if job.waits)
             listed = engine.nodes()
