@@ -77,7 +77,11 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         )
         raise typer.BadParameter(f"there is no card at {_plain(address)}: {begins or 'it sent nothing'}")
     if document is None or not is_a2a(document):
-        return [ReadCard(card) for card in _cards(name, data, path)]
+        cards = _cards(name, data, path)
+        if address is not None:
+            for card in cards:
+                _sends_nothing_unasked(name, card, address, secret)
+        return [ReadCard(card) for card in cards]
     if address is not None:
         document = with_whole_addresses(document, address)
     if is_written_for_a2a(document) and (problems := unreachable(document)):
@@ -88,9 +92,21 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
     if unread := unread_keys(document):
         named = ", ".join(f"`{shown(key)}`" for key in unread)
         note(f"{shown(name)}: kept, and not applied, as neither A2A nor Claudomator knows it: {named}.")
-    if address is not None and found.url is not None and _origin(found.url) != _origin(address):
-        _elsewhere(name, found.url, secret)
+    if address is not None:
+        _sends_nothing_unasked(name, found, address, secret)
     return [ReadCard(with_protocol(found, document, address), has_own_id(document))]
+
+
+def _sends_nothing_unasked(source: str, card: Card, address: str, secret: str | None) -> None:
+    """Raises Exit where the card that was fetched there names a secret of this machine's by itself, or has one sent to
+    another host."""
+    named = card.authentication.secret
+    if named is not None and named != secret:
+        message = f"names the variable {shown(named)} of this machine, whose value would be sent to its agent"
+        remedy = "use --secret, or save the card, and import the file if that is meant"
+        _refuse(source, [Problem(field="authentication.secret", message=message, remedy=remedy)])
+    if card.url is not None and _origin(card.url) != _origin(address):
+        _elsewhere(source, card.url, named)
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -348,6 +348,30 @@ def test_a_secret_goes_to_no_other_host_than_the_card_came_from(command: Command
     assert [one["id"] for one in told(command, "specialists", "list")] == ["docs-bot", "own-bot"]
 
 
+OURS = {"id": "docs-bot", "description": "Writes pages."}
+
+
+@pytest.mark.parametrize("url", ["https://agents.example/rpc", "/rpc"])
+@pytest.mark.parametrize("card", [OURS, A2A], ids=["ours", "A2A"])
+@pytest.mark.parametrize("asked", [(), ("--secret", "DOCS_TOKEN")])
+def test_a_card_that_is_fetched_names_no_secret_by_itself(
+    command: Command, cards: Path, asked: tuple[str, ...], card: dict[str, object], url: str
+) -> None:
+    said = dict(card) | {"authentication": {"scheme": "bearer", "secret": "AWS_SECRET_ACCESS_KEY"}}
+    with card_server({"/card.json": (200, said)}) as host:
+        if url != "/rpc" or "supportedInterfaces" not in said:
+            said["url"] = url if "://" in url else f"{host}{url}"
+        command("specialists", "import", f"{host}/card.json", *asked)
+
+    shown = [
+        json.loads(command("specialists", "show", str(one["id"]), "-o", "json").stdout)
+        for one in told(command, "specialists", "list")
+    ]
+    assert "AWS_SECRET_ACCESS_KEY" not in json.dumps([one["card"].get("authentication") for one in shown])
+    if card is OURS:
+        assert shown == []
+
+
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
 def test_a_host_that_drips_its_card_is_not_awaited_for_ever(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
     monkeypatch.setattr(card_files, "FETCH_S", 0.5)
