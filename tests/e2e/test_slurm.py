@@ -242,6 +242,7 @@ def test_a_node_keeps_what_a_task_needs(site: Site) -> None:
     assert ended(daemon, "impossible").state == "CANCELLED"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slurm_cluster")
 def test_a_drained_host_finishes_what_it_has_and_gets_nothing_new(site: Site) -> None:
     on_cluster(site, "cluster", "local")
@@ -288,6 +289,7 @@ def test_a_sample_of_a_host_says_what_the_cluster_has(site: Site) -> None:
     assert "not changed" in again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slurm_cluster")
 def test_rules_say_where_a_task_may_run(site: Site) -> None:
     rules = [
