@@ -132,7 +132,8 @@ class Words(dict[str, int]):
             gap = rest.index("_")
             begin = place + 1 + gap
             if (*words[place + 1 : begin],) == rest[:gap] and self._ends(words[begin : begin + _MAX_GAP + 1], rest[-1]):
-                told |= tell
+                # "Get it out" is an order, though "get" alone only leads to one.
+                told = (told & ~LEAD if tell & VERB else told) | tell
         return length and length + 1, told
 
     def _ends(self, words: Sequence[str], last: str) -> bool:

@@ -126,8 +126,10 @@ def _names(tells: int) -> frozenset[str]:
     found |= {f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)}
     found |= {f"v:{one}&i" for one in verbs if one in its}
     found |= {f"v:{one}&prod" for one in verbs if tells & _PROD}
+    found |= {f"v:{one}&sum" for one in verbs if tells & BIT["sum"]}
     if tells & BIT["foreign"]:
         beside = ("reads", "builds", "code", "own", "not", "fails", "when")
+        found |= {"f.nothing"} if tells & BIT["nothing"] else set()
         return frozenset(found | {f"f.{name}" for name in beside if tells & ROLE[name]})
     roles = {
         "strong": "strong",
