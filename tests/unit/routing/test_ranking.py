@@ -1,6 +1,8 @@
 """From a task to a decision on who does it."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +34,7 @@ from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
+from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 
 ENCODER = Hashed()
 GPU = {"capabilities": ["gpu"]}
@@ -96,6 +99,24 @@ def test_a_task_goes_to_whom_it_is_most_like(text: str, specialist: str, skill: 
 
     assert (record.route, record.specialist, record.skill) == (Route.SPECIALIST, specialist, skill)
     assert record.specialist_candidates[0].parts["semantic"] == record.confidence
+
+
+@pytest.mark.parametrize("name", ["", "fix-login", "task-17", "login redirect"])
+def test_the_first_task_of_the_readme_gets_no_role_that_minds_it(name: str) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+    said = re.search(r"^instructions: \|\n((?:  .*\n)+)", readme, re.MULTILINE)
+    assert said is not None
+    request, calibration = Request(said[1], name=name), SHIPPED[ENCODER.id]
+    cards = [card for card in shipped_cards(shipped_files()) if card.skills]
+    likeness = space_of(cards, ENCODER, calibration).likeness(ENCODER.encode([request.compared])[0])
+
+    record = decide(
+        rank(request, cards, likeness, calibration),
+        {card.id: card for card in cards},
+        RoutingRules(calibration, default="generalist"),
+    )
+
+    assert record.specialist in ("generalist", "frontend-engineer", "backend-engineer")
 
 
 def test_a_card_without_skills_is_compared_by_what_it_says() -> None:
