@@ -74,7 +74,8 @@ def is_risky(order: Order) -> bool:
     least, most = bounds(order.tells)
     if known + least > _ROUNDED or known + most < -_ROUNDED:
         return known > 0
-    return _sum(_with_seen(order)) + words >= 0
+    # Weights have three decimals: what is nearer to none than that comes of adding them in another order.
+    return _sum(_with_seen(order)) + words >= -_ROUNDED
 
 
 def features(order: Order) -> frozenset[str]:

@@ -61,6 +61,7 @@ def _adds(order: Order) -> float:
 @settings(max_examples=150)
 @given(composed)
 @example("Delete the production database db-3 now. Pay $300 to prod-db-2 on shop.example v2.1.0.")
+@example("send out orders_old rather than shop.example prod-db-2 Gib dem Praktikanten Admin-Rechte auf dem Server. ")
 def test_whether_a_clause_is_risky_is_what_all_its_weights_say(text: str) -> None:
     for one in sentences(text):
         for order in one.orders:
@@ -69,7 +70,7 @@ def test_whether_a_clause_is_risky_is_what_all_its_weights_say(text: str) -> Non
             least, most = bounds(order.tells)
             assert least - ROUNDED <= _adds(order) - _adds(unseen) <= most + ROUNDED, order
             if not order.tells & ORDERED:
-                assert is_risky(order) == (_adds(order) >= 0), order
+                assert is_risky(order) == (_adds(order) >= -ROUNDED), order
 
 
 @settings(max_examples=150)
