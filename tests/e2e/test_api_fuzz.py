@@ -253,7 +253,8 @@ def test_the_examples_of_the_document_are_taken(api: "FuzzedApi") -> None:
                     continue  # it takes a work tree, see tests/contract/test_service_branches.py
                 ref = _task_for(api, path)
                 specialist = example["value"].get("id", "release-manager")  # which one of the examples registers
-                filled = path.format(ref=ref, specialist_id=specialist, **parts)
+                place = {"name": "local"} if path.startswith("/v1/hosts/") else {}
+                filled = path.format(ref=ref, specialist_id=specialist, **parts | place)
                 if path.endswith("/specialists"):
                     http.delete(f"{path}/{specialist}")  # others may have registered it by the same example
                 answer = http.request(method, filled, json=_unused(path, example["value"]))
@@ -262,3 +263,4 @@ def test_the_examples_of_the_document_are_taken(api: "FuzzedApi") -> None:
                 sent += 1
     assert sent >= 6
     api.daemon.client.undrain()
+    api.daemon.client.undrain_host("local")

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -130,11 +129,9 @@ def test_the_largest_patches_are_shown_within_bounds(operator: Visitor, prepared
     patch = "".join(patch_of(path, *["x"] * (MAX_FILE_CHARS // 4)) for path in paths)
     assert len(patch) < MAX_PATCH_BYTES
     changed(prepared, task, patch, **files(*paths))
-    begun = time.monotonic()
     page = operator.get(f"/tasks/{task}")
     assert page.status == 200
     assert len(page.body) < 16_000_000
-    assert time.monotonic() - begun < 5
 
 
 def test_a_page_is_bounded(operator: Visitor, prepared: PreparedService) -> None:
