@@ -234,7 +234,7 @@ def test_results_that_come_late_keep_nobody_waiting(listening: tuple[Served, Age
     asking = Asking(served, served.token("acme-may", "operate", organisation="acme"), "may")
     asking.task("loud", specialist=EARS)
     assignment = ears.accept()
-    for number in range(200):
+    for number in range(60):  # with what comes late, fewer than a connection may send at once
         ears.send(method="task.progress", params={"assignment_id": assignment, "seq": number, "text": "x" * 90_000})
     assert ears.finish(assignment)["result"]["recorded"]
     (task,) = asking.tasks
@@ -243,7 +243,7 @@ def test_results_that_come_late_keep_nobody_waiting(listening: tuple[Served, Age
     assert (served.site.state / "runs" / run.id / "mailbox").stat().st_size < MAX_PROGRESS_BYTES + (1 << 20)
 
     def late() -> None:
-        for number in range(50):
+        for number in range(40):
             ears.finish(assignment, text=f"another {number}")
 
     assert slowest_ms(served, late) < MAX_MS
