@@ -89,8 +89,8 @@ class World(Steps):
             self.kinds[kind].conversations = Conversations.NONE
         self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"}, max_subtasks=5)
         self.workdirs = workdirs or Workdirs((), ())
-        self.trees = trees or LocalTrees(Path("/nonexistent"), {})
-        self.branches = branches or LocalBranches(LocalTrees(Path("/nonexistent"), {}))
+        self.trees = trees or LocalTrees(Path("/proc/nonexistent"), {})
+        self.branches = branches or LocalBranches(LocalTrees(Path("/proc/nonexistent"), {}))
         self.policy_rules: tuple[Rule, ...] = ()
         self.checks: Callable[[], list[CheckView]] = list
         self.messengers: dict[str, Messenger] = {}
