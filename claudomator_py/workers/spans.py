@@ -138,6 +138,12 @@ def _runs(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Spa
             yield _decision(history, decision, parent)
 
 
+def _end_ms(started_ms: int, ended_ms: int | None, seen: Event) -> int:
+    """When a part of a task ended: not after that was noted, by which the whole may have ended, whatever the
+    supervisor's clock said a millisecond later."""
+    return max(started_ms, min(ended_ms or seen.at_ms, seen.at_ms))
+
+
 def _run(history: TaskHistory, run: Run, end: Event, links: tuple[SpanLink, ...], placement: str | None) -> Span:
     failed = run.ended_as in _FAILED
     return Span(
@@ -145,7 +151,7 @@ def _run(history: TaskHistory, run: Run, end: Event, links: tuple[SpanLink, ...]
         title=f"invoke_agent {run.agent}",
         parent=task_span(run.task_id, run.generation),
         start_ms=run.started_ms,
-        end_ms=max(run.started_ms, run.ended_ms or end.at_ms),
+        end_ms=_end_ms(run.started_ms, run.ended_ms, end),
         attributes=_known(
             {
                 **_task(history, run.generation),
@@ -184,7 +190,7 @@ def _check(history: TaskHistory, run: Run, result: CheckResult, end: Event) -> S
         title="check",
         parent=own_span(run.task_id, run.id),
         start_ms=result.started_ms,
-        end_ms=max(result.started_ms, result.ended_ms or end.at_ms),
+        end_ms=_end_ms(result.started_ms, result.ended_ms, end),
         attributes=_known(
             {
                 **_task(history, run.generation),

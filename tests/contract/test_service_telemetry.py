@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.principal import Principal, Role
@@ -19,7 +20,7 @@ from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.store import pruning, trace_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.tables import DECISION
+from claudomator_py.store.tables import DECISION, RUN
 from claudomator_py.workers import tracing
 from claudomator_py.workers.spans import spans_of
 from claudomator_py.workers.tracing import SpanSender
@@ -194,6 +195,15 @@ def test_a_run_says_what_it_used_and_where(world: World, traced: Traced) -> None
     assert root.attributes["claudomator.task.priority"] == "high"
     assert root.parent is None
     assert not any("the answer" in repr(span) or "do t" in repr(span) for span in traced.collected.spans)
+
+
+def test_a_run_ends_within_its_task(world: World, traced: Traced) -> None:
+    """Though the clock by which its supervisor noted the end was read after the one by which that was seen."""
+    begin(world, "t")
+    world.succeed("t")
+    world.database.write(lambda connection: connection.execute(update(RUN).values(ended_ms=world.now_ms + 5)))
+    sent = traced.sent()
+    assert sent.the("invoke_agent claude").end_ms == sent.the("task").end_ms == world.now_ms
 
 
 def test_a_decision_says_what_was_chosen_and_why_nobody_else(world: World, traced: Traced) -> None:
