@@ -242,3 +242,15 @@ def test_nothing_moves_where_that_is_not_wanted(desktop: Desktop) -> None:
     moves = "getComputedStyle(document.querySelector('button')).transitionDuration"
     assert desktop.page(reduced_motion="reduce").evaluate(moves) == "0s"
     assert desktop.page(reduced_motion="no-preference").evaluate(moves) != "0s"
+
+
+def test_what_a_notice_is_about_stands_above_what_it_says(desktop: Desktop) -> None:
+    """Though the rows of tasks beside it have columns of their own where there is room."""
+    desktop.site.drop("bad.yaml", "instructionz: x\n")
+    page = desktop.page()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    notice = page.locator("#needs-you .notice").filter(has_text="instructionz")
+    name, why = (notice.locator(each).first.bounding_box() for each in (".name", ".why"))
+    assert name is not None
+    assert why is not None
+    assert name["x"] == why["x"]
