@@ -26,7 +26,8 @@ from claudomator_py.domain.run import (
 )
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import end_helpers
-from claudomator_py.hosts.git.changes import PATCH, SCRATCH, ChangeRecorder, recorded
+from claudomator_py.hosts.git.changes import SCRATCH, ChangeRecorder, recorded
+from claudomator_py.hosts.git.look import PATCH
 from claudomator_py.hosts.local.directory import CHECK, HANDOFF, TRASH_SUFFIX, RunDirectory
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.launcher import Launcher, Shim

@@ -19,10 +19,13 @@ class Repository:
             self.commit("readme", "hello\n")
 
     def git(self, *words: str, at: Path | str | None = None) -> str:
-        command = ["git", "-C", str(at or self.path), "-c", "user.name=n", "-c", "user.email=n@example.org", *words]
-        done = subprocess.run(command, env=self.environ, capture_output=True, text=True, check=False)
+        done = self.attempt(*words, at=at)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
+
+    def attempt(self, *words: str, at: Path | str | None = None) -> subprocess.CompletedProcess[str]:
+        command = ["git", "-C", str(at or self.path), "-c", "user.name=n", "-c", "user.email=n@example.org", *words]
+        return subprocess.run(command, env=self.environ, capture_output=True, text=True, check=False)
 
     def commit(self, name: str, text: str, at: Path | str | None = None) -> None:
         file = Path(at or self.path) / name

@@ -13,8 +13,9 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.run import LaunchRequest, RunFate, RunSpec
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.hosts.git import changes, files
-from claudomator_py.hosts.git.changes import PATCH, ChangeRecorder
+from claudomator_py.hosts.git import files, look
+from claudomator_py.hosts.git.changes import BEFORE, ChangeRecorder
+from claudomator_py.hosts.git.look import PATCH
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import kill_survivors
@@ -301,7 +302,7 @@ def test_too_much_to_look_at_is_said(recorded: Recorded, tmp_path: Path, monkeyp
     folder.mkdir()
     for number in range(6):
         (folder / str(number)).touch()
-    monkeypatch.setattr(changes, "MAX_ENTRIES", 5)
+    monkeypatch.setattr(look, "MAX_ENTRIES", 5)
     monkeypatch.setattr(files, "MAX_ENTRIES", 5)
     assert recorded(lambda: None, folder).summary == (
         "not recorded: there are more than the 5 files that are looked at without a repository"
@@ -311,8 +312,8 @@ def test_too_much_to_look_at_is_said(recorded: Recorded, tmp_path: Path, monkeyp
 def test_many_files_and_a_long_patch_are_cut(
     recorded: Recorded, repository: Repository, run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "MAX_PATCH_BYTES", 1_000)
-    monkeypatch.setattr(changes, "MAX_RECORDED", 150)
+    monkeypatch.setattr(look, "MAX_PATCH_BYTES", 1_000)
+    monkeypatch.setattr(look, "MAX_RECORDED", 150)
 
     def act() -> None:
         for number in range(200):
@@ -330,7 +331,7 @@ def test_many_files_and_a_long_patch_are_cut(
 def test_a_large_file_is_a_change_and_not_compared(
     recorded: Recorded, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "MAX_FILE_BYTES", 1_000)
+    monkeypatch.setattr(look, "MAX_FILE_BYTES", 1_000)
     (repository.path / "mine").write_bytes(b"x" * 2_000)
     found = recorded(lambda: (repository.path / "big").write_bytes(b"x" * 2_000))
     assert found.untracked == ("big", "mine")
@@ -367,7 +368,7 @@ def test_what_is_put_aside_is_no_commit(recorded: Recorded, repository: Reposito
 def test_a_record_that_was_never_begun_or_is_damaged_is_none(run_dir: Path) -> None:
     recorder = ChangeRecorder({})
     assert recorder.after(run_dir) is None
-    (run_dir / changes.BEFORE).write_text('{"place": 3')
+    (run_dir / BEFORE).write_text('{"place": 3')
     assert recorder.after(run_dir) is None
 
 

@@ -1,0 +1,121 @@
+"""What is in the files that are other than at the commit of a place, and what two such places differ in.
+
+An index of a large repository takes longer to write than all of its files to look at. So what is in the few files
+that are not committed is written to an index of these alone, and two places are compared by trees of what differs.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+Content = tuple[str, str]
+"""Mode and object id, as git writes them."""
+_NOTHING: Final = "000000"
+_FOLDER: Final = "040000"
+_MAX_PATHS = 500
+"""In one command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What ``git status`` says of a place: its commit, its branch, what is not committed, what git does not know."""
+
+    head: str | None = None
+    branch: str | None = None
+    uncommitted: list[str] = field(default_factory=list)
+    untracked: list[str] = field(default_factory=list)
+    at_head: dict[str, Content | None] = field(default_factory=dict)
+    """What these files are at the commit."""
+    in_index: dict[str, Content] = field(default_factory=dict)
+    """What of them is in the index, once."""
+    in_conflict: list[str] = field(default_factory=list)
+    """What of them is there several times, of which git does not say what is at the commit."""
+
+
+def read_status(listed: str) -> Status:
+    """Read ``git status --porcelain=v2 --branch -z``."""
+    head = branch = None
+    found = Status()
+    for entry in listed.split("\0"):
+        kind, _, rest = entry.partition(" ")
+        if kind == "#":
+            name, _, value = rest.partition(" ")
+            if name == "branch.oid" and value != "(initial)":
+                head = value
+            elif name == "branch.head" and value != "(detached)":
+                branch = value
+        elif kind == "?":
+            found.untracked.append(rest)
+        elif kind == "1":
+            _, _, mode_at_head, mode, _, at_head, in_index, path = rest.split(" ", 7)
+            found.uncommitted.append(path)
+            found.at_head[path] = _content(mode_at_head, at_head)
+            if mode != _NOTHING:
+                found.in_index[path] = (mode, in_index)
+        elif kind == "u":
+            found.uncommitted.append(path := rest.split(" ", 9)[-1])
+            found.in_conflict.append(path)
+    return Status(head, branch, found.uncommitted, found.untracked, found.at_head, found.in_index, found.in_conflict)
+
+
+class Contents:
+    """Reads and writes them with git, in a folder of its own. call: of ``git``, with variables and stdin."""
+
+    def __init__(self, call: Callable[..., str], folder: Path) -> None:
+        self._call = call
+        self._folder = folder
+
+    def of_files(self, status: Status, comparable: Collection[str]) -> dict[str, Content | None]:
+        """Return what is in these files as they are, and in what of the others is in the index; None: it is not there.
+        Raises GitRefused; OSError."""
+        index = self._index("now", status.in_index)
+        given = "\0".join(comparable).encode(errors="surrogateescape")
+        self._call("update-index", "-z", "--add", "--remove", "--replace", "--stdin", variables=index, stdin=given)
+        found = dict(_listed(self._call("ls-files", "--stage", "-z", variables=index), at=1))
+        return {path: found.get(path) for path in (*status.uncommitted, *comparable)}
+
+    def at(self, commit: str, paths: list[str]) -> dict[str, Content | None]:
+        """Return what is in these files at a commit. Raises GitRefused."""
+        found: dict[str, Content | None] = dict.fromkeys(paths)
+        for start in range(0, len(paths), _MAX_PATHS):
+            some = paths[start : start + _MAX_PATHS]
+            found.update(_listed(self._call("ls-tree", "-z", "--full-tree", commit, "--", *some), at=2))
+        return found
+
+    def between(self, before: str, after: str) -> dict[str, tuple[Content | None, Content | None]]:
+        """Return what is in the files that differ, in the one tree and in the other. Raises GitRefused."""
+        parts = iter(self._call("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0"))
+        found = {}
+        for part in parts:
+            if part:
+                was, now, was_id, now_id, _ = part.removeprefix(":").split(" ")
+                found[next(parts)] = _content(was, was_id), _content(now, now_id)
+        return found
+
+    def tree(self, name: str, contents: Mapping[str, Content | None]) -> str:
+        """Write a tree of these files alone. Raises GitRefused; OSError."""
+        index = self._index(name, {path: content for path, content in contents.items() if content is not None})
+        return self._call("write-tree", variables=index)
+
+    def _index(self, name: str, contents: Mapping[str, Content]) -> dict[str, str]:
+        """Write an index of these files alone, and return the variables by which git uses it."""
+        (path := self._folder / f"index.{name}").unlink(missing_ok=True)
+        variables = {"GIT_INDEX_FILE": str(path)}
+        if contents:
+            lines = "\0".join(f"{mode} {oid}\t{file}" for file, (mode, oid) in contents.items())
+            given = lines.encode(errors="surrogateescape")
+            self._call("update-index", "-z", "--index-info", variables=variables, stdin=given)
+        return variables
+
+
+def _content(mode: str, oid: str) -> Content | None:
+    return None if mode == _NOTHING else (mode, oid)
+
+
+def _listed(listed: str, at: int) -> Iterator[tuple[str, Content]]:
+    """Read what ``ls-files --stage`` or ``ls-tree`` prints, in which the id is the word at that place."""
+    for entry in listed.split("\0"):
+        what, _, path = entry.partition("\t")
+        if what and (words := what.split(" "))[0] != _FOLDER:
+            yield path, (words[0], words[at])

@@ -1,0 +1,276 @@
+"""A look at a repository in which a run works: how it stands, and what is between two looks.
+
+A look at all files is one of git's, at a copy of the index. Objects are written to the run's directory, never to the
+repository, and git reads no configuration of the repository (see ``shadow``).
+"""
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from claudomator_py.domain.changes import MAX_COMMITS, MAX_RECORDED, MAX_REFS, Commit, FileChange, RefChange, RunChanges
+from claudomator_py.domain.worktree import BRANCHES
+from claudomator_py.hosts.git.contents import Content, Contents, read_status
+from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, size_and_time, text_of
+from claudomator_py.hosts.git.git import Git, GitRefused
+from claudomator_py.hosts.git.indexes import Indexes
+from claudomator_py.hosts.git.shadow import Repository, ShadowRepository
+
+DEADLINE_S = 10.0
+MAX_PATCH_BYTES = 5_000_000
+MAX_FILE_BYTES = 5_000_000
+"""A larger file is named; what is in it is not compared."""
+PATCH = "changes.patch"
+RECORD_FOLDER = "record"
+"""In the run's directory, while a record is made: the shadow, an index and objects."""
+_STASH = "refs/stash"
+_NAME_OF = {"A": "added", "D": "deleted"}
+_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty")
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceState:
+    """How a place stands; without a repository only files are known."""
+
+    place: str
+    """See ``Repository``."""
+    git_dir: str | None = None
+    """See ``Repository``."""
+    common_dir: str | None = None
+    """See ``Repository``."""
+    head: str | None = None
+    branch: str | None = None
+    contents: Mapping[str, Content | None] = field(default_factory=dict)
+    """Of the files that are other than at the commit; None: it is not there."""
+    at_head: Mapping[str, Content | None] = field(default_factory=dict)
+    """What these files are at the commit."""
+    refs: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Of these, the branches that other tasks are at work on, each in a work tree of its own."""
+    files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Size and time of change of each that git does not compare; without a repository of all."""
+    uncommitted: Sequence[str] = ()
+    untracked: Sequence[str] = ()
+    fault: str | None = None
+
+
+class Look:
+    """One look at a repository. left_s: seconds until the deadline."""
+
+    def __init__(
+        self, git: Git, indexes: Indexes, run_dir: Path, repository: Repository, left_s: Callable[[], float]
+    ) -> None:
+        self._repository = repository
+        self._left_s = left_s
+        self._indexes = indexes
+        self._run_dir = run_dir
+        self._folder = run_dir / RECORD_FOLDER
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._objects = self._folder / "objects"
+        self._objects.mkdir(mode=0o700, exist_ok=True)
+        self._contents = Contents(self._call, self._folder)
+        self._shadow = ShadowRepository(git, self._folder / "shadow", repository.common_dir)
+
+    def state(self) -> PlaceState:
+        """Return how it stands. Raises GitRefused; OSError."""
+        with ThreadPoolExecutor(1) as beside_it:
+            named = beside_it.submit(self._call, "for-each-ref", "--format=%(objectname) %(refname)")
+            status = read_status(self._status())
+        uncommitted, untracked = status.uncommitted, status.untracked
+        changed = [*uncommitted, *untracked]
+        if len(changed) > MAX_ENTRIES:
+            raise GitRefused(f"{len(changed):,} files are not committed, more than the {MAX_ENTRIES:,} compared")
+        contents = self._contents.of_files(status, list(filter(self._is_comparable, changed))) if changed else {}
+        at_head = {path: status.at_head.get(path) for path in contents}
+        if status.in_conflict and status.head is not None:
+            at_head |= self._contents.at(status.head, status.in_conflict)
+        apart = {path: size_and_time(f"{self._repository.top}/{path}") for path in changed if self._is_beside(path)}
+        refs = {name: oid for line in named.result().splitlines() for oid, _, name in [line.partition(" ")]}
+        place, git_dir, common_dir = self._repository.top, self._repository.git_dir, self._repository.common_dir
+        others = {name: refs[name] for name in _branches_of_others(self._repository) if name in refs}
+        of_git = (place, git_dir, common_dir, status.head, status.branch)
+        return PlaceState(*of_git, contents, at_head, refs, others, apart, uncommitted, untracked)
+
+    def between(self, before: PlaceState, after: PlaceState) -> RunChanges:
+        """Return what is other in the second. Raises GitRefused; OSError."""
+        ends = self._ends(before, after)
+        names = sorted((before.refs.keys() | after.refs.keys()) - before.others.keys() - after.others.keys())
+        refs = [
+            RefChange(name=text_of(name), before=before.refs.get(name), after=after.refs.get(name))
+            for name in names
+            if before.refs.get(name) != after.refs.get(name)
+        ]
+        with ThreadPoolExecutor(2) as beside:
+            counted = beside.submit(self._commits, before, after, refs)
+            patched = beside.submit(self._patch, *ends)
+            compared = self._files(*ends)
+        files = sorted([*compared, *differences(before.files, after.files)], key=lambda file: file.path)
+        commits, commit_count = counted.result()
+        patch_bytes, is_whole = patched.result()
+        return RunChanges(
+            place=text_of(before.place),
+            repository=text_of(self._repository.common_dir.removesuffix("/.git")),
+            branch=after.branch and text_of(after.branch),
+            branch_before=before.branch and text_of(before.branch),
+            head=after.head,
+            head_before=before.head,
+            commits=tuple(commits),
+            commit_count=commit_count,
+            refs=tuple(refs[:MAX_REFS]),
+            ref_count=len(refs),
+            files=tuple(files[:MAX_RECORDED]),
+            file_count=len(files),
+            added=sum(file.added or 0 for file in files),
+            removed=sum(file.removed or 0 for file in files),
+            uncommitted=tuple(map(text_of, after.uncommitted[:MAX_RECORDED])),
+            uncommitted_count=len(after.uncommitted),
+            untracked=tuple(map(text_of, after.untracked[:MAX_RECORDED])),
+            untracked_count=len(after.untracked),
+            patch_bytes=patch_bytes,
+            is_patch_whole=is_whole,
+        )
+
+    def _status(self) -> str:
+        """Ask git how files differ from a copy of its index, in which it keeps what it has read for the look after the
+        run, unless the index is another by then."""
+        own = self._indexes.bring(self._repository.git_dir, self._folder)
+        options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+        return self._call("status", *options, "--ignore-submodules=dirty", variables=own)
+
+    def _is_comparable(self, path: str) -> bool:
+        return _is_comparable(f"{self._repository.top}/{path}")
+
+    def _is_beside(self, path: str) -> bool:
+        """Return whether what is there is only named: too large a file, or a repository that this one does not know."""
+        is_folder = Path(f"{self._repository.top}/{path}").is_dir()
+        return not self._is_comparable(path) and (path.endswith("/") or not is_folder)
+
+    def _ends(self, before: PlaceState, after: PlaceState) -> tuple[str, str]:
+        """Return two trees or commits that differ in what the places differ in."""
+        heads = [state.head or self._contents.tree("nothing", {}) for state in (before, after)]
+        if not (before.contents or after.contents):
+            return heads[0], heads[1]
+        moved = {} if before.head == after.head else self._contents.between(*heads)
+
+        def content(path: str, state: PlaceState, other: PlaceState, end: int) -> Content | None:
+            if path in state.contents:
+                return state.contents[path]
+            return moved[path][end] if path in moved else other.at_head[path]
+
+        paths = before.contents.keys() | after.contents.keys() | moved.keys()
+        pairs = {path: (content(path, before, after, 0), content(path, after, before, 1)) for path in paths}
+        changed = {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
+        with ThreadPoolExecutor(1) as beside:
+            was = beside.submit(self._contents.tree, "was", {path: pair[0] for path, pair in changed.items()})
+            now = self._contents.tree("now", {path: pair[1] for path, pair in changed.items()})
+            return was.result(), now
+
+    def _files(self, before: str, after: str) -> list[FileChange]:
+        if before == after:
+            return []
+        listed = self._call("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", *_PLAIN, before, after)
+        return _numbered(listed.split("\0"))
+
+    def _commits(self, before: PlaceState, after: PlaceState, refs: Sequence[RefChange]) -> tuple[list[Commit], int]:
+        new = {ref.after for ref in refs if ref.after and ref.name != _STASH} | ({after.head} if after.head else set())
+        known = {*before.refs.values(), *after.others.values(), *([before.head] if before.head else ())}
+        if not new - known:
+            return [], 0
+        given = "\n".join([*(new - known), *(f"^{oid}" for oid in known)]).encode()
+        options = (
+            "-z",
+            "--format=%H%x00%an%x00%s",
+            f"--max-count={MAX_COMMITS}",
+            "--no-show-signature",
+            "--topo-order",
+        )
+        shown = self._call("log", *options, "--ignore-missing", "--stdin", stdin=given)
+        parts = shown.split("\0")
+        found = [
+            Commit(id=oid, author=text_of(author), subject=text_of(subject))
+            for oid, author, subject in zip(parts[::3], parts[1::3], parts[2::3], strict=False)
+        ]
+        if len(found) < MAX_COMMITS:
+            return found, len(found)
+        return found, int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
+
+    def _patch(self, *ends: str) -> tuple[int | None, bool]:
+        """Write the patch to the run's directory: as many of its files, in their order, as there is room for."""
+        if ends[0] == ends[1]:
+            return None, True
+        patch = self._call("diff-tree", "-r", "-p", "--no-renames", "--full-index", *_PLAIN, *ends)
+        content = patch.encode(errors="surrogateescape")
+        if not content:
+            return None, True
+        is_whole = len(content) <= MAX_PATCH_BYTES
+        if not is_whole:
+            end = content.rfind(b"\ndiff --git ", 0, MAX_PATCH_BYTES)
+            content = content[: end if end > 0 else MAX_PATCH_BYTES]
+        (self._run_dir / PATCH).write_bytes(content + b"\n")
+        return len(content) + 1, is_whole
+
+    def _call(self, *arguments: str, variables: Mapping[str, str] | None = None, stdin: bytes = b"") -> str:
+        left_s = self._left_s()
+        if left_s <= 0:
+            raise GitRefused(f"it took longer than {DEADLINE_S:.0f} s")
+        objects = f"{self._repository.common_dir}/objects"
+        own = {"GIT_OBJECT_DIRECTORY": str(self._objects), "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        return self._shadow(
+            *arguments,
+            git_dir=self._repository.git_dir,
+            work_tree=self._repository.top,
+            timeout_s=left_s,
+            variables={**own, **(variables or {})},
+            stdin=stdin,
+        )
+
+
+def _numbered(parts: Sequence[str]) -> list[FileChange]:
+    """Read ``git diff-tree -z --raw --numstat``: first a letter for each file, then its lines."""
+    letters: dict[str, str] = {}
+    found = []
+    rest = iter(parts)
+    for part in rest:
+        if part.startswith(":"):
+            letters[next(rest)] = part.rsplit(" ", 1)[-1][:1]
+        elif part:
+            added, removed, path = part.split("\t", 2)
+            change = _NAME_OF.get(letters.get(path, "M"), "modified")
+            found.append(
+                FileChange.model_validate(
+                    {"path": text_of(path), "change": change, "added": _lines(added), "removed": _lines(removed)}
+                )
+            )
+    return found
+
+
+def _lines(number: str) -> int | None:
+    return None if number == "-" else int(number)
+
+
+def _is_comparable(path: str) -> bool:
+    """Return whether git can compare what is there: nothing, a file that is not too large, or a submodule, which is a
+    folder that git knows by its name alone."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return True
+    if stat.S_ISDIR(status.st_mode):
+        return not path.endswith("/") and os.path.lexists(Path(path) / ".git")
+    return status.st_size <= MAX_FILE_BYTES
+
+
+def _branches_of_others(repository: Repository) -> list[str]:
+    """Return the branches of tasks that are checked out in other work trees: what is done there is none of this run's
+    doing."""
+    found = []
+    for head in Path(repository.common_dir).glob("worktrees/*/HEAD"):
+        with suppress(OSError):
+            branch = head.read_text(encoding="utf-8", errors="surrogateescape").removeprefix("ref: ").rstrip("\n")
+            if head.parent != Path(repository.git_dir) and branch.startswith(f"refs/heads/{BRANCHES}"):
+                found.append(branch)
+    return found
