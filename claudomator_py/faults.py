@@ -8,7 +8,7 @@ import errno
 import threading
 import traceback
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +27,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.store.errors import explain
 from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import VersionConflict
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.faults")
 

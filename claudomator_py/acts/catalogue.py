@@ -4,7 +4,6 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
@@ -13,6 +12,7 @@ from claudomator_py.acts.pattern import Call, Pattern
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.task_files import TaskFile
 from claudomator_py.acts.words import Files, WordTests
+from claudomator_py.values import dataclass
 
 _VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*$")
 

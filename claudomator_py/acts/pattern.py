@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Protocol
 
 from claudomator_py.acts.place import Place
+from claudomator_py.values import dataclass
 
 UNKNOWN: Final = "$"
 """Begins, within a word, what only the run will know: a variable or what a command prints."""

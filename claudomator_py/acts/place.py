@@ -2,8 +2,10 @@
 
 import posixpath
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
+
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
@@ -11,6 +10,7 @@ from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
+from claudomator_py.values import dataclass
 
 MAX_COMMANDS: Final = 200
 """Commands that are found in one text."""

@@ -1,6 +1,6 @@
 """What shell text is made of, as values: commands, their words, and what holds them together."""
 
-from dataclasses import dataclass
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 from claudomator_py.acts.shell_tree import Script, Substitution, Variable, Word
+from claudomator_py.values import dataclass
 
 MAX_NESTING: Final = 30
 """Substitutions and groups within each other; deeper ones are read as plain text."""

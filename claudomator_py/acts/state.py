@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
 from claudomator_py.acts.pattern import UNKNOWN, Call
@@ -11,6 +11,7 @@ from claudomator_py.acts.place import Place
 from claudomator_py.acts.shell import parse
 from claudomator_py.acts.shell_tree import Script
 from claudomator_py.acts.wrapped import after
+from claudomator_py.values import dataclass
 
 _SETTING = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _ENV_LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$", re.MULTILINE)

@@ -4,11 +4,11 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from claudomator_py.acts.pattern import Call
 from claudomator_py.acts.recipes import Read
+from claudomator_py.values import dataclass
 
 _MAX_TEXTS = 60
 """Command lines of one name."""

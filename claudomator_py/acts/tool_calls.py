@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import DIGEST_LENGTH, Reach
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
+from claudomator_py.values import dataclass
 
 _COMMANDS = ("command", "cmd", "script")
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "filename")

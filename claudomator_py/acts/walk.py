@@ -4,7 +4,7 @@ import posixpath
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -27,6 +27,7 @@ from claudomator_py.acts.shell_tree import (
     Word,
 )
 from claudomator_py.acts.state import State
+from claudomator_py.values import dataclass
 
 MAX_DEPTH: Final = 8
 """Texts within each other that are read: ``sh -c``, scripts, recipes. Deeper ones are told as hidden."""

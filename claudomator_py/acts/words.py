@@ -3,10 +3,10 @@
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from claudomator_py.acts.pattern import UNKNOWN, Call, Test
+from claudomator_py.values import dataclass
 
 _LOOPBACK = re.compile(
     r"localhost|.*\.localhost|127(\.\d{1,3}){0,3}|0|0\.0\.0\.0|\[?::1?\]?|host\.docker\.internal|/.*|@.*", re.IGNORECASE

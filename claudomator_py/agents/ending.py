@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import ExitRecord
+from claudomator_py.values import dataclass
 
 _ENDED_BY: dict[str, tuple[Reason, str]] = {
     "timeout": (Reason.TIMEOUT, "it was stopped at its timeout"),

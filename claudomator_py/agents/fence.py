@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from claudomator_py.agents.own_programs import own_program
 from claudomator_py.agents.plaintext import readable
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.run import LaunchRequest
+from claudomator_py.values import dataclass
 
 Dialect = Literal["claude", "plain"]
 """How a hook says its verdict: as Claude Code's hooks do, or as ``{"decision": "deny", "reason": ...}``."""

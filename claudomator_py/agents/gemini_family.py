@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.agents.event_kind import EventKind, check_folders
@@ -12,6 +11,7 @@ from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.kind import KindInfo
 from claudomator_py.domain.run import Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

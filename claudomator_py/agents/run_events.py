@@ -10,7 +10,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
@@ -18,6 +18,7 @@ from claudomator_py.agents.jsonlines import Event, count_of
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
+from claudomator_py.values import dataclass
 
 _MAX_CALLS = 1_000
 _SOME_TEXT = ("text", "content", "output", "message")

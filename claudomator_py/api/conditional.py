@@ -9,13 +9,13 @@ found in order (400, 404, 415, 422), and before the action is tried: 412 wins ov
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Depends, Header, Request, Response
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import MAX_KEY_LENGTH, RequestKey
+from claudomator_py.values import dataclass
 
 HEADER: Final = "Idempotency-Key"
 _KEY = re.compile(

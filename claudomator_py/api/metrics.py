@@ -8,7 +8,6 @@ import math
 import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from fastapi import Request, Response
@@ -25,6 +24,7 @@ from claudomator_py.faults import Activity
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED
 from claudomator_py.surface.operation import READ_WHOLE
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

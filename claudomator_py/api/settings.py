@@ -8,10 +8,11 @@ guess, which they resolve to this machine by themselves, or that of a proxy.
 import hashlib
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from claudomator_py.api.endpoint import is_loopback, is_wildcard, parse_listen
 from claudomator_py.api.guard.limits import RequestLimits
+from claudomator_py.values import dataclass
 
 MIN_TOKEN_LENGTH = 16
 _HTTP_PORT = 80

@@ -5,7 +5,6 @@ those who are notified. The order is that of the layers: what ticks, what can be
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -61,6 +60,7 @@ from claudomator_py.sources.schedules import CronWorker, ScheduleRunner
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel
 from claudomator_py.tasks.idempotency import IdempotentRequests
+from claudomator_py.values import dataclass
 from claudomator_py.workers.channel_answers import AnswerDispatcher
 from claudomator_py.workers.cleanup import Cleaner
 from claudomator_py.workers.learning import Learner

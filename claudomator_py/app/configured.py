@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,7 @@ from claudomator_py.schema.settings import Classifier, ClassifierKind, Settings,
 from claudomator_py.schema.trust import exposed_config
 from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin

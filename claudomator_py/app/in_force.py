@@ -4,7 +4,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.agents.programs import detected_agents
@@ -25,6 +24,7 @@ from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.claims import InboxInUse
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
 from claudomator_py.sources.specialists import CARD_FILES, CardIntake
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator")
 

@@ -5,7 +5,6 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +38,7 @@ from claudomator_py.ports import Messenger
 from claudomator_py.schema.known_secrets import secrets_in, secrets_of
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
+from claudomator_py.values import dataclass
 from claudomator_py.workers.notifications import NotificationDispatcher
 
 AGENTS_FILE = "agents.json"

@@ -3,7 +3,6 @@
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from claudomator_py import __version__
 from claudomator_py.cli import exits
 from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
 from claudomator_py.imports import bulk_import
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,6 +11,7 @@ import typer
 
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.schema.taskfiles import ParsedFile

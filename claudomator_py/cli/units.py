@@ -4,11 +4,12 @@ import os
 import re
 import shlex
 import sys
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+
+from claudomator_py.values import dataclass
 
 UNIT = "claudomator.service"
 SYSTEM_HOME = Path("/var/lib/claudomator")

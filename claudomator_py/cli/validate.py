@@ -1,7 +1,6 @@
 """``validate``: task files, card files and a configuration, checked as the daemon would read them."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -21,6 +20,7 @@ from claudomator_py.cli.task_files import (
     parsed_as_tasks,
 )
 from claudomator_py.domain.errors import Problem
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.domain.card import Card

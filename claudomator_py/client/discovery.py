@@ -16,7 +16,7 @@ import contextlib
 import ipaddress
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -36,6 +36,7 @@ from claudomator_py.schema.configpath import (
     state_dir_told,
     state_folder,
 )
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.schema.configfile import LoadedConfig

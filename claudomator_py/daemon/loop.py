@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.dispatch.reconciler import Reconciler, TickReport
@@ -15,6 +15,7 @@ from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.store.database import StoreUnavailable
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.daemon")
 

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlalchemy import Connection
 
@@ -26,6 +26,7 @@ from claudomator_py.store import metric_rows, queue, reads, spending_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.metric_rows import EndedRuns
 from claudomator_py.store.stored_json import readable
+from claudomator_py.values import dataclass
 
 FRESH_S = 5.0
 MAX_SAMPLES = 5

@@ -1,7 +1,6 @@
 """What another configuration would have decided in place of recorded decisions: as the daemon would, without effect."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from claudomator_py.scheduler.snapshot import Rules, Snapshot
 from claudomator_py.store import decision_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision
+from claudomator_py.values import dataclass
 
 FOLLOWED = (DecisionKind.SPECIALIST, DecisionKind.POLICY, DecisionKind.PLACEMENT)
 """The decisions that it tells of."""

@@ -2,7 +2,7 @@
 comes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 
@@ -34,6 +34,7 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.handing_on import decided
 from claudomator_py.tasks.run_ends import Finished, RunEnd, finish_run
 from claudomator_py.tasks.runs import note_use
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.apply_report")
 

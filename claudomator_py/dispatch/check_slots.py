@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked
@@ -10,6 +9,7 @@ from claudomator_py.domain.principal import tenant_of
 from claudomator_py.scheduler.slots import InUse, pool_of
 from claudomator_py.scheduler.snapshot import Rules
 from claudomator_py.store.tables import Run
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -31,6 +30,7 @@ from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import ClassificationRow
 from claudomator_py.tasks.decisions import record_tier
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.classify")
 

@@ -1,7 +1,7 @@
 """Who does a task and what the policy says of it: decided from the database and the cards, and nothing changed."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from sqlalchemy import Connection
@@ -43,6 +43,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.handing_on import hops
 from claudomator_py.tasks.inputs import specialist_meant
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.routing")
 

@@ -1,7 +1,6 @@
 """The handoff document of a run that is about to start, from rows alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pydantic import ValidationError
@@ -34,6 +33,7 @@ from claudomator_py.routing.role import escalation_of
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record
 from claudomator_py.schema.validation import first_problem
 from claudomator_py.store.tables import Decision, Run
+from claudomator_py.values import dataclass
 
 _ABOUT_ANOTHER_RUN = (DecisionKind.PLACEMENT.value, DecisionKind.TRIAGE.value)
 _MAX_DECISIONS = 50

@@ -1,7 +1,7 @@
 """From a run's row to what its shim is told: prompt, command line, limits and environment."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from claudomator_py.acts.reach import Reach
@@ -16,6 +16,7 @@ from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.variables import VARIABLE, environment
 from claudomator_py.environment.worktrees import folder_in_tree, isolated
 from claudomator_py.store.tables import Run
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection
@@ -18,6 +17,7 @@ from claudomator_py.routing.ranking import NO_VOTES
 from claudomator_py.store import learning_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Label
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector

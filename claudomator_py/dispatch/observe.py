@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
 
@@ -50,6 +50,7 @@ from claudomator_py.store import (
 )
 from claudomator_py.store.tables import ClassificationRow, Run, Task
 from claudomator_py.tasks.inputs import specialist_meant
+from claudomator_py.values import dataclass
 
 AHEAD = 2
 """For so many tasks a slot is asked how strong a model they need before it is free."""

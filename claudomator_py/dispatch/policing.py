@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -40,6 +40,7 @@ from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.handing_on import hops
 from claudomator_py.tasks.inputs import refuse_others, specialist_meant
 from claudomator_py.tasks.readiness import ask, ready_dependents
+from claudomator_py.values import dataclass
 
 GOOD_FOR_MS = MINUTE_MS
 """How long a verdict holds that depends on the time or on what was spent."""

@@ -3,7 +3,6 @@ tried before that. All is read from rows.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -11,6 +10,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.limits import Bucket, Hold, RanOn, ramp, try_pause_ms
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The tick: read what happened, ready what is due, plan, and start. Whatever a crash left behind is repaired by it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from sqlalchemy import Connection
@@ -25,6 +25,7 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.inputs import expire
 from claudomator_py.tasks.readiness import ready
 from claudomator_py.tasks.renewal import cancel_now
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.tick")
 

@@ -1,6 +1,6 @@
 """What a run is given: its task as of now, the conversation that it continues, and what runs before it have left."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlalchemy import Connection
 
@@ -34,6 +34,7 @@ from claudomator_py.store import decision_rows, run_rows, spending_rows, task_ro
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Run, Task
 from claudomator_py.tasks.handing_on import hops
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

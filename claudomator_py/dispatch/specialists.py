@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -19,6 +18,7 @@ from claudomator_py.routing.profile import Likeness, Profile, Request, profile_o
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.full_text import Found
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector

@@ -1,7 +1,6 @@
 """What was spent, against the budgets in force: what may still begin, and what has to stop. Asked of rows each time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
@@ -33,6 +32,7 @@ from claudomator_py.scheduler.snapshot import ActiveHold, DayLeft
 from claudomator_py.store import spending_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run
+from claudomator_py.values import dataclass
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -41,6 +41,7 @@ from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.inputs import granted_acts, granted_commands, with_granted_tools
 from claudomator_py.tasks.run_ends import RunEnd, finish_run
 from claudomator_py.tasks.runs import commit_start, planned_run
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.start")
 

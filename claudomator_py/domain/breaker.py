@@ -1,8 +1,9 @@
 """A circuit breaker: after failures in a row nothing is tried for a while, then one trial decides."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.values import dataclass
 
 FAILURES = 3
 FIRST_PAUSE_MS = MINUTE_MS // 2

@@ -1,7 +1,6 @@
 """Budgets: what may be spent, what is left of it, and which limit is met first. Spending itself is asked of rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Annotated, NamedTuple
@@ -11,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Count, Line, Strict, refusal
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.values import dataclass
 
 LEAST_USD = 0.0001
 MAX_USD = 1_000_000

@@ -5,9 +5,10 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
+
+from claudomator_py.values import dataclass
 
 MAX_CHARS: Final = 4_000
 """Of a result that are read: its beginning."""

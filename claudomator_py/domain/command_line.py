@@ -7,11 +7,11 @@ Source of the grammar: POSIX.1-2024, Shell Command Language, 2.2 (quoting), 2.3 
 
 import json
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, cast
 
 from claudomator_py.domain.errors import shown
+from claudomator_py.values import dataclass
 
 _MAX_REMEDY_LENGTH: Final = 400
 _QUOTED: Final = "\0"

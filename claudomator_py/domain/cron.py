@@ -6,11 +6,11 @@ other programs have beside that (Quartz, Spring, AWS, Jenkins, Kubernetes) is re
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
 from claudomator_py.domain.errors import shown, suggestion
+from claudomator_py.values import dataclass
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

@@ -1,8 +1,10 @@
 """A histogram as a value: how many observations were at most so large, and their sum."""
 
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
+
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

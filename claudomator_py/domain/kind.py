@@ -1,10 +1,12 @@
 """What everybody may know of a kind of agent, without knowing how it is started or read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.values import dataclass
 
 
 class Tier(StrEnum):

@@ -1,10 +1,10 @@
 """The states of a task, the events that change them, and nothing else: an illegal state cannot be built."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.values import dataclass
 
 ENDED: Final = ("COMPLETED", "FAILED", "CANCELLED")
 """The states in which nothing happens to a task any more by itself."""

@@ -1,10 +1,11 @@
 """Limits that runs meet, and the holds that follow: on what nothing is to be started, and until when."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.values import dataclass
 
 BRIEF_MS = 30 * SECOND_MS
 MAX_BRIEF_MS = 5 * MINUTE_MS

@@ -1,7 +1,8 @@
 """Taking over what is on the branch of a task, or leaving it: what is asked for, what comes of it, why not."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from claudomator_py.values import dataclass
 
 
 class MergeMethod(StrEnum):

@@ -1,6 +1,5 @@
 """Notices: what of all that happens is worth telling a person, and to whom the configuration says to tell it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
@@ -12,6 +11,7 @@ from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import REASON_POLICIES, Outcome, Provenance, Reason
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
+from claudomator_py.values import dataclass
 
 MAX_TEXT = 1_000
 MAX_REPORT = 10_000

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from claudomator_py.domain.claims import claims_changes
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
+from claudomator_py.values import dataclass
 
 
 class OutcomeStatus(StrEnum):

@@ -1,7 +1,8 @@
 """What a run printed, by byte offset: a stream may have a hole where its cap has left something out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

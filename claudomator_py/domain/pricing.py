@@ -1,7 +1,7 @@
 """What a run cost, where the agent does not say: its tokens at configured prices; and whose cost nobody can know."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from claudomator_py.domain.agent import AgentSpec, Price
 from claudomator_py.domain.budget import Budget, WindowUse
@@ -9,6 +9,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.kind import Reports
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.values import dataclass
 
 _PER = 1_000_000
 

@@ -1,10 +1,10 @@
 """Who asks: the principal behind a request, what its role permits, and which organisation's work it sees."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from claudomator_py.domain.units import DAY_MS
+from claudomator_py.values import dataclass
 
 
 class Role(StrEnum):

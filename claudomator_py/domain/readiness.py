@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, Failing, InputKind, NeedsInput, Queued, Waiting, WaitReason
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import Priority
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
+from claudomator_py.values import dataclass
 
 MAX_BACKOFF_MS = HOUR_MS
 JITTER_SHARE = 0.1

@@ -1,6 +1,6 @@
 """What a host says of a run: while it lives, and how it ended. Values, which may come from another machine."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Annotated
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from claudomator_py.domain.outcome import AgentText, Denied, Outcome, Tokens
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.run import ExitRecord
+from claudomator_py.values import dataclass
 
 
 class Stage(StrEnum):

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
@@ -13,6 +13,7 @@ from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.host import HostNeeds
 from claudomator_py.domain.outcome import AgentText, Tokens
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.values import dataclass
 
 Stream = Literal["stdout", "stderr"]
 LogKind = Literal["message", "thinking", "tool_call", "tool_result", "usage", "notice", "error", "text"]

@@ -13,13 +13,13 @@ counts a ``*`` in the minutes like one in the hours, and makes up for each time 
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Final
 
 from claudomator_py.domain.cron import parse_cron
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.values import dataclass
 
 _SECOND: Final = timedelta(seconds=1)
 _MINUTE: Final = timedelta(minutes=1)

@@ -3,8 +3,9 @@
 import codecs
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     # With every word of a tool call that may stand in a text; what only escapes a text needs none of it.

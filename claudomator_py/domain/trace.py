@@ -6,7 +6,8 @@ that is sent again has the name that it had.
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from claudomator_py.values import dataclass
 
 _SPAN_DIGITS = 16
 

@@ -3,9 +3,9 @@ its own or as markup. Nothing that was put together is ever taken apart again.""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant
+from claudomator_py.values import dataclass
 
 _PART = re.compile(r"\[([^\[\]]*)\]|\{([a-z_]+)\}")
 

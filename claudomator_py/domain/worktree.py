@@ -1,8 +1,9 @@
 """Work trees: a task's own copy of a git repository, on a branch of its own, in which its runs work."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from claudomator_py.values import dataclass
 
 BRANCHES = "claudomator/"
 _ID = 8

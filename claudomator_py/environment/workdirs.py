@@ -2,7 +2,6 @@
 
 import errno
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -10,6 +9,7 @@ from tzlocal import get_localzone_name
 
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.units import unknown_zone, zone_remedy
+from claudomator_py.values import dataclass
 
 # What Linux takes, in bytes: of the name of one folder, and of a whole path.
 _NAME_BYTES = 255

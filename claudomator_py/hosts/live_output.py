@@ -7,7 +7,7 @@ that writes faster than it is read falls behind; nothing else does.
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.output import OutputPiece
@@ -15,6 +15,7 @@ from claudomator_py.domain.report import Backlog, LiveOutput
 from claudomator_py.domain.run import ExitRecord, Stream
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, OutputReader
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.output")
 

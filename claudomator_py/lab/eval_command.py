@@ -4,7 +4,6 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +20,7 @@ from claudomator_py.lab.labelled_files import (
     read_lines,
     read_set,
 )
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -1,12 +1,12 @@
 """The figures of an evaluation for people: in a terminal, and as a page that needs nothing but itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any, Final, TypeVar
 
 from claudomator_py.cli.output import fields, table_text
 from claudomator_py.surface.table import Column, Table
+from claudomator_py.values import dataclass
 
 _NESTED: Final = {
     "latency_ms": "{} (ms)",

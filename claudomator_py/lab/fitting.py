@@ -7,7 +7,7 @@ where most do. What a set cannot tell stays: it says nothing of how specialists 
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from claudomator_py.lab.labelled_set import Case
 from claudomator_py.routing.calibration import Calibration
 from claudomator_py.routing.ranking import DIGITS
 from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in
+from claudomator_py.values import dataclass
 
 MIN_TASKS: int = 40
 """Labelled tasks, below which figures are chance."""

@@ -4,7 +4,6 @@ No run starts. What a run would ask for is part of the set, and what becomes of 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from claudomator_py.routing import handing_on
 from claudomator_py.routing.role import done_by, escalation_of
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
 from claudomator_py.schema.validation import first_problem
+from claudomator_py.values import dataclass
 
 MAX_HANDOFFS: Final = 2
 """As ``routing.max_handoffs`` is by default."""

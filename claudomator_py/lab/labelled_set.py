@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
@@ -19,6 +19,7 @@ from claudomator_py.policy.facts import WORDS, Facts, paths_in
 from claudomator_py.routing.profile import Request
 from claudomator_py.scheduler.decision import Route
 from claudomator_py.schema.validation import first_problem
+from claudomator_py.values import dataclass
 
 TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
 NOBODY: Final = "__none__"

@@ -8,7 +8,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -40,6 +39,7 @@ from claudomator_py.schema.settings import Settings
 from claudomator_py.store import decision_log, decision_rows, run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Decision, Task
+from claudomator_py.values import dataclass
 
 BATCH_SIZE = 500
 MAX_SHOWN = 20

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from claudomator_py.domain.triage import Incoming, Member, TriageDecision, TriageReason, TriageSettings
 from claudomator_py.routing.triage import triage
 from claudomator_py.schema.validation import first_problem
+from claudomator_py.values import dataclass
 
 _NS_PER_MS = 1_000_000
 

@@ -8,7 +8,6 @@ and ends the process where no memory is left.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any, Final
@@ -28,6 +27,7 @@ from claudomator_py.policy.expression import (
     literal,
 )
 from claudomator_py.policy.time_of_day import instead_of, misuses
+from claudomator_py.values import dataclass
 
 MAX_LENGTH = 2_000
 """Characters of a condition."""

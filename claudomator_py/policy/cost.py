@@ -7,12 +7,12 @@ over a list of the task, patterns that are compiled fast. Microseconds, generous
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
 from claudomator_py.policy import facts
 from claudomator_py.policy.expression import FUNCTIONS, STRING
+from claudomator_py.values import dataclass
 
 MAX_CHARACTERS: Final = 60_000
 """Of all that a task says, up to which the estimates hold."""

@@ -7,10 +7,11 @@ when it compiles, and counts the bytes of a text where the language counts its c
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
+
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     import cel

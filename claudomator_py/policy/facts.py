@@ -8,7 +8,7 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, tzinfo
 from functools import cache, reduce
 from math import inf
@@ -23,6 +23,7 @@ from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH, PermissionMode, 
 from claudomator_py.domain.transcript import named_in
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.domain.worktree import Isolation
+from claudomator_py.values import dataclass
 
 WEBHOOK = "webhook"
 """The role of whoever writes through a channel's webhook: nobody whom the daemon knows."""

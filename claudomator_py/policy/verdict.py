@@ -1,7 +1,7 @@
 """From the rules and one task to what they allow: each rule is asked in order, and what they demand adds up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.decision import PolicyCheck
@@ -12,6 +12,7 @@ from claudomator_py.policy.condition import Condition
 from claudomator_py.policy.expression import Allowance, Context, Unevaluated, context_of
 from claudomator_py.policy.facts import MAX_PATHS, MAX_TEXT, Facts
 from claudomator_py.policy.rule import NOT_READ, Rule, TierBounds, policy_hash
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

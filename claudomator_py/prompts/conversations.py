@@ -1,7 +1,6 @@
 """Going on in a conversation: which one a restart means, whether that can be, and what is written of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -21,6 +20,7 @@ from claudomator_py.store import dependency_rows, run_rows, task_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.values import dataclass
 
 GIVEN_UP = "conversation_given_up"
 """The event: ``resumes`` is the run whose conversation it was, ``why`` the cause in words."""

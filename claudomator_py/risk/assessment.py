@@ -6,7 +6,6 @@ harmless, approved or urgent, or tells who is to judge it, is content like the r
 """
 
 import hashlib
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import spoken_in
 from claudomator_py.risk.vague import says_nothing
+from claudomator_py.values import dataclass
 
 MAX_ORDERS: Final = 4_000
 """Clauses that order something which are read in one text."""

@@ -6,7 +6,6 @@ The task's text and the cards' are data in the question. An answer counts only i
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from claudomator_py.domain.text import subject_line
@@ -20,6 +19,7 @@ from claudomator_py.scheduler.classification import (
     marked,
     shown,
 )
+from claudomator_py.values import dataclass
 
 MAX_CHOICES = 5
 """Candidates that are offered: the best."""

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.routing.signals import NO_PERFORMANCE
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector

@@ -9,8 +9,10 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from claudomator_py.values import dataclass
 
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _QUOTED: Final = re.compile(r" {0,3}>")

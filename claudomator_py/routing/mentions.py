@@ -24,10 +24,11 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from claudomator_py.routing.markdown import code_and_quotes
+from claudomator_py.values import dataclass
 
 _NOT_BEFORE: Final = frozenset("_.-/\\@")
 AT: Final = re.compile("@")

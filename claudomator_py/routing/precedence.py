@@ -1,10 +1,9 @@
 """Who does a task where somebody or something has said so, and whose word counts first; pure."""
 
-from dataclasses import dataclass
-
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.routing.ranking import Needs, RoutingRules, to
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

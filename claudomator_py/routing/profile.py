@@ -2,13 +2,13 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.risk.vague import says_nothing
 from claudomator_py.routing.cleaning import unsteered, without_courtesy
+from claudomator_py.values import dataclass
 
 _SAYS_NOTHING: Final = re.compile(
     r"\b(?:(?=\w*\d)[0-9a-fT.:]+|\d+\w|tasks?|jobs?|todos?|items?|issues?|tickets?|runs?|tests?|tries|try|demo|untitled"

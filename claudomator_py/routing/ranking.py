@@ -1,7 +1,7 @@
 """From a task and the cards to a decision on who does it: every candidate's score with its parts, and what follows."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
@@ -16,6 +16,7 @@ from claudomator_py.routing.profile import Likeness, Request
 from claudomator_py.routing.signals import keyword_in, recency
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
+from claudomator_py.values import dataclass
 
 DIGITS = 6
 """Scores are rounded to so many before anything is decided, so that one machine decides like another."""

@@ -3,9 +3,8 @@
 It sees the channel's name, the primary's and the message, all of them data. Anything but one clear yes means no.
 """
 
-from dataclasses import dataclass
-
 from claudomator_py.scheduler.classification import ANSWER_CHARS, ModelQuestion, json_objects, marked
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

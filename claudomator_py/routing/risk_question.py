@@ -6,7 +6,6 @@ only raise what rules and words say, see ``dispatch.policing``.
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import ClassVar
 
 from claudomator_py.domain.routing import Risk
@@ -19,6 +18,7 @@ from claudomator_py.scheduler.classification import (
     marked,
     shown,
 )
+from claudomator_py.values import dataclass
 
 _LEVELS = [risk.value for risk in Risk]
 

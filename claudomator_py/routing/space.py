@@ -1,7 +1,6 @@
 """Cards as vectors: one matrix for all, and how alike a task is to each of them, in one product."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +8,7 @@ import numpy.typing as npt
 from claudomator_py.domain.vectors import Vector, cosines, normalise, normalised
 from claudomator_py.routing.profile import Likeness, Profile, text_hash
 from claudomator_py.routing.sparse import SparseRow, frequencies, means
+from claudomator_py.values import dataclass
 
 Row = Vector | SparseRow
 Indices = npt.NDArray[np.intp]

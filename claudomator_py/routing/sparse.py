@@ -1,12 +1,12 @@
 """Counts of features: rows that are mostly zeros, and what is made of many of them at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from claudomator_py.domain.vectors import Vector
+from claudomator_py.values import dataclass
 
 _BATCH_SIZE = 32
 """Means that are computed in one go: each takes 8 bytes a feature meanwhile."""

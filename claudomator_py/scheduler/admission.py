@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
@@ -18,6 +17,7 @@ from claudomator_py.scheduler.load import Load, all_closed
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
 from claudomator_py.scheduler.tiers import TierPending, tier_for
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
+from claudomator_py.values import dataclass
 
 _LEAST_ACTIVE = rationale(RationaleCode.LEAST_ACTIVE)
 

@@ -1,7 +1,5 @@
 """What follows for a task from how its run ended: retry, wait, give up, or done."""
 
-from dataclasses import dataclass
-
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.lifecycle import InputKind, QueueReason
@@ -10,6 +8,7 @@ from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, Ou
 from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.task import OnLimit, OnLost, TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.values import dataclass
 
 MAX_OUTAGE_PAUSE_MS = 10 * MINUTE_MS
 PATIENT_OUTAGES = 3

@@ -4,11 +4,11 @@ One list of preferences both chooses and says why each other agent was not chose
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.scheduler.snapshot import AgentState, NearLimit
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ or one of their models; if it names several, the strongest of them: uncertain go
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from claudomator_py.domain.agent import TIERS, Tier
+from claudomator_py.values import dataclass
 
 PROMPT_VERSION = 1
 HEAD_CHARS = 4_000

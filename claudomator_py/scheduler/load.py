@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
@@ -10,6 +10,7 @@ from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.principal import OWN
 from claudomator_py.scheduler.slots import NONE_IN_USE, InUse, pool_of
 from claudomator_py.scheduler.snapshot import AgentState, DayLeft, Kept, QueueHead, Rules, Snapshot
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

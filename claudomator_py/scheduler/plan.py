@@ -1,7 +1,7 @@
 """From a snapshot to the runs to start and the tiers to ask for: a fold over the heads in the queue's order."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.principal import OWN
@@ -11,6 +11,7 @@ from claudomator_py.scheduler.load import Shut, Taken, load_of
 from claudomator_py.scheduler.slots import NEWCOMER, SHARES
 from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

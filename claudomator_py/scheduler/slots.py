@@ -1,12 +1,13 @@
 """Slots: how many runs there may be at a time, here and on remote agents, and how many of them of one tenant."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked
 from claudomator_py.domain.principal import OWN, tenant_named
 from claudomator_py.scheduler.snapshot import Rules
+from claudomator_py.values import dataclass
 
 SHARES: Final = frozenset({BlockCode.ORGANISATION_SLOTS, BlockCode.KEPT_SLOTS})
 """What is said of a tenant that has as much as it may have, whatever becomes free."""

@@ -1,7 +1,6 @@
 """How strong a model a task gets: pinned, kept, answered, or the agent's default; and whether to ask for it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.decision import Classification
@@ -9,6 +8,7 @@ from claudomator_py.scheduler.balance import pick_agent
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.snapshot import AgentState, NearLimit, QueueHead
 from claudomator_py.schema.agent_settings import usual_models
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ what was changed since. What A2A has no place for is in an extension of its capa
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -18,6 +17,7 @@ from claudomator_py.domain.remote import Protocol, Scheme
 from claudomator_py.schema.a2a_security import security_of_0_3, security_of_1_0
 from claudomator_py.schema.taskfile import is_extra
 from claudomator_py.schema.validation import odd_values, problem_at, validate
+from claudomator_py.values import dataclass
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
 """Where an agent has its card, below its address."""

@@ -5,7 +5,6 @@ prompt, as agents of coding CLIs are written (``agentfile``).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from claudomator_py.domain.card import ALIASES, Card
@@ -19,6 +18,7 @@ from claudomator_py.schema.taskfiles import default_task_name
 from claudomator_py.schema.validation import described, odd_values, validate
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

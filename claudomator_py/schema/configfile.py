@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.domain.agent import AgentSpec
@@ -15,6 +14,7 @@ from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode, read_documents
+from claudomator_py.values import dataclass
 
 
 class ConfigError(Exception):

@@ -8,9 +8,10 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
+
+from claudomator_py.values import dataclass
 
 FILE_NAME = "claudomator.yaml"
 CONFIG_VARIABLE = "CLAUDOMATOR_CONFIG"

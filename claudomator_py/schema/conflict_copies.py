@@ -8,10 +8,10 @@ Drive, iCloud and OneDrive have them, say nothing of a conflict, unless Windows 
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Final
 
 from claudomator_py.domain.errors import Problem, shown
+from claudomator_py.values import dataclass
 
 _CONFLICT: Final = unicodedata.normalize(
     "NFKC",

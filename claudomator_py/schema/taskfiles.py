@@ -1,7 +1,6 @@
 """Task files: their names, the tasks in them, and the note that says what is wrong with one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from claudomator_py.domain.errors import Lines, Problem, located, printable
 from claudomator_py.domain.fields import name_from
@@ -12,6 +11,7 @@ from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode
+from claudomator_py.values import dataclass
 
 _MAX_SHOWN = 50
 

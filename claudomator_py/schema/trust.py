@@ -15,11 +15,11 @@ import stat
 import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.settings import Inbox
+from claudomator_py.values import dataclass
 
 ROOT = 0
 _MAX_LINKS = 40

@@ -1,12 +1,12 @@
 """What is wrong with a text that is no acceptable YAML, in the words of somebody who writes a task."""
 
 import re
-from dataclasses import dataclass
 from typing import Final, Self
 
 import yaml
 
 from claudomator_py.domain.errors import Path, Problem, shown
+from claudomator_py.values import dataclass
 
 COMMENT: Final = re.compile(r"[ \t]+(#[^\r\n]*)")
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import yaml
 from yaml.constructor import SafeConstructor
@@ -18,6 +18,7 @@ from yaml.resolver import Resolver
 
 from claudomator_py.domain.errors import NUMBER_OR_TEXT, Path, field_name, shown
 from claudomator_py.schema.yamlfaults import COMMENT, BadText, SuggestedValue, bad, syntax_fault
+from claudomator_py.values import dataclass
 
 # YAML 1.1 wants a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
 _JSON_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")

@@ -1,7 +1,6 @@
 """Rows of channels: who takes part, what is written, and who is to answer it."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
@@ -21,6 +20,7 @@ from claudomator_py.store.tables import (
     ChannelMessage,
 )
 from claudomator_py.store.visibility import channels_seen
+from claudomator_py.values import dataclass
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 _READY = Statement(  # asked after nearly every commit

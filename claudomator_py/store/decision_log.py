@@ -1,7 +1,6 @@
 """Recorded decisions of every kind, as they are listed: for whoever they exist, with what became of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -18,6 +17,7 @@ from claudomator_py.store.decision_rows import decision_from
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import DECISION, LABEL, RUN, SPECIALIST, TASK, Decision
 from claudomator_py.store.visibility import agent_hidden, cards_seen, decisions_seen
+from claudomator_py.values import dataclass
 
 Position = tuple[int, str]
 """When a decision was made, in epoch milliseconds, and its id."""

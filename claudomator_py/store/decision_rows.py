@@ -5,7 +5,6 @@ import json
 import uuid
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
@@ -13,6 +12,7 @@ from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store.statement import Statement, loader, writer
 from claudomator_py.store.tables import DECISION, SNAPSHOT, Decision
+from claudomator_py.values import dataclass
 
 decision_from = loader(Decision)
 """The row as a Decision."""

@@ -1,7 +1,7 @@
 """Events: what happened, in order. Written in the transaction in which it happens."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, and_, func, insert, or_, select
@@ -12,6 +12,7 @@ from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import EVENT, TASK, Event
 from claudomator_py.store.visibility import events_seen, tasks_seen
+from claudomator_py.values import dataclass
 
 T = TypeVar("T")
 
@@ -113,13 +114,16 @@ class EventQuery:
         return query if self.caused_by is None else query.where(EVENT.c.by == self.caused_by)
 
 
-def following(connection: Connection, after: int, limit: int, sought: EventQuery = EventQuery()) -> Sequence[Event]:
+_ALL = EventQuery()
+
+
+def following(connection: Connection, after: int, limit: int, sought: EventQuery = _ALL) -> Sequence[Event]:
     """Return events with a greater id, in order, at most limit."""
     query = sought.query.where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
     return [_event_from(row) for row in connection.execute(query)]
 
 
-def newest(connection: Connection, limit: int, sought: EventQuery = EventQuery()) -> Sequence[Event]:
+def newest(connection: Connection, limit: int, sought: EventQuery = _ALL) -> Sequence[Event]:
     """Return the newest events, in order, at most limit."""
     query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]

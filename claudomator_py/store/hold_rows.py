@@ -1,7 +1,6 @@
 """Hold rows: which buckets are left alone, until when, and how that is known."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -22,6 +21,7 @@ from claudomator_py.domain.limits import TRIED_FIRST, Bucket, Hold, in_family
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import HOLD
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Labels of decisions, and how specialists have done, each for one organisation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, case, delete, func, insert, select, update
@@ -10,6 +9,7 @@ from claudomator_py.domain.learning import LabelRule, LabelVerdict
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import remembered
 from claudomator_py.store.tables import DECISION, LABEL, STANDING, TASK, TASK_REVISION, Label, Standing
+from claudomator_py.values import dataclass
 
 _REMEMBERED = "learning"
 NO_ORGANISATION = ""

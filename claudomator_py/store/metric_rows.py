@@ -5,7 +5,6 @@ Rows that are removed for their age stay in the sums: a counter that fell would 
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Float, and_, case, cast, func, select, text
@@ -15,6 +14,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.scheduler.load import Taken
 from claudomator_py.store import remembered
 from claudomator_py.store.tables import CLASSIFICATION, RUN, TASK
+from claudomator_py.values import dataclass
 
 DURATION_BOUNDS_S = (1.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0)
 REVOKED = "revoked"

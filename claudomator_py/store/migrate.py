@@ -1,7 +1,6 @@
 """Bring a database to the schema of this version, with a backup first; refuse one that is newer."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from alembic import command
@@ -14,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.store.database import Database
 from claudomator_py.store.errors import StoreUnavailable, explain
+from claudomator_py.values import dataclass
 
 BACKUPS = "backups"
 MAX_COPIES = 3

@@ -1,7 +1,6 @@
 """What a picture of a span of time is drawn from: runs, holds and starts of the daemon that fall into it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, literal_column, or_, select
 
@@ -10,6 +9,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.store.tables import EVENT, HOLD, RUN, TASK
 from claudomator_py.store.visibility import runs_seen, tasks_seen
+from claudomator_py.values import dataclass
 
 STARTED = "daemon_started"
 """The event: a daemon has begun to work with the database."""

@@ -3,7 +3,6 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -34,6 +33,7 @@ from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import agent_hidden, alike, cards_hidden, tasks_seen
+from claudomator_py.values import dataclass
 
 _SUCCESSFUL = tuple(state for state in get_args(StateName) if state not in UNSUCCESSFUL)
 _RUNS_OF = Statement(

@@ -1,7 +1,6 @@
 """What a report sums up: runs and tasks that ended in a span of time, and times of schedules that made no task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, literal_column, select
@@ -13,6 +12,7 @@ from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import runs_seen, schedules_seen, tasks_seen
+from claudomator_py.values import dataclass
 
 MAX_RUN_MS = 30 * DAY_MS
 """A run that began earlier than this before the span is left out: there is an index of beginnings alone."""

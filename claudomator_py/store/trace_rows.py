@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
@@ -13,6 +12,7 @@ from claudomator_py.store.events import EventQuery
 from claudomator_py.store.statement import loader
 from claudomator_py.store.tables import DECISION, EVENT, RUN, TASK, Decision, Event, Run, Task
 from claudomator_py.store.task_rows import task_from
+from claudomator_py.values import dataclass
 
 _REMEMBERED = "telemetry"
 _CHANGES = ("state",)

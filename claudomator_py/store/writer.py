@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, event
@@ -17,6 +16,7 @@ from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store.connections import Connections
 from claudomator_py.store.errors import CLOSED, StoreUnavailable, explain
 from claudomator_py.store.stored_json import Clean, cleaned_with
+from claudomator_py.values import dataclass
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ command line imports it.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from typing import Annotated, Any, Final, Protocol, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.shape import Page
+from claudomator_py.values import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])
 

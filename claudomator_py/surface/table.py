@@ -11,8 +11,9 @@ A cell is a value: both know how to show texts, numbers and instants, and leave 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
+
+from claudomator_py.values import dataclass
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlalchemy import Connection
 
@@ -31,6 +31,7 @@ from claudomator_py.tasks.readiness import (
     ready_dependents,
 )
 from claudomator_py.tasks.renewal import renew
+from claudomator_py.values import dataclass
 
 _NEW = Waiting(WaitReason.DEPENDENCY)
 """A task before anything is known of its readiness."""

@@ -5,7 +5,7 @@ that it was given. So whatever becomes of the daemon, each answer is asked for o
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlalchemy import Connection
 
@@ -45,6 +45,7 @@ from claudomator_py.store.tables import Channel, ChannelAnswer, ChannelMember, C
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.channels import add_member, creator_of, members_of
 from claudomator_py.tasks.decisions import record_triage
+from claudomator_py.values import dataclass
 
 MESSAGE_POSTED = "message_posted"
 """The event: ``channel``, ``message`` and, where somebody answers, ``agents``."""

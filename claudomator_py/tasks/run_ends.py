@@ -1,6 +1,6 @@
 """How a run ends, in one transaction: its outcome and hold, what it hands on, and what becomes of its task."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -36,6 +36,7 @@ from claudomator_py.tasks.holds import hold_after_run
 from claudomator_py.tasks.readiness import ready_dependents
 from claudomator_py.tasks.renewal import renew
 from claudomator_py.tasks.runs import check_of, used_columns
+from claudomator_py.values import dataclass
 
 GIVEN_UP_PAUSE_MS = SECOND_MS
 

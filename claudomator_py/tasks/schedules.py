@@ -1,7 +1,6 @@
 """What can happen to a schedule inside one transaction: begun, changed, ended, and a time of it met."""
 
 import uuid
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -16,6 +15,7 @@ from claudomator_py.store.tables import Schedule, ScheduleFire, Task
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.inputs import asked_before, asked_of, expire
 from claudomator_py.tasks.renewal import cancel_now
+from claudomator_py.values import dataclass
 
 HELD_UP = "schedule_held_up"
 """The event: the task waits for a person, and until it no longer does, its schedule makes no other."""

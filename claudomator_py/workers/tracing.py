@@ -7,7 +7,7 @@ again with growing pauses, and delays nothing but its spans.
 
 import logging
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from claudomator_py.domain.crashpoint import crashpoint
@@ -20,6 +20,7 @@ from claudomator_py.ports import Clock, ExportFault, SpanExporter
 from claudomator_py.store import events, trace_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.trace_rows import TaskHistory
+from claudomator_py.values import dataclass
 from claudomator_py.workers.spans import spans_of
 from claudomator_py.workers.worker import Worker
 

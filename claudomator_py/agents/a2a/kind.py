@@ -1,7 +1,7 @@
 """A remote agent: how its client is started."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from claudomator_py.agents.a2a import INFO
@@ -15,6 +15,7 @@ from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Launch, LaunchRequest, Part
+from claudomator_py.values import dataclass
 
 OUTCOMES: Mapping[str, Reason | None] = MappingProxyType(
     {

@@ -9,7 +9,6 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from claudomator_py.agents.a2a_client import wire
@@ -17,6 +16,7 @@ from claudomator_py.agents.a2a_client.connection import READ_S, Cut, HttpAnswer,
 from claudomator_py.agents.a2a_client.discovery import AgentInterface
 from claudomator_py.agents.a2a_client.task import RemoteTask
 from claudomator_py.agents.client_output import End, Output
+from claudomator_py.values import dataclass
 
 FIRST_PAUSE_S: Final = 0.2
 MAX_PAUSE_S: Final = 10.0

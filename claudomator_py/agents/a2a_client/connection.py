@@ -7,13 +7,13 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
 
 from claudomator_py.agents.client_output import End
+from claudomator_py.values import dataclass
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
 """Bytes of one answer."""

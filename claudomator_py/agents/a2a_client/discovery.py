@@ -5,12 +5,12 @@ with a ``url`` of their own.
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 from claudomator_py.agents.a2a_client.connection import HttpAnswer, Origin, Server, address, refusal
 from claudomator_py.agents.a2a_client.wire import V0_3, V1
 from claudomator_py.agents.client_output import End
+from claudomator_py.values import dataclass
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
 

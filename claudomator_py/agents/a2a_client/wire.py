@@ -4,8 +4,9 @@ Source: a2a-protocol.org, specification 1.0 (methods in section 9, the names of 
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
+
+from claudomator_py.values import dataclass
 
 V1: Final = "1.0"
 V0_3: Final = "0.3"

@@ -1,6 +1,6 @@
 """What the client of an agent that speaks ACP writes: what each event says, and what the run came to."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.agents.acp.profiles import named
@@ -12,6 +12,7 @@ from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Tokens
 from claudomator_py.domain.run import Part
+from claudomator_py.values import dataclass
 
 _MAX_SUBJECT = 300
 

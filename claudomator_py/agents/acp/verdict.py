@@ -6,7 +6,6 @@ count last, and only where something bears an error.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +16,7 @@ from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.values import dataclass
 
 LOST_SESSION = words(r"does not know the session")
 """How the client says that the agent has no such conversation."""

@@ -1,7 +1,7 @@
 """What an error of Claude Code means, by its typed fields where a version has them, else by its words."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from claudomator_py.agents.api_errors import MAX_READ, SAYS_LIMITED, Rules, by_status, by_words, limited, words
 from claudomator_py.agents.claude.use import family_of
@@ -9,6 +9,7 @@ from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.values import dataclass
 
 _BY_ENDING = {
     "max_turns": Reason.TURN_LIMIT,

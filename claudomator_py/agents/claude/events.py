@@ -6,7 +6,7 @@ answer may quote a limit message word for word.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar, Self
 
 from claudomator_py.agents.api_errors import words
@@ -34,6 +34,7 @@ from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
+from claudomator_py.values import dataclass
 
 _RULED = re.compile(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
 _ASK = "AskUserQuestion"

@@ -1,13 +1,13 @@
 """What Claude Code says on its way of what is used: by its messages and results, and of its account's windows."""
 
 import re
-from dataclasses import dataclass
 
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import storable
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens
+from claudomator_py.values import dataclass
 
 INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")

@@ -1,7 +1,7 @@
 """What Codex writes with ``--json``: by meaning, whatever its version."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from claudomator_py.acts.tool_calls import rule_for
@@ -16,6 +16,7 @@ from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, co
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
+from claudomator_py.values import dataclass
 
 _RULES: Rules = (
     (

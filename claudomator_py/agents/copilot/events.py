@@ -5,7 +5,7 @@ tokens.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, words
@@ -17,6 +17,7 @@ from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, sh
 from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.run import Part
+from claudomator_py.values import dataclass
 
 _RULES: Rules = (
     (

@@ -1,7 +1,7 @@
 """What Gemini CLI writes with ``-o stream-json``: by meaning, whatever its version."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import MINUTE_MS
+from claudomator_py.values import dataclass
 
 STUCK_MS = 6 * MINUTE_MS
 """A longer sleep than this is a limit. It retries by itself after at most five minutes, and adds up to a fifth."""

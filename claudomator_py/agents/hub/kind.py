@@ -1,6 +1,5 @@
 """An agent that has connected to the hub: how the process of its run is started."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import limited
@@ -13,6 +12,7 @@ from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.run import Launch, LaunchRequest, Part
+from claudomator_py.values import dataclass
 
 _OF_THE_HUB = {
     "lost": Reason.LOST,

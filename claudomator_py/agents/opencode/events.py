@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import SAYS_NO_MODEL, Rules, classify, limited, words
@@ -16,6 +16,7 @@ from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, co
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
+from claudomator_py.values import dataclass
 
 _BY_NAME = {
     "ProviderAuthError": Reason.AUTH,

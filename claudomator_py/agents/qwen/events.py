@@ -6,7 +6,7 @@ answer that quotes one is that no tokens were counted for it.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import SAYS_NO_LOGIN, Rules, classify, limited, words
@@ -18,6 +18,7 @@ from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
+from claudomator_py.values import dataclass
 
 _FAILED_REQUEST = re.compile(
     r"\[API Error: (?:(?P<status>[45]\d\d) )?(?P<message>.*)\](?:\nPossible quota limitations[^\n]*)?\s*\Z"

@@ -1,7 +1,7 @@
 """The simulated agent: to try everything without a model, an account or a cost. It says in all it writes what it is."""
 
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Launch, LaunchRequest, Part
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.values import dataclass
 
 _FAILURES = {
     "fail": Reason.AGENT_ERROR,

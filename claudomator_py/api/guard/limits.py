@@ -10,10 +10,10 @@ import resource
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from claudomator_py.api.problem import Refused
+from claudomator_py.values import dataclass
 
 MAX_REQUESTS = 512
 MAX_SOCKETS = 2_000

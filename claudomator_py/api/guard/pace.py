@@ -10,10 +10,10 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.values import dataclass
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ import hmac
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from starlette.responses import Response
@@ -31,6 +30,7 @@ from claudomator_py.domain.errors import Unavailable, shown
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.environment.variables import PREFIX
 from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.values import dataclass
 
 MAX_BODY_BYTES = 1024 * 1024
 RUN_PREFIX = PREFIX.encode("ascii")

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -31,6 +30,7 @@ from claudomator_py.resources.schedules.page import cards_of as schedule_cards
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.values import dataclass
 
 _PART = 50
 Text = Annotated[str, Query(max_length=200)]

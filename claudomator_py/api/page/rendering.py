@@ -18,13 +18,13 @@ from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.events.page import KINDS
 from claudomator_py.resources.policy.shape import CHECKS
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from fastapi import APIRouter, Request

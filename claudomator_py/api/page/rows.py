@@ -1,7 +1,6 @@
 """A task as a row of the front page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from zlib import crc32
 
@@ -10,6 +9,7 @@ from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.wording import Piece, Sentence, worded
 from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.values import dataclass
 
 MIN_FOLDED = 3
 """So many that say the same become one line."""

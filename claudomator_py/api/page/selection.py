@@ -1,7 +1,6 @@
 """/select: several tasks at once. Choose them, look at what is about to be done, and read what became of each."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.values import dataclass
 
 _MAX_TASKS = 250
 _MAX_DIGITS = 16

@@ -1,7 +1,6 @@
 """What the page of one task shows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, tokens_text, took
 from claudomator_py.api.page.rows import Action, TaskRow, actions_of, row_of, words_of
@@ -15,6 +14,7 @@ from claudomator_py.resources.routing.route_model import RouteShown, route_of
 from claudomator_py.resources.runs.shape import OutcomeView, RunCheckView, RunView
 from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WhyView
+from claudomator_py.values import dataclass
 
 _TONES = {
     "succeeded": "good",

@@ -4,7 +4,6 @@ What most tasks need has fields; everything else that a task file can say is wri
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request
@@ -31,6 +30,7 @@ from claudomator_py.schema.documents import documents_of
 from claudomator_py.schema.misread import refusal_of
 from claudomator_py.schema.taskfile import parse_task, to_document
 from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.values import dataclass
 
 Ref = Annotated[str, Path(max_length=128)]
 Of = Annotated[str, Query(max_length=128)]

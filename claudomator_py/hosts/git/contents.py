@@ -5,9 +5,11 @@ that are not committed is written to an index of these alone, and two places are
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
+
+from claudomator_py.values import dataclass
 
 Content = tuple[str, str]
 """Mode and object id, as git writes them."""

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from claudomator_py.domain.changes import MAX_COMMITS, MAX_RECORDED, MAX_REFS, Commit, FileChange, RefChange, RunChanges
@@ -19,6 +19,7 @@ from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, size_and_ti
 from claudomator_py.hosts.git.git import Git, GitRefused
 from claudomator_py.hosts.git.indexes import Indexes
 from claudomator_py.hosts.git.shadow import Repository, ShadowRepository
+from claudomator_py.values import dataclass
 
 DEADLINE_S = 10.0
 MAX_PATCH_BYTES = 5_000_000

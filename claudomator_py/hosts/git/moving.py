@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,6 +21,7 @@ from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git.git import Git, GitRefused
 from claudomator_py.hosts.git.records import back_pointer
 from claudomator_py.hosts.git.shadow import POINTER, ShadowRepository, copy_index
+from claudomator_py.values import dataclass
 
 CHECKOUT_S = 600.0
 _LOCK = "index.lock"

@@ -28,11 +28,11 @@ import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git.git import Git, GitRefused
+from claudomator_py.values import dataclass
 
 # What holds data in a git directory. Not the logs of references: git appends to those by whatever link is there.
 _LINKED = ("objects", "refs", "packed-refs", "reftable", "info", "shallow", "index", "lfs")

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
@@ -25,6 +25,7 @@ from claudomator_py.hosts.git.beginning import begun
 from claudomator_py.hosts.git.git import Git, GitRefused, fault_of
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding, require_sound, suspicious
 from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
+from claudomator_py.values import dataclass
 
 CHECKOUT_S = 600.0
 STATUS_S = 60.0

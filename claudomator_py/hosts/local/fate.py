@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -14,6 +13,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.run import EndedBy, ExitRecord, RunFate, RunStatus
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.shim import procfs, record
+from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)
 

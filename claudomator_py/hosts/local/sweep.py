@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,7 @@ from claudomator_py.hosts.local.directory import NEW_SUFFIX, TRASH_SUFFIX, RunAl
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.shim import procfs
 from claudomator_py.hosts.shim.stop import end_all
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from claudomator_py.hosts.local.fate import AnyPath, ShimIdentity, held_lock, shim_identity
 from claudomator_py.hosts.local.launcher import Shim, ended_by_itself
 from claudomator_py.hosts.shim import procfs, record
+from claudomator_py.values import dataclass
 
 _FIRST_PAUSE_S = 0.02
 _MAX_PAUSE_S = 1.0

@@ -14,7 +14,6 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,7 @@ from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.hosts.local.launcher import interpreter
 from claudomator_py.hosts.shim import spec
 from claudomator_py.hosts.slurm.archive import supervisor_in
+from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)
 

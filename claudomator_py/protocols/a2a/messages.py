@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from claudomator_py.protocols.a2a.tasks import STANDINGS, name_of
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import validate
+from claudomator_py.values import dataclass
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600

@@ -9,7 +9,6 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -57,6 +56,7 @@ from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
+from claudomator_py.values import dataclass
 
 a2a = guarded()
 """It is described by its card, and by A2A itself, rather than by the document of the API."""

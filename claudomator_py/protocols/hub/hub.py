@@ -7,7 +7,7 @@ its mailbox. What is in memory here follows from runs, mailboxes and connections
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Any, Final, Protocol
 
@@ -21,6 +21,7 @@ from claudomator_py.protocols.hub.mailbox import End, Mailboxes, ProgressAllowan
 from claudomator_py.protocols.hub.waking import Knock, wake
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.hub")
 

@@ -6,11 +6,11 @@ So all that is promised to an agent is there before it is promised, and a daemon
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.ports import RunHost
+from claudomator_py.values import dataclass
 
 End = Mapping[str, Any]
 """How the run ended: the message of type ``end``, the last one that counts."""

@@ -1,7 +1,5 @@
 """/v1/tokens, /v1/login-codes and /v1/sessions: which method answers each operation."""
 
-from dataclasses import dataclass
-
 from fastapi import Request
 
 from claudomator_py.api.guard.login_codes import LoginCodes
@@ -14,6 +12,7 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.access.shape import LoginCalls, LoginCodeView, SessionView, TokenCalls
 from claudomator_py.surface.operation import answers
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

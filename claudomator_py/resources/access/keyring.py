@@ -9,7 +9,6 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -20,6 +19,7 @@ from claudomator_py.ports import Clock
 from claudomator_py.store import run_rows, task_rows, token_rows
 from claudomator_py.store.database import Database, StoreUnavailable, read_or_refuse
 from claudomator_py.store.tables import ApiToken
+from claudomator_py.values import dataclass
 
 PREFIX = "cmt_"
 """By which scanners for leaked secrets, and our own redactor, know a token."""

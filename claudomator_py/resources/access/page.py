@@ -4,7 +4,6 @@ Looking at /login with a code does not use the code up: previews of links and br
 """
 
 import re
-from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
 
@@ -20,6 +19,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.text import one_line
 from claudomator_py.resources.access.http import Browsers, browsers
+from claudomator_py.values import dataclass
 
 _MAX_CODE_LENGTH = 200
 Code = Annotated[str, Query(max_length=_MAX_CODE_LENGTH)]

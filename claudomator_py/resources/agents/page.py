@@ -1,7 +1,6 @@
 """Agents as cards, at the side of the overview and on a page of their own, and what an operator does to them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form
@@ -17,6 +16,7 @@ from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.session import Access
+from claudomator_py.values import dataclass
 
 
 def router(access: Access) -> APIRouter:

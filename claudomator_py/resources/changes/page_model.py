@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from claudomator_py.domain.changes import Commit, FileChange, RefChange, RunChanges
 from claudomator_py.domain.text import escaped
 from claudomator_py.resources.changes.shape import ChangesView, PatchView
+from claudomator_py.values import dataclass
 
 MAX_RUNS = 10
 MAX_FILES = 100

@@ -1,7 +1,6 @@
 """/channels: the channels there are, and one conversation, to be read and written in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Query
@@ -31,6 +30,7 @@ from claudomator_py.resources.channels.shape import (
     StrategiesView,
 )
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.values import dataclass
 
 _PART = 50
 Cursor = Annotated[str | None, Query(max_length=500)]

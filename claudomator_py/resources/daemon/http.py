@@ -1,8 +1,6 @@
 """/v1/drain, /v1/backups, /v1/cleanup and /v1/reasons; and /livez and /readyz for supervisors, which are open to all:
 without a token they say yes or no and nothing else."""
 
-from dataclasses import dataclass
-
 from fastapi import Request, Response
 
 from claudomator_py.api.operation import access_of
@@ -15,6 +13,7 @@ from claudomator_py.resources.daemon.shape import (
 )
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.surface.operation import answers
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """/decisions: what was decided, of every kind, and why; one decision with all that is known of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, get_args
 from urllib.parse import urlencode
 
@@ -26,6 +25,7 @@ from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.resources.routing.route_model import candidate_of
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
+from claudomator_py.values import dataclass
 
 _PART = 50
 Cursor = Annotated[str | None, Query(max_length=500)]

@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -29,6 +28,7 @@ from claudomator_py.resources import cursors
 from claudomator_py.resources.events.service import EventFilter, Events
 from claudomator_py.resources.events.shape import EventCalls, EventView
 from claudomator_py.surface.operation import answers
+from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)
 

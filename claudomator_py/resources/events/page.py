@@ -1,13 +1,13 @@
 """What happened to a task, event by event, in words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from claudomator_py.api.page.formatting import short_line
 from claudomator_py.api.page.rows import TONES
 from claudomator_py.domain.event_words import TITLES, event_detail, event_title
 from claudomator_py.domain.units import format_instant
 from claudomator_py.resources.events.shape import EventView
+from claudomator_py.values import dataclass
 
 KINDS = tuple(TITLES)
 """All kinds of events: a browser has to ask for each by its name."""

@@ -1,7 +1,6 @@
 """Events: which there are, and what is told when others come."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -10,6 +9,7 @@ from claudomator_py.resources.events.shape import EventView
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.store import events, pruning
 from claudomator_py.store.events import EventQuery
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

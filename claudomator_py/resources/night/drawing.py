@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_duration
 from claudomator_py.resources.night.service import Bin, Lane, Night
 from claudomator_py.store.night_rows import DrawnRun
+from claudomator_py.values import dataclass
 
 WIDTH = 1_200
 """Of the picture, in its own units; the page scales it."""

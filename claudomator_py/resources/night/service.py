@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
@@ -14,6 +13,7 @@ from claudomator_py.resources.session import Service
 from claudomator_py.store import night_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.night_rows import DrawnHold, DrawnRun
+from claudomator_py.values import dataclass
 
 BINS = 60
 """Into which the span is divided where numbers over time are shown."""

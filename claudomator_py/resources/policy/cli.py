@@ -1,7 +1,6 @@
 """``policy``: the rules in force, with how often each applied; and what those of a configuration say of task files."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +18,7 @@ from claudomator_py.domain.units import counted, parse_instant
 from claudomator_py.domain.verdict import VerdictView, consequences, verdict_sentence
 from claudomator_py.resources.policy.shape import CHECKS, PolicyView, RuleView
 from claudomator_py.surface.table import Column, Table, ago
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

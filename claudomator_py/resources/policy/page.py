@@ -1,7 +1,6 @@
 """/policy: the rules in force, what they would say of a task, what waits for an approval, and what became of others."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form
@@ -21,6 +20,7 @@ from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, conseque
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.policy.shape import ApprovalsView, HeldTaskView, PolicyView, RuleView, SettledApprovalView
 from claudomator_py.resources.session import Access
+from claudomator_py.values import dataclass
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 _TONES = {"given": "good", "refused": "bad", "expired": "off"}

@@ -1,7 +1,6 @@
 """/routing: who would do a task, how routing does, and what operators corrected."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Form
@@ -32,6 +31,7 @@ from claudomator_py.resources.routing.shape import (
 )
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of
+from claudomator_py.values import dataclass
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Field = Annotated[str, Form(max_length=2_000)]

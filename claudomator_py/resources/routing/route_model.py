@@ -1,9 +1,8 @@
 """What the pages show of a decision on who does a task."""
 
-from dataclasses import dataclass
-
 from claudomator_py.resources.routing.shape import RouteCandidateView, RouteView
 from claudomator_py.resources.specialists.page_model import url_of
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlalchemy import Connection
 
@@ -28,6 +28,7 @@ from claudomator_py.store import learning_rows, specialist_rows, spending_rows, 
 from claudomator_py.store.learning_rows import Labelled, SpecialistFigures
 from claudomator_py.store.stored_json import readable
 from claudomator_py.tasks.learning import FROZEN
+from claudomator_py.values import dataclass
 
 SAMPLE = 1_000
 """Decisions that are looked at one by one."""

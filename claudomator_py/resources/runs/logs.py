@@ -4,7 +4,7 @@ what the agent said and did."""
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Literal
@@ -23,6 +23,7 @@ from claudomator_py.resources.session import Service, find_run
 from claudomator_py.store import task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
+from claudomator_py.values import dataclass
 
 CHUNK = 64 * 1024
 CONTEXT = 1024 * 1024

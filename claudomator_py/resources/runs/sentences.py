@@ -1,7 +1,6 @@
 """What became of a task so far, in sentences: run after run, the newest first, and what began each generation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from claudomator_py.domain.errors import ended
@@ -19,6 +18,7 @@ from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Event, Run
 from claudomator_py.tasks.runs import NOTE_OF
+from claudomator_py.values import dataclass
 
 LEAST_FOLDED = 3
 """So many runs in a row with the same end are summed up in one sentence."""

@@ -2,7 +2,6 @@
 answer, a task beside its own; and what it says of its progress."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -62,6 +61,7 @@ from claudomator_py.tasks.decisions import record_handoff
 from claudomator_py.tasks.handing_on import decided, weigh
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.specialists import task_problems
+from claudomator_py.values import dataclass
 
 MAX_LOG_BYTES = 1024 * 1024
 T = TypeVar("T")

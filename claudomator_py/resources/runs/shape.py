@@ -1,6 +1,5 @@
 """Runs as they are shown, and what can be asked about them and by them. Field order is the order of the JSON."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import WrapValidator
@@ -17,6 +16,7 @@ from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, co
 from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN, Calls, JsonBody, Key, PathText, operation
+from claudomator_py.values import dataclass
 
 RunState = Literal["starting", "running", "checking", "ended", "revoked"]
 

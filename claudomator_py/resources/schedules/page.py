@@ -1,7 +1,6 @@
 """Schedules at the side of the front page: when each comes next, what became of its last time, and its buttons."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -14,6 +13,7 @@ from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.schedules.shape import FireView, ScheduleView
 from claudomator_py.resources.session import Access
+from claudomator_py.values import dataclass
 
 Name = Annotated[str, Path(max_length=128)]
 

@@ -3,7 +3,6 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
@@ -16,6 +15,7 @@ from claudomator_py.resources.specialists.shape import FoundSkillView, FoundSpec
 from claudomator_py.store import full_text, specialist_rows
 from claudomator_py.store.full_text import Found
 from claudomator_py.tasks.specialists import may_change
+from claudomator_py.values import dataclass
 
 Similarity = Callable[[str], Mapping[Found, float] | None]
 """How alike a query is to the skills of all cards, and to the cards' own texts, whoever sees them: cosines. None: there

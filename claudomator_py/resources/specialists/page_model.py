@@ -1,7 +1,6 @@
 """What the pages of specialists show: the list, what a search finds, and one card."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from claudomator_py.api.page.filters import filter_url
 from claudomator_py.api.page.formatting import short_line
@@ -9,6 +8,7 @@ from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Tra
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.resources.specialists.shape import FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
+from claudomator_py.values import dataclass
 
 OFFERED = 200
 """How many a field names in which one is named; any other can be typed."""

@@ -5,7 +5,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +23,7 @@ from claudomator_py.domain.text import plain
 from claudomator_py.resources.tasks.cli import TaskArgument, tasks_table
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.surface.table import Column, Table
+from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

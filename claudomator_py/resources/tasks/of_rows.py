@@ -2,7 +2,6 @@
 nearly all that a list shows has long ended."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from claudomator_py.domain.blocked import Blocked
@@ -18,6 +17,7 @@ from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.store.task_rows import state_of
+from claudomator_py.values import dataclass
 
 MAX_KEPT: Final = 256
 MAX_KEPT_TEXT: Final = 8 * 1024

@@ -1,7 +1,6 @@
 """A task as people and programs see it, with why it is where it is, until when, and what would change that."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +39,7 @@ from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import acceptance_warnings
 from claudomator_py.tasks.inputs import asked_before, asked_of
+from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from claudomator_py.sources.inbox.ledger import RACY_S, FileLedger, RefusedFile
 from claudomator_py.sources.inbox.refusals import Refusals, remove_error_file, shortened, write_error_file
 from claudomator_py.sources.inbox.values import AfterAccept, FileFormat, FileStamp, InboxReading, Intake
 from claudomator_py.store.errors import StoreUnavailable
+from claudomator_py.values import dataclass
 
 # Files are offered so many at once that it takes about this long, in seconds: a commit for each of few is slow, and a
 # stop has to wait for very many.

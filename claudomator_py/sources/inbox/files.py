@@ -11,13 +11,13 @@ import os
 import signal
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.values import FileStamp
+from claudomator_py.values import dataclass
 
 MAX_FILE_BYTES = 2**20
 

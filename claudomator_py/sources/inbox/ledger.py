@@ -4,10 +4,10 @@ Times are ``time.monotonic()`` in seconds.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.sources.inbox.values import FileStamp
+from claudomator_py.values import dataclass
 
 QUIET_S = 1.0
 # An editor that saves by renaming leaves the name empty for a moment; only after this is a file gone.

@@ -14,13 +14,13 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
 from claudomator_py.sources.inbox.files import Folder
+from claudomator_py.values import dataclass
 
 SUFFIX = ".error.txt"
 _HIDDEN = ".claudomator-error-"

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema import taskfiles
 from claudomator_py.schema.cardfile import ParsedCards
 from claudomator_py.schema.taskfiles import ParsedFile
+from claudomator_py.values import dataclass
 
 AfterAccept = Literal["keep", "move"]
 P = TypeVar("P")
