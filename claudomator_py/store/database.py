@@ -272,21 +272,10 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
                     "move the state folder to a local disk, or use PostgreSQL",
                 )
 
-    # By the driver itself: SQLAlchemy compiles a savepoint again each time, which takes longer than most statements.
-    # All have one name, of which the last is meant: with a number in it each would be prepared anew.
     dialect: Any = engine.dialect
     dialect.do_begin = lambda driver: driver.execute(begin)
-    dialect.do_savepoint = lambda connection, _: _directly(connection, "SAVEPOINT item")
-    dialect.do_release_savepoint = lambda connection, _: _directly(connection, "RELEASE SAVEPOINT item")
-    dialect.do_rollback_to_savepoint = lambda connection, _: _directly(connection, "ROLLBACK TO SAVEPOINT item")
     event.listen(engine, "connect", prepare)
     return engine
-
-
-def _directly(connection: Connection, statement: str) -> None:
-    cursor = connection.connection.cursor()
-    cursor.execute(statement)
-    cursor.close()
 
 
 def _postgresql_url(text: str) -> URL:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, event
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.histogram import Histogram
-from claudomator_py.store.connections import Connections
+from claudomator_py.store.connections import Transactions, driver_of, translated
 from claudomator_py.store.errors import CLOSED, StoreUnavailable, explain
 from claudomator_py.store.stored_json import Clean, cleaned_with
 from claudomator_py.values import dataclass
@@ -57,11 +57,12 @@ class _Answer:
 class Writer:
     """Runs writes one after the other on one thread, in the order they came, in groups that share a commit.
 
-    Each item has a savepoint of its own: one that raises is undone alone. An item must not end the transaction.
+    One that raises is undone alone. An item must not end the transaction; a session of SQLAlchemy's in it has to be
+    one that makes a savepoint of its own.
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._connections = Connections(engine, 1)
+        self._connections = Transactions(engine, 1)
         self._queue: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -199,28 +200,55 @@ class Writer:
     def _commit(self, batch: list[_Item]) -> list[_Answer]:
         connection = self._connections.take()
         try:
-            transaction = connection.begin()
             crashpoint("store-begin")
-            answers = []
             with nullcontext() if self.clean is None else cleaned_with(self.clean):
-                for item in batch:
-                    self._inside_item = True
-                    answers.append(_run_item(connection, item))
-                    self._inside_item = False
-            if all(answer.error is not None for answer in answers):
-                transaction.rollback()
-                return answers
-            crashpoint("store-before-commit")
-            transaction.commit()
+                if len(batch) == 1:
+                    answers = [self._answer(connection, batch[0])]
+                else:
+                    answers = [self._answer_within(connection, item) for item in batch]
+            driver = driver_of(connection)
+            with translated(connection):
+                if all(answer.error is not None for answer in answers):
+                    driver.rollback()
+                    return answers
+                crashpoint("store-before-commit")
+                driver.commit()
         except BaseException:
             # Nothing is known about the connection any more; its end undoes what was not committed.
-            self._inside_item = False
             connection.invalidate()
             raise
         finally:
             self._connections.give_back(connection)
         crashpoint("store-after-commit")
         return answers
+
+    def _answer_within(self, connection: Connection, item: _Item) -> _Answer:
+        """As ``_answer``, for one of several: what it has written is undone if it raises, and no more."""
+        # All savepoints have one name, of which the last is meant: with a number in it each would be prepared anew.
+        driver = driver_of(connection)
+        with translated(connection):
+            driver.execute("SAVEPOINT item")
+        answer = self._answer(connection, item)
+        with translated(connection):
+            if answer.error is not None:
+                driver.execute("ROLLBACK TO SAVEPOINT item")
+            driver.execute("RELEASE SAVEPOINT item")
+        return answer
+
+    def _answer(self, connection: Connection, item: _Item) -> _Answer:
+        """Run one item. Raises only if the whole transaction is lost."""
+        self._inside_item = True
+        try:
+            value = item.fn(connection)
+        except BaseException as error:
+            if explain(error) is not None or not connection.in_transaction():
+                raise
+            return _Answer(item, error=error)
+        finally:
+            self._inside_item = False
+        if not connection.in_transaction():
+            raise RuntimeError("only the writer rolls back; a write that does would undo the rest of its group")
+        return _Answer(item, value=value)
 
     def _refuse_early_commit(self, _connection: Connection) -> None:
         if self._inside_item:
@@ -241,19 +269,3 @@ def _group_error(error: BaseException) -> StoreUnavailable:
     mine = StoreUnavailable(unavailable.reason, unavailable.remedy)
     mine.__cause__ = error
     return mine
-
-
-def _run_item(connection: Connection, item: _Item) -> _Answer:
-    """Run one item in its savepoint. Raises only if the whole transaction is lost."""
-    savepoint = connection.begin_nested()
-    try:
-        value = item.fn(connection)
-        if not savepoint.is_active:
-            raise RuntimeError("only the writer rolls back; a write that does would undo the rest of its group")
-        savepoint.commit()
-    except BaseException as error:
-        if explain(error) is not None or not savepoint.is_active:
-            raise
-        savepoint.rollback()
-        return _Answer(item, error=error)
-    return _Answer(item, value=value)

@@ -207,10 +207,10 @@ def test_an_item_cannot_end_the_transaction_of_the_others(db: Database, end: Cal
 
 def test_a_session_on_the_connection_is_part_of_its_item(db: Database) -> None:
     def by_session(connection: Connection) -> None:
-        with Session(connection) as session:
+        with Session(connection, join_transaction_mode="create_savepoint") as session:
             session.connection().execute(insert(note).values(id=1, body="kept"))
             session.commit()
-        with Session(connection) as session:
+        with Session(connection, join_transaction_mode="create_savepoint") as session:
             session.connection().execute(insert(note).values(id=2, body="not kept"))
 
     db.write(by_session)

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
 
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
-from claudomator_py.store import remembered
+from claudomator_py.store import remembered, writer
 from claudomator_py.store.database import Database
 from tests.databases import listening, open_migrated
 from tests.fakes.steps import spec
@@ -53,14 +52,12 @@ def counted() -> Iterator[Counted]:
         if not statement.startswith(("SAVEPOINT", "RELEASE")):
             found.statements.append((statement, parameters))
 
-    def committed(connection: Any) -> None:
-        # A snapshot ends with a commit, too, that writes nothing.
-        found.commits += not connection.exec_driver_sql("PRAGMA query_only").scalar_one()
+    def reached(point: str) -> None:
+        found.commits += point == "store-after-commit"
 
-    event.listen(Engine, "commit", committed)
-    with listening(executed):
+    with pytest.MonkeyPatch.context() as patch, listening(executed):
+        patch.setattr(writer, "crashpoint", reached)
         yield found
-    event.remove(Engine, "commit", committed)
 
 
 @pytest.fixture
