@@ -93,8 +93,10 @@ _LARGE_BYTES = 4 * 2**20
 _numbers = itertools.count(1)
 
 
-def _schema(connection: Connection) -> Any:
-    return connection.exec_driver_sql("PRAGMA schema_version").scalar_one()
+def _schema(connection: Connection) -> tuple[Any, ...]:
+    """What it is, and what it is said to be."""
+    said = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
+    return connection.exec_driver_sql("PRAGMA schema_version").scalar_one(), said
 
 
 @cache
