@@ -25,7 +25,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.worktrees import WorktreeManager
+from claudomator_py.environment.worktrees import WorktreeManager, with_branch_made
 from claudomator_py.log import get_logger
 from claudomator_py.schema.validation import first_problem
 from claudomator_py.store import run_rows, specialist_rows, task_rows
@@ -228,6 +228,9 @@ class ReportApplier:
             note_use(connection, run, Used.by(outcome), now_ms)
             over = self._budgets.over(connection, run, subject.spec, agent)
             outcome = outcome.model_copy(update={"over_budget": over})
+        if outcome.changes is not None:
+            changes = with_branch_made(connection, run, outcome.changes)
+            outcome = outcome.model_copy(update={"changes": changes})
         finished = finish_run(
             connection,
             run,

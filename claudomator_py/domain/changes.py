@@ -1,16 +1,19 @@
 """What a run changed in the place where it worked: recorded before and after it, and never guessed."""
 
+from collections import defaultdict
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.units import counted
+from claudomator_py.domain.worktree import BRANCHES
 
 MAX_FILES = 100
 """Named in the outcome of a run; the record in its directory names more."""
 MAX_RECORDED = 1_000
 MAX_COMMITS = 50
 MAX_REFS = 50
+_BRANCH, _TAG = "refs/heads/", "refs/tags/"
 
 
 class ChangeRecord(BaseModel):
@@ -46,9 +49,14 @@ class RefChange(ChangeRecord):
     name: str
     """Such as ``refs/heads/main``."""
     before: str | None = None
-    """The hash that it named; None: it was not there."""
+    """The hash that it named; None: it was not there, or was made for the task."""
     after: str | None = None
     """The hash that it names; None: it is not there any more."""
+
+    @property
+    def word(self) -> str:
+        """What became of it: ``made``, ``moved`` or ``deleted``."""
+        return "made" if self.before is None else "deleted" if self.after is None else "moved"
 
     @property
     def moved(self) -> str:
@@ -111,31 +119,97 @@ class RunChanges(ChangeRecord):
         return "no changes" if self.is_empty else ", ".join(self._parts())
 
     def _parts(self) -> list[str]:
-        parts = []
+        parts: list[str] = []
         if self.commit_count:
             parts.append(counted(self.commit_count, "commit"))
         if self.file_count:
             lines = f" (+{self.added} -{self.removed})" if self.is_repository else ""
             parts.append(counted(self.file_count, "file") + lines)
-        for word, found in (
-            ("made", [ref for ref in self.refs if ref.before is None]),
-            ("deleted", [ref for ref in self.refs if ref.after is None]),
+        parts += self._parts_of_refs()
+        known = None if self.branch is None else self._ref(self.branch)
+        if self.branch is None and self.branch_before is not None:
+            parts.append("HEAD is detached")
+        elif (
+            self.branch not in (None, self.branch_before)
+            and (known is None or known.before is not None)
+            and (self.branch_before is not None or not parts)
         ):
-            for kind, prefix in (("branch", "refs/heads/"), ("tag", "refs/tags/")):
-                if some := [ref for ref in found if ref.name.startswith(prefix)]:
-                    parts.append(f"{counted(len(some), kind)} {word}")
-        if self.head != self.head_before and not self.commit_count:
+            parts.append(f"{self.branch} is checked out")
+        elif self.head != self.head_before and not self.commit_count:
             parts.append("another commit is checked out")
+        if not parts and self.ref_count:
+            parts.append(f"{counted(self.ref_count, 'reference')} changed")
         if self.uncommitted_count or self.untracked_count:
             parts.append(f"{self.uncommitted_count + self.untracked_count} not committed")
         return parts
 
+    def _parts_of_refs(self) -> list[str]:
+        renamed = self._renamed()
+        words = {ref.name: ref.word for ref in self.refs} | dict.fromkeys(renamed, "renamed")
+        for name in renamed.values():
+            del words[name]
+        if self.commit_count:  # a branch moves with each of them, and a task's own is there for them
+            own = f"{_BRANCH}{self.branch}" if str(self.branch).startswith(BRANCHES) else None
+            words = {name: word for name, word in words.items() if word != "moved" or not name.startswith(_BRANCH)}
+            words.pop(own or "", None)
+        return [
+            f"{counted(some, kind)} {word}"
+            for word in ("made", "moved", "renamed", "deleted")
+            for kind, prefix in (("branch", _BRANCH), ("tag", _TAG))
+            if (some := sum(told == word and name.startswith(prefix) for name, told in words.items()))
+        ]
+
+    def _renamed(self) -> dict[str, str]:
+        """Return the new name of each branch and tag by its former one, where only one can have become the other."""
+        before: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+        after: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+        for ref in self.refs:
+            kind = "/".join(ref.name.split("/")[:2])
+            if ref.after is None:
+                before[kind, ref.before].append(ref.name)
+            elif ref.before is None:
+                after[kind, ref.after].append(ref.name)
+        return {
+            names[0]: after[key][0]
+            for key, names in before.items()
+            if len(names) == len(after[key]) == 1 and key[0] in (_BRANCH[:-1], _TAG[:-1])
+        }
+
+    @property
+    def refs_told(self) -> list[tuple[str, str]]:
+        """The name of each reference, and what became of it in words; one that was renamed is told once."""
+        renamed = self._renamed()
+        return [
+            (ref.name, f"renamed to {renamed[ref.name]}" if ref.name in renamed else ref.moved)
+            for ref in self.refs
+            if ref.name not in renamed.values()
+        ]
+
+    @property
+    def checked_out(self) -> str | None:
+        """What is checked out, such as ``on branch topic (before: main)``; None: nothing is, or was."""
+        if not self.is_repository or (self.branch is None and self.branch_before is None):
+            return None
+        now = "HEAD is detached" if self.branch is None else f"on branch {self.branch}"
+        return now if self.branch_before in (None, self.branch) else f"{now} (before: {self.branch_before})"
+
+    def _ref(self, branch: str) -> RefChange | None:
+        return next((ref for ref in self.refs if ref.name == f"{_BRANCH}{branch}"), None)
+
+    def made_for_it(self, branch: str, base: str) -> "RunChanges":
+        """Return it with that branch as one that was not there before, if no run has moved it from where it began."""
+        made = self._ref(branch)
+        if made is None or made.before != base:
+            return self
+        refs = tuple(ref.model_copy(update={"before": None}) if ref is made else ref for ref in self.refs)
+        return self.model_copy(update={"refs": refs})
+
     def committed(self, commit: Commit) -> "RunChanges":
         """Return it as it is once all that was not committed is, by that commit on its branch."""
-        branch = None if self.branch is None else f"refs/heads/{self.branch}"
-        known = next((ref for ref in self.refs if ref.name == branch), None)
+        known = None if self.branch is None else self._ref(self.branch)
         others = [ref for ref in self.refs if ref is not known]
-        moved = [] if branch is None else [RefChange(name=branch, before=self.head, after=commit.id)]
+        branch = [] if self.branch is None else [f"{_BRANCH}{self.branch}"]
+        moved = [RefChange(name=name, before=self.head, after=commit.id) for name in branch]
         if known is not None:
             moved = [known.model_copy(update={"after": commit.id})]
         return self.model_copy(

@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.changes import Commit
+from claudomator_py.domain.changes import Commit, RunChanges
 from claudomator_py.domain.merging import NotMerged
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import (
+    BRANCHES,
     Isolation,
     Tree,
     TreeFault,
@@ -99,6 +100,15 @@ def _owner(connection: Connection, run: Run) -> Task | None:
         if is_tree_of(name, task_id):
             return task_rows.find(connection, task_id)
     return None
+
+
+def with_branch_made(connection: Connection, run: Run, changes: RunChanges) -> RunChanges:
+    """Return them with the branch of the run's tree as made for its task, if it was and had no commit before the run:
+    the tree is made before it is looked at."""
+    if not any(ref.name.startswith(f"refs/heads/{BRANCHES}") for ref in changes.refs):
+        return changes
+    told = _told_of(connection, run)
+    return changes if told is None or "of" in told else changes.made_for_it(told["branch"], told["base"])
 
 
 def _told_of(connection: Connection, run: Run) -> dict[str, Any] | None:

@@ -70,6 +70,17 @@ def test_four_tasks_work_in_one_repository_at_once_each_on_its_branch(site: Site
     assert git(shop, "rev-list", "--count", "main") == "1"
 
 
+def test_a_branch_is_made_by_the_first_run_that_commits_and_moved_by_the_next(site: Site, shop: Path) -> None:
+    commits = f"[ $CLAUDOMATOR_ATTEMPT -lt 2 ] || {{ date +%N > new; git add . && {COMMIT}; }}"
+    does = f"{commits}; [ $CLAUDOMATOR_ATTEMPT -ge 3 ] || exit 3"
+    daemon = site.start().ready()
+    done(site, daemon, spec(shop, "fix", does, retry={"max_attempts": 3, "backoff": "10ms"}))
+    told = [run.changes for run in daemon.client.changes("fix").runs]
+    assert [[ref.word for ref in found.refs] for found in told if found is not None] == [[], ["made"], ["moved"]]
+    (report,) = daemon.client.report().repositories
+    assert [branch.change for branch in report.branches] == ["made"]
+
+
 def test_a_retry_keeps_the_tree_and_a_restart_gets_a_new_one(site: Site, shop: Path) -> None:
     does = "echo $CLAUDOMATOR_ATTEMPT >> tries; [ $CLAUDOMATOR_ATTEMPT -ge 2 ] || exit 3"
     daemon = site.start().ready()
@@ -331,6 +342,9 @@ def test_what_a_success_leaves_is_committed_on_its_branch_and_a_failure_keeps_wh
         "fails": "1 file (+1 -0), 1 not committed",
     }
     branch = views["keeps"].branch
+    (kept,) = daemon.client.changes("keeps").runs
+    assert kept.changes is not None
+    assert [(ref.name, ref.word) for ref in kept.changes.refs] == [(f"refs/heads/{branch}", "made")]
     assert git(shop, "log", "--format=%s", f"main..{branch}").split() == ["keeps", "work"]
     committed = set(git(shop, "ls-tree", "-r", "--name-only", branch).split())
     assert committed == {".gitignore", "api/readme", "one", "readme", "two"}

@@ -86,10 +86,10 @@ def _stat(view: ChangesView) -> str:
 
 
 def _details(changes: RunChanges) -> list[str]:
-    lines = [f"  in {plain(changes.place)}{_branch(changes)}"]
+    lines = [f"  in {', '.join(map(plain, filter(None, (changes.place, changes.checked_out))))}"]
     lines += [f"  {commit.id[:8]} {plain(commit.subject)} ({plain(commit.author)})" for commit in changes.commits]
     lines += _more(len(changes.commits), changes.commit_count)
-    lines += [f"  {plain(ref.name)}: {ref.moved}" for ref in changes.refs]
+    lines += [f"  {plain(name)}: {plain(words)}" for name, words in changes.refs_told]
     lines += _more(len(changes.refs), changes.ref_count)
     if changes.files:
         lines.append(table_text(FILES, changes.files, indent=2))
@@ -103,14 +103,6 @@ def _details(changes: RunChanges) -> list[str]:
             rest = f" and {count - MAX_SHOWN} more" if count > MAX_SHOWN else ""
             lines.append(f"  {word}: {shown}{rest}")
     return lines
-
-
-def _branch(changes: RunChanges) -> str:
-    if not changes.is_repository or changes.branch is None:
-        return ""
-    if changes.branch_before not in (None, changes.branch):
-        return f", on branch {plain(changes.branch)} (before: {plain(str(changes.branch_before))})"
-    return f", on branch {plain(changes.branch)}"
 
 
 def _more(shown: int, count: int) -> list[str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from claudomator_py.domain.changes import Commit, FileChange, RefChange, RunChanges
+from claudomator_py.domain.changes import Commit, FileChange, RunChanges
 from claudomator_py.domain.text import escaped
 from claudomator_py.resources.changes.shape import ChangesView, PatchView
 from claudomator_py.values import dataclass
@@ -57,7 +57,7 @@ class RunEntry:
     summary: str
     is_doubtful: bool
     place: str | None
-    branch: str | None
+    checked_out: str | None
     fault: str | None
     commits: tuple[tuple[str, str, str], ...]
     more_commits: int
@@ -108,11 +108,11 @@ def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | Non
         summary=view.summary,
         is_doubtful=view.is_doubtful,
         place=escaped(changes.place) or None,
-        branch=_branch(changes),
+        checked_out=escaped(changes.checked_out or "") or None,
         fault=None if changes.is_empty else changes.fault,
         commits=tuple(map(_commit, changes.commits)),
         more_commits=changes.commit_count - len(changes.commits),
-        refs=tuple(map(_ref, changes.refs)),
+        refs=tuple((escaped(name), escaped(words)) for name, words in changes.refs_told),
         more_refs=changes.ref_count - len(changes.refs),
         files=tuple(_files(view.number, changes.files, text)),
         more_files=changes.file_count - min(MAX_FILES, len(changes.files)),
@@ -125,18 +125,8 @@ def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | Non
     )
 
 
-def _branch(changes: RunChanges) -> str | None:
-    if changes.branch is None or changes.branch_before in (None, changes.branch):
-        return changes.branch
-    return f"{changes.branch} (before: {changes.branch_before})"
-
-
 def _commit(commit: Commit) -> tuple[str, str, str]:
     return commit.id[:8], escaped(commit.subject), escaped(commit.author)
-
-
-def _ref(ref: RefChange) -> tuple[str, str]:
-    return escaped(ref.name), ref.moved
 
 
 def _files(number: int, files: Sequence[FileChange], text: str) -> Iterator[FileEntry]:

@@ -58,7 +58,8 @@ class Changes(Service):
             record = self._host.changes(run.id)
             if record is not None:
                 env = task_rows.spec_of(connection, run.task_id, run.revision).env
-                changes = replaced(record, self._secrets.redactor(env, run.id).redact)
+                shown = replaced(record, self._secrets.redactor(env, run.id).redact)
+                changes = changes.model_copy(update={"files": shown.files})
         summary = UNKNOWN if outcome is None else outcome.changes_text or UNKNOWN
         doubtful = outcome is not None and outcome.is_doubtful
         return ChangesView.of(run, run_id=run.id, number=number, summary=summary, is_doubtful=doubtful, changes=changes)

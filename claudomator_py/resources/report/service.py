@@ -219,7 +219,7 @@ def _repository(path: str, runs: Sequence[tuple[FinishedRun, RunChanges]]) -> Re
     last = {run.task_id: made for run, made in runs}
     priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
-        BranchChange(name=ref.name.removeprefix(_BRANCH), change=_change(ref))
+        BranchChange(name=ref.name.removeprefix(_BRANCH), change=ref.word)
         for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(_BRANCH))
     ]
     return RepositoryReport(
@@ -244,7 +244,3 @@ def _overall(refs: Iterable[RefChange]) -> Iterator[RefChange]:
         before = overall[ref.name].before if ref.name in overall else ref.before
         overall[ref.name] = ref.model_copy(update={"before": before})
     yield from (ref for ref in overall.values() if ref.before != ref.after)
-
-
-def _change(ref: RefChange) -> str:
-    return "made" if ref.before is None else "deleted" if ref.after is None else "moved"
