@@ -6,7 +6,8 @@ import sys
 import time
 from contextlib import suppress
 
-from bench.subjects import EXPLICIT, Claudomator, cpu_s, open_claudomator
+from bench.subjects import EXPLICIT, Claudomator, open_claudomator
+from tests.e2e.processes import cpu_s
 
 RUNS = int(os.environ.get("BENCH_RUNS", "999"))
 """With the first task, as many as there may be at all."""

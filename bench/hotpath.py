@@ -19,7 +19,8 @@ from pathlib import Path
 
 from bench.floor import open_floor
 from bench.start import Home, idle, spooler_commands
-from bench.subjects import EXPLICIT, ROUTED, SLOTS, Claudomator, Subject, cpu_s, open_claudomator, open_spooler
+from bench.subjects import EXPLICIT, ROUTED, SLOTS, Claudomator, Subject, open_claudomator, open_spooler
+from tests.e2e.processes import cpu_s
 
 TASKS = int(os.environ.get("BENCH_TASKS", "100"))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.subjects import Claudomator, cpu_s, open_claudomator
+from bench.subjects import Claudomator, open_claudomator
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.store.database import SQLITE_READERS
 from tests.e2e.crowd import Orders
+from tests.e2e.processes import cpu_s
 from tests.patience import wait_until
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))

@@ -14,9 +14,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from bench.subjects import EXPLICIT, PROGRAM, SLOTS, Claudomator, Spooler, cpu_s, open_claudomator, open_spooler
+from bench.subjects import EXPLICIT, PROGRAM, SLOTS, Claudomator, Spooler, open_claudomator, open_spooler
 from claudomator_py.domain.requests import TaskFilter
 from tests.e2e.daemon import Daemon
+from tests.e2e.processes import cpu_s
 
 SIZES = tuple(int(size) for size in os.environ.get("BENCH_SIZES", "1000,100000,1000000").split(","))
 BLOCKED = int(os.environ.get("BENCH_BLOCKED", "20000"))

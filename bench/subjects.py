@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.e2e.daemon import Daemon
+from tests.e2e.processes import cpu_s
 from tests.e2e.site import COMMAND, Site, open_site
 from tests.patience import wait_until
 
@@ -25,7 +26,6 @@ PROGRAM = "true"
 PAUSE_S = 0.05
 """Between two tasks that find their program idle."""
 DEADLINE_S = 300.0
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 EXPLICIT: Mapping[str, Any] = {"routing": {"preset": "none"}}
 """Without specialists: a task says which agent does it."""
@@ -216,9 +216,3 @@ class Fifo:
             return (time.perf_counter() - began) * 1000
         finally:
             os.close(fd)
-
-
-def cpu_s(pid: int) -> float:
-    """Seconds of CPU, user and system, that the process has used; not those of its children."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND

@@ -6,6 +6,14 @@ from pathlib import Path
 
 from claudomator_py.hosts.shim import procfs
 
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid: int) -> float:
+    """Return the seconds of CPU, user and system, that the process has used; not those of its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
+
 
 def processes_of(folder: Path, run_ids: Iterable[str]) -> dict[int, str]:
     """Each process younger than this one that works in the folder, has a file of it open, or carries the id of one of

@@ -1,8 +1,6 @@
 """An agent of a guest is connected, and its card copies what others ask for: by no way does their work come to it."""
 
 import json
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -13,6 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from claudomator_py.protocols.hub.mailbox import MAX_PROGRESS_BYTES
+from tests.e2e.processes import cpu_s
 from tests.e2e.security.test_principals import Served
 from tests.e2e.site import open_site
 from tests.e2e.test_hub import Agent
@@ -28,9 +27,11 @@ CARD = {
     "visibility": "public",
     "skills": [{"id": "s", "name": "Review diffs", "description": LOOK, "examples": [LOOK, f"{LOOK}."]}],
 }
-NOISE_S = 1.0
-MAX_MS = 1_000
-"""Answers took 1.4 to 8.5 seconds. Now it is some milliseconds, unless the machine has other things to do."""
+NOISE = 100_000
+"""Frames, unless the connection is ended before."""
+MAX_CPU_S = 0.5
+"""What the daemon may compute for all of it. Such noise kept its loop busy for as long as it lasted, and each result
+that came late for a fifth of a second."""
 
 
 class Asking:
@@ -176,30 +177,12 @@ def test_its_own_sides_work_does(listening: tuple[Served, Agent, dict[str, Askin
         assert ears.finish(assignment)["result"]["recorded"], json.dumps(way)
 
 
-def slowest_ms(served: Served, meanwhile: Callable[[], object]) -> float:
-    """How long the operator waits for an answer at most while somebody does that, the best of three times."""
-
-    def once() -> float:
-        times: list[float] = []
-        done = threading.Event()
-
-        def ask() -> None:
-            while not done.is_set():
-                began = time.monotonic()
-                assert client.get("/livez").status_code == 200
-                times.append((time.monotonic() - began) * 1000)
-
-        asking = threading.Thread(target=ask)
-        with httpx.Client(base_url=served.url, timeout=PATIENCE_S, trust_env=False) as client:
-            asking.start()
-            try:
-                meanwhile()
-            finally:
-                done.set()
-                asking.join()
-        return max(times)
-
-    return min(once() for _ in range(3))
+def computed_s(served: Served, meanwhile: Callable[[], object]) -> float:
+    """Return how long the daemon computes while somebody does that, an answer to the operator included."""
+    before_s = cpu_s(served.daemon.pid)
+    meanwhile()
+    assert httpx.get(f"{served.url}/livez", timeout=PATIENCE_S, trust_env=False).status_code == 200
+    return cpu_s(served.daemon.pid) - before_s
 
 
 @pytest.mark.parametrize("kind", ["ping", "pong", "empty text", "binary"])
@@ -212,8 +195,7 @@ def test_a_guest_that_only_makes_noise_keeps_nobody_waiting(
     def noise() -> None:
         agent = Agent(served.site, secret=secret)
         with suppress(ConnectionClosed, OSError):
-            until = time.monotonic() + NOISE_S
-            while time.monotonic() < until:
+            for _ in range(NOISE):
                 match kind:
                     case "ping":
                         agent.connection.ping()
@@ -225,7 +207,7 @@ def test_a_guest_that_only_makes_noise_keeps_nobody_waiting(
                         agent.connection.send(b"")
         agent.close()
 
-    assert slowest_ms(served, noise) < MAX_MS
+    assert computed_s(served, noise) < MAX_CPU_S
 
 
 def test_results_that_come_late_keep_nobody_waiting(listening: tuple[Served, Agent, dict[str, Asking]]) -> None:
@@ -246,4 +228,4 @@ def test_results_that_come_late_keep_nobody_waiting(listening: tuple[Served, Age
         for number in range(40):
             ears.finish(assignment, text=f"another {number}")
 
-    assert slowest_ms(served, late) < MAX_MS
+    assert computed_s(served, late) < MAX_CPU_S

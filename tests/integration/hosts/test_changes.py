@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +23,8 @@ from tests.integration.hosts.rig import LIMITS, PATH
 from tests.patience import wait_until
 
 Recorded = Callable[..., RunChanges]
+
+LONG_AGO_S = 1_700_000_000
 
 
 @pytest.fixture
@@ -434,21 +435,30 @@ def test_a_daemon_that_stops_before_it_is_known_has_not_begun_the_run(
     assert not (repository.path / "new").exists()
 
 
+@pytest.mark.parametrize("is_before", [True, False])
 @pytest.mark.parametrize("count", [1, 40])
-def test_a_change_of_the_same_size_in_the_second_of_a_commit_is_seen(
-    recorded: Recorded, repository: Repository, count: int
+def test_changes_of_the_same_size_in_the_second_of_a_commit_are_seen(
+    recorded: Recorded, repository: Repository, run_dir: Path, count: int, is_before: bool
 ) -> None:
-    for number in range(count):
-        (repository.path / f"f{number}").write_text("one\n")
+    """Commit, first look and change are of one second, which is long over when git looks."""
+    files = [repository.path / f"f{number}" for number in range(count)]
+    repository.git("config", "core.trustCtime", "false")  # that time nobody can set
+
+    def write(text: str) -> None:
+        for file in files:
+            file.write_text(text)
+        for path in (*files, *repository.path.glob(".git/index"), *([] if is_before else run_dir.rglob("index*"))):
+            os.utime(path, (LONG_AGO_S, LONG_AGO_S))
+
+    write("one\n")
     repository.git("add", "--all")
     repository.git("commit", "-q", "-m", "files")
-
-    def act() -> None:
-        for number in range(count):
-            (repository.path / f"f{number}").write_text("two\n")
-        time.sleep(1.1)
-
-    assert [(file.added, file.removed) for file in recorded(act).files] == [(1, 1)] * count
+    os.utime(repository.path / ".git" / "index", (LONG_AGO_S, LONG_AGO_S))
+    if is_before:
+        write("two\n")
+    found = recorded(lambda: write("two\n"))
+    assert [(file.added, file.removed) for file in found.files] == [(1, 1)] * (0 if is_before else count)
+    assert len(found.uncommitted) == count
 
 
 def test_what_was_changed_in_the_second_of_a_commit_before_the_run_is_none_of_its(
