@@ -21,7 +21,7 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.risk.assessment import assess_anew
 from claudomator_py.routing.profile import Profile, SkillTexts, text_hash
 from claudomator_py.routing.space import Space
-from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
+from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from claudomator_py.tasks import specialists

@@ -65,8 +65,8 @@ def judge(config: Path | None) -> "validate.Judge":
     from claudomator_py.cli import validate
     from claudomator_py.client.discovery import configuration
     from claudomator_py.environment.workdirs import Workdirs
+    from claudomator_py.schema.cardfile import shipped_files
     from claudomator_py.schema.configfile import resolve_state_dir
-    from claudomator_py.schema.shipped_cards import shipped_files
     from claudomator_py.tasks.feasibility import acceptance_warnings, open_to, placement_problems
 
     loaded = configuration(config, os.environ, Path.cwd())
@@ -138,7 +138,7 @@ def eval_command() -> Callable[..., None]:
 
 def mcp_server() -> Callable[..., None]:
     """Return the command that is an MCP server: of the tools of a run where one starts it, else of those for anybody.
-    Agents of runs start theirs without what the others import: ``own_programs``."""
+    Agents of runs start theirs without what the others import: ``agents.programs``."""
 
     def mcp(config: ConfigOption = None, state_dir: StateDirOption = None) -> None:
         """Serve tools to an agent over stdin and stdout (MCP).

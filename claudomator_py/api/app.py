@@ -11,10 +11,9 @@ from starlette.routing import BaseRoute
 from claudomator_py import __version__
 from claudomator_py.api import problem
 from claudomator_py.api.guard.limits import Throttle
-from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.pace import Paces
 from claudomator_py.api.guard.security import Security
-from claudomator_py.api.guard.sessions import Sessions
+from claudomator_py.api.guard.sessions import LoginCodes, Sessions
 from claudomator_py.api.guard.without_secrets import WithoutSecrets
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build

@@ -22,8 +22,7 @@ from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.triage import Incoming
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.variables import RunTokens
+from claudomator_py.environment.secrets import RunTokens, Secrets
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from claudomator_py.agents.own_programs import mcp_command
+from claudomator_py.agents.programs import mcp_command
 from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
 from claudomator_py.daemon import calibrations
 from claudomator_py.dispatch.alternative import OtherConfiguration
@@ -28,7 +28,7 @@ from claudomator_py.domain.run import Bounds
 from claudomator_py.embed.configured import encoder
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.variables import agent_environment
+from claudomator_py.environment.secrets import agent_environment
 from claudomator_py.environment.workdirs import SYSTEM_FOLDERS, Workdirs, real_paths
 from claudomator_py.faults import Faults
 from claudomator_py.log import get_logger

@@ -24,8 +24,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.notice import NotifyTarget
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.variables import RunTokens, agent_environment, with_credentials
+from claudomator_py.environment.secrets import RunTokens, Secrets, agent_environment, with_credentials
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.git.merging import LocalBranches

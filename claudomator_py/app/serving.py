@@ -20,9 +20,9 @@ from claudomator_py.app.readiness import readiness_checks
 from claudomator_py.app.startup import load, note_start, read_again, service_manager, tell_user
 from claudomator_py.app.web import Web, publish, withdraw
 from claudomator_py.daemon.health import Pulse
+from claudomator_py.daemon.locks import PublishedRecord
 from claudomator_py.daemon.loop import Daemon, StateLost
 from claudomator_py.daemon.process import fix_large_blocks, lower_open_files, raise_open_files
-from claudomator_py.daemon.record import PublishedRecord
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.signals import handle_signals, ignore_signals, install_crash_hook
 from claudomator_py.daemon.systemd import Notifier, Supervision

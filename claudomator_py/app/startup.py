@@ -15,12 +15,12 @@ from claudomator_py.daemon.reload import ConfigurationRefused
 from claudomator_py.daemon.systemd import VARIABLES, Notifier
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import escaped
-from claudomator_py.environment.variables import token_file
+from claudomator_py.environment.secrets import token_file
 from claudomator_py.imports import bulk_import
 from claudomator_py.log import get_logger
+from claudomator_py.schema.cardfile import files_hash, shipped_cards, shipped_files
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, load_config
 from claudomator_py.schema.configpath import CONFIG_VARIABLE, find_config
-from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
 from claudomator_py.store import remembered
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import record

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.ports import Clock
-from claudomator_py.store import hold_rows, queue, switch_rows
+from claudomator_py.store import hold_rows, queue
 from claudomator_py.store.database import Database, StoreUnavailable
 
 log = logging.getLogger("claudomator.systemd")
@@ -130,6 +130,6 @@ class Supervision:
         parts = [", ".join(f"{word} {counts.get(state, 0)}" for state, word in _COUNTED)]
         if limited := sorted({hold.bucket.label for hold in hold_rows.in_force(connection, self._clock())}):
             parts.append(f"limited: {', '.join(limited)}")
-        if switch_rows.find(connection, switch_rows.DRAIN) is not None:
+        if hold_rows.find_switch(connection, hold_rows.DRAIN) is not None:
             parts.insert(0, "drained")
         return "; ".join(parts)

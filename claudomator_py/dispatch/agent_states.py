@@ -1,14 +1,185 @@
-"""Agents as planning sees them: what each does at present, and what keeps runs from beginning on it."""
+"""Agents as planning sees them: what each does, what keeps runs from beginning on it, and the slots that live runs use.
 
+After a limit's reset one run goes first, the probe, and others follow as answers come; so they do where a limit is
+tried before that. All is read from rows.
+"""
+
+import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
-from claudomator_py.dispatch.probing import Probed
+from sqlalchemy import Connection
+
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.limits import Bucket, Hold
+from claudomator_py.domain.blocked import Blocked
+from claudomator_py.domain.limits import Bucket, Hold, RanOn, ramp, try_pause_ms
+from claudomator_py.domain.principal import tenant_of
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.scheduler.snapshot import ActiveHold, AgentState
+from claudomator_py.scheduler.load import InUse, pool_of
+from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, Rules
+from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.tables import Run
+from claudomator_py.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A bucket whose limit is over. allowed: how many runs begun since may live at once; room: how many more."""
+
+    hold: Hold
+    allowed: int
+    room: int
+
+
+def ran_on(run: Run) -> RanOn:
+    """Return what the run draws on."""
+    return RanOn(run.agent, run.kind, run.account, run.model, run.ran_model)
+
+
+def begun_since(hold: Hold, run: Run) -> bool:
+    """Return whether the run began on the hold's bucket after its time was over."""
+    return hold.until_ms is not None and run.started_ms >= hold.until_ms and hold.is_on(ran_on(run))
+
+
+def begun_under(hold: Hold, run: Run) -> bool:
+    """Return whether the run began on the hold's bucket although that was held already."""
+    return run.started_ms > hold.created_ms and hold.is_on(ran_on(run))
+
+
+def probed(
+    connection: Connection, live: Sequence[Run], now_ms: int, over: Sequence[Hold] | None = None
+) -> Sequence[Probed]:
+    """Return the buckets that are being used again with care. over: see ``hold_rows.over``; None: they are read
+    here."""
+    holds = hold_rows.over(connection, now_ms) if over is None else over
+    found = []
+    for hold in holds:
+        since_ms = hold.until_ms if hold.until_ms is not None else now_ms
+        answered = [one for one in run_rows.answered_since(connection, since_ms) if hold.is_on(one)]
+        allowed = ramp(len(answered))
+        # Who went first after an earlier limit, and has not answered, still tries the bucket for all others.
+        earlier_ms = hold_rows.first_end_over(connection, hold.bucket, now_ms) or since_ms
+        living = sum(
+            hold.is_on(ran_on(run)) and (run.started_ms >= since_ms or (_silent(run) and run.started_ms >= earlier_ms))
+            for run in live
+        )
+        found.append(Probed(hold, allowed, max(0, allowed - living)))
+    return found
+
+
+def _silent(run: Run) -> bool:
+    """Whether its model was not seen to answer yet."""
+    return run.answered_ms is None
+
+
+def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold], now_ms: int) -> Mapping[Bucket, int]:
+    """Return, by bucket that is limited, how many runs may begin on it anyway: one after another, ever less often while
+    they meet the limit, and more once one has answered."""
+    found = {}
+    for hold in in_force:
+        met, last_ms = hold_rows.met(connection, hold.bucket, now_ms)
+        if not met:
+            continue
+        answered = sum(1 for one in run_rows.answered_since(connection, last_ms) if hold.is_on(one))
+        living = sum(1 for run in live if run.started_ms >= last_ms and hold.is_on(ran_on(run)))
+        rests = not answered and now_ms < last_ms + try_pause_ms(met)
+        found[hold.bucket] = 0 if rests else max(0, ramp(answered) - living)
+    return found
+
+
+def close_ramped(connection: Connection, agents: Sequence[AgentSpec], now_ms: int) -> None:
+    """End the care for buckets on which as many runs may live as the agents that draw on them have slots."""
+    for one in probed(connection, (), now_ms):
+        bucket = one.hold.bucket
+        drawing = (agent for agent in agents if bucket.is_of(agent.name, agent.kind, agent.quota_account))
+        if one.allowed >= sum(agent.max_concurrent for agent in drawing):
+            hold_rows.close(connection, one.hold, now_ms)
+
+
+def note_answer(connection: Connection, run: Run, agents: Sequence[AgentSpec], now_ms: int) -> None:
+    """Note that the run's model was seen to answer: there is room for more."""
+    if run_rows.change(connection, run, answered_ms=now_ms):
+        close_ramped(connection, agents, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsInUse:
+    """Slots of runs that need a processor here, with those that checks are about to get, and of the others."""
+
+    here: InUse
+    remote: InUse
+    waiting: dict[str, Blocked]
+    """By run, why its check gets no slot."""
+
+
+def slots_in_use(live: Iterable[Run], rules: Rules, to_check: Set[str] = frozenset()) -> SlotsInUse:
+    """Return what live runs use, the oldest first. to_check: those on remote agents that have ended, and whose checks
+    are to begin: each gets a slot before any task does, if it gets one at all."""
+    here = remote = InUse()
+    waiting: dict[str, Blocked] = {}
+    asking = []
+    for run in live:
+        if not _is_elsewhere(run, rules):
+            here = here.with_one_of(_tenant(run))
+        elif run.id in to_check:
+            asking.append(run)
+        else:
+            remote = remote.with_one_of(_tenant(run))
+    for run in asking:
+        why = here.obstacle(_tenant(run), pool_of(rules, remote=False))
+        if why is None:
+            here = here.with_one_of(_tenant(run))
+        else:
+            remote, waiting[run.id] = remote.with_one_of(_tenant(run)), why
+    return SlotsInUse(here, remote, waiting)
+
+
+def _tenant(run: Run) -> str:
+    return tenant_of(run.creator, run.organisation)
+
+
+def _is_elsewhere(run: Run, rules: Rules) -> bool:
+    return rules.remote is not None and run.state != "checking" and AgentSpec(name=run.agent, kind=run.kind).info.remote
+
+
+class CheckSlots:
+    """Which checks of runs on remote agents may begin. The tick asks, once it has looked at all live runs; whoever
+    explains a task may ask from any thread."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, Run] = {}
+        self._to_check: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+
+    @property
+    def to_check(self) -> Set[str]:
+        """The runs whose checks are to begin."""
+        return self._to_check
+
+    def look_only_at(self, live: Sequence[Run]) -> None:
+        """Forget all other runs: these are all the live runs there are."""
+        with self._lock:
+            self._live = {run.id: run for run in live}
+            self._to_check &= self._live.keys()
+
+    def over(self, run: Run) -> None:
+        """Free its slot: the run has ended."""
+        with self._lock:
+            self._live.pop(run.id, None)
+            self._to_check -= {run.id}
+
+    def obstacle(self, run: Run, rules: Rules) -> Blocked | None:
+        """Return why the check of the run has to wait; None: it may begin, as it does then."""
+        if not _is_elsewhere(run, rules):
+            return None
+        with self._lock:
+            self._to_check |= {run.id}
+            return slots_in_use(self._live.values(), rules, self._to_check).waiting.get(run.id)
+
+    def waits(self, run_id: str, rules: Rules) -> Blocked | None:
+        """Return why the check of that run waits; None: it does not."""
+        with self._lock:
+            return slots_in_use(self._live.values(), rules, self._to_check).waiting.get(run_id)
 
 
 def agent_states(

@@ -20,7 +20,7 @@ from claudomator_py.scheduler.decision import (
     ShadowRecord,
     SpecialistRecord,
 )
-from claudomator_py.scheduler.replay import decided_again, under
+from claudomator_py.scheduler.plan import decided_again, under
 from claudomator_py.scheduler.snapshot import Rules, Snapshot
 from claudomator_py.store import decision_rows, task_rows
 from claudomator_py.store.database import Database

@@ -9,8 +9,8 @@ from functools import partial
 from pydantic import ValidationError
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.agent_states import close_ramped
 from claudomator_py.dispatch.launch import LaunchRules
-from claudomator_py.dispatch.probing import close_ramped
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.conversation import Conversations

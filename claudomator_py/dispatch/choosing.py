@@ -6,8 +6,7 @@ from collections import OrderedDict
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.routing.choice import Choice
-from claudomator_py.routing.risk_question import RiskQuestion
+from claudomator_py.routing.questions import Choice, RiskQuestion
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Task

@@ -7,9 +7,9 @@ from functools import partial
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
+from claudomator_py.dispatch.agent_states import begun_since, begun_under, note_answer
 from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportApplier, ReportedRun
 from claudomator_py.dispatch.launch import LaunchRules, check_run, launch_request
-from claudomator_py.dispatch.probing import begun_since, begun_under, note_answer
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked

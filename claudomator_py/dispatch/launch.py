@@ -13,7 +13,7 @@ from claudomator_py.domain.run import Bounds, Launch, LaunchRequest, RunLimits, 
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.trace import SpanName, check_span, own_span
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
-from claudomator_py.environment.variables import VARIABLE, environment
+from claudomator_py.environment.secrets import VARIABLE, environment
 from claudomator_py.environment.worktrees import folder_in_tree, isolated
 from claudomator_py.store.tables import Run
 from claudomator_py.values import dataclass

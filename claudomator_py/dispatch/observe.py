@@ -9,9 +9,7 @@ from heapq import heapify, heappop, heappush
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.agent_states import agent_states
-from claudomator_py.dispatch.check_slots import CheckSlots, slots_in_use
-from claudomator_py.dispatch.probing import probed, tries
+from claudomator_py.dispatch.agent_states import CheckSlots, agent_states, probed, slots_in_use, tries
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why
@@ -39,15 +37,7 @@ from claudomator_py.scheduler.snapshot import (
     Snapshot,
 )
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import (
-    classification_rows,
-    hold_rows,
-    queue,
-    run_rows,
-    specialist_rows,
-    spending_rows,
-    switch_rows,
-)
+from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, specialist_rows, spending_rows
 from claudomator_py.store.tables import ClassificationRow, Run, Task
 from claudomator_py.tasks.inputs import specialist_meant
 from claudomator_py.values import dataclass
@@ -404,7 +394,7 @@ class Observer:
         now_ms = self._clock()
         live = run_rows.live(connection)
         if any(agent.hosts != (LOCAL,) for agent in self._registry.configured):
-            self._registry.drained_hosts = frozenset(switch_rows.drained_hosts(connection))
+            self._registry.drained_hosts = frozenset(hold_rows.drained_hosts(connection))
         spent = self._budgets.spent(connection, now_ms) if self.day_end(now_ms) is not None else None
         (in_force, over), rules = hold_rows.in_force_and_over(connection, now_ms), self._rules()
         if rules.routing and not rules.policed and not specialist_rows.exist(connection):
@@ -436,7 +426,7 @@ class Observer:
             threads=tuple(sorted(run.thread or run.task_id for run in live)),
             in_turn=queue.in_turn(connection),
             disk_low=self._disk_low(),
-            drained=switch_rows.find(connection, switch_rows.DRAIN) is not None,
+            drained=hold_rows.find_switch(connection, hold_rows.DRAIN) is not None,
             day=None if spent is None else self._budgets.day_left(spent),
         )
 

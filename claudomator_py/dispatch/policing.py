@@ -34,7 +34,7 @@ from claudomator_py.risk.assessment import Assessment, assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.schema.agent_settings import reads_task
-from claudomator_py.store import channel_rows, decision_rows, queue, remembered, task_rows, token_rows
+from claudomator_py.store import access_rows, channel_rows, decision_rows, queue, remembered, task_rows
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.handing_on import hops
@@ -258,7 +258,7 @@ class Policing:
         if creator in known or not self._acts:
             role = known[creator].role if creator in known else Role.OPERATE
             return Principal(creator, role, organisation)
-        token = token_rows.named(connection, creator)
+        token = access_rows.token_named(connection, creator)
         role = Role.READ if token is None or token.revoked_ms is not None else Role(token.role)
         return Principal(creator, role, organisation)
 

@@ -8,7 +8,7 @@ from typing import Final
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
-from claudomator_py.routing.reply_question import Reply, ReplyQuestion, says_yes
+from claudomator_py.routing.questions import Reply, ReplyQuestion, says_yes
 from claudomator_py.scheduler.classification import Cause, ModelFault, NoAnswer
 from claudomator_py.store.database import Database, StoreUnavailable
 

@@ -26,9 +26,8 @@ from claudomator_py.log import get_logger
 from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
 from claudomator_py.prompts.conversations import resumption_of
-from claudomator_py.routing.choice import MAX_CHOICES, Choice
+from claudomator_py.routing.questions import MAX_CHOICES, Choice, RiskQuestion
 from claudomator_py.routing.ranking import close_of, picked
-from claudomator_py.routing.risk_question import RiskQuestion
 from claudomator_py.routing.role import agent_of, constraints_of, done_by, escalation_of, only_adds
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.scheduler.lanes import lane_columns

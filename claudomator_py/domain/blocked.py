@@ -12,10 +12,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field, WrapValidator
 
 from claudomator_py.domain.budget import Figures
-from claudomator_py.domain.coded import Coded, ConversationRef, Instant, TaskRef, known_or_none
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.domain.wording import placeholders
+from claudomator_py.domain.wording import Coded, ConversationRef, Instant, TaskRef, known_or_none, placeholders
 
 _MADE_OF: Mapping[str, tuple[str, ...]] = {
     "limit": ("reason", "window", "source", "family", "provenance", "doubted"),

@@ -8,11 +8,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from claudomator_py.domain.blocked import Blocked, BlockParams, Why
-from claudomator_py.domain.coded import ConversationRef, TaskRef
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.text import clause
-from claudomator_py.domain.wording import Clock, Sentence, at, filled, instant_text, joined, said, worded
+from claudomator_py.domain.wording import (
+    Clock,
+    ConversationRef,
+    Sentence,
+    TaskRef,
+    at,
+    filled,
+    instant_text,
+    joined,
+    said,
+    worded,
+)
 
 _LONG = 1_000
 _SOURCE = 100

@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, WrapValidator
 
-from claudomator_py.domain.coded import Coded, WordedCode, known_or_none
-from claudomator_py.domain.wording import filled, placeholders, said, worded
+from claudomator_py.domain.wording import Coded, WordedCode, filled, known_or_none, placeholders, said, worded
 
 
 class CardWarningCode(WordedCode):

@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
-from claudomator_py.domain.coded import WordedCode
 from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.wording import WordedCode
 
 SUBSTANTIAL = 40
 """Characters of an answer from which on it says something; fewer may be a word of confirmation."""

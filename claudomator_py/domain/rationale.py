@@ -9,9 +9,17 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, WrapValidator
 
-from claudomator_py.domain.coded import Coded, ConversationRef, WordedCode, known_or_none
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.wording import filled, placeholders, said, worded
+from claudomator_py.domain.wording import (
+    Coded,
+    ConversationRef,
+    WordedCode,
+    filled,
+    known_or_none,
+    placeholders,
+    said,
+    worded,
+)
 
 
 class RationaleCode(WordedCode):

@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.changes import Commit, RunChanges
-from claudomator_py.domain.merging import NotMerged
+from claudomator_py.domain.changes import Commit, NotMerged, RunChanges
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import (
     BRANCHES,

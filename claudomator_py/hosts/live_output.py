@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import field, replace
 
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.output import OutputPiece
-from claudomator_py.domain.report import Backlog, LiveOutput
+from claudomator_py.domain.report import Backlog, LiveOutput, OutputPiece
 from claudomator_py.domain.run import ExitRecord, Stream
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, OutputReader

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.card import Card
-from claudomator_py.domain.extraction import extracted, intent_of
 from claudomator_py.domain.handoff import (
     VERSION,
     Authority,
@@ -27,6 +26,7 @@ from claudomator_py.domain.handoff import (
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import Permissions, TaskSpec
+from claudomator_py.domain.transcript import extracted, intent_of
 from claudomator_py.routing import handing_on
 from claudomator_py.routing.role import done_by, escalation_of
 from claudomator_py.scheduler.decision import HandoffRecord, Route, SpecialistRecord

@@ -24,9 +24,10 @@ from claudomator_py.policy.expression import (
     code_of,
     context_of,
     first_line,
+    instead_of,
     literal,
+    misuses,
 )
-from claudomator_py.policy.time_of_day import instead_of, misuses
 from claudomator_py.values import dataclass
 
 MAX_LENGTH = 2_000

@@ -10,9 +10,27 @@ words were left out. All of it is left out only as far as anything else is left.
 """
 
 import re
-from typing import Final
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Final, TypeVar
 
-from claudomator_py.routing.memoized import memoized
+T = TypeVar("T")
+
+_MAX_ENTRIES: Final = 64
+_MAX_TEXT_LENGTH: Final = 20_000
+"""Characters of a text that is kept: 64 of a million would be as much memory as the daemon has otherwise."""
+
+
+def memoized(find: Callable[[str], T]) -> Callable[[str], T]:
+    """Remember what is found in texts, but for very long ones."""
+    known = lru_cache(maxsize=_MAX_ENTRIES)(find)
+
+    @wraps(find)
+    def found(text: str) -> T:
+        return known(text) if len(text) <= _MAX_TEXT_LENGTH else find(text)
+
+    return found
+
 
 _MAX_EDGE: Final = 300
 """Characters at the end of a text in which thanks are looked for that no full stop sets off."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.routing.memoized import memoized
+from claudomator_py.routing.cleaning import memoized
 
 HALF_LIFE_MS = 48 * HOUR_MS
 """How long it takes for a success to count half."""

@@ -5,17 +5,15 @@ from collections.abc import Iterable, Sequence, Set
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
-from claudomator_py.domain.coded import ConversationRef
-from claudomator_py.domain.decision import Classification, Versions
+from claudomator_py.domain.decision import Classification, Fallback, Versions
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
-from claudomator_py.domain.stand_in import Fallback
-from claudomator_py.scheduler.balance import lost_to, pick_agent
+from claudomator_py.domain.wording import ConversationRef
 from claudomator_py.scheduler.decision import Candidate, DecisionRecord, OverriddenHint
 from claudomator_py.scheduler.lanes import hint_of
 from claudomator_py.scheduler.load import Load, all_closed
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Rules
-from claudomator_py.scheduler.tiers import TierPending, tier_for
+from claudomator_py.scheduler.tiers import TierPending, lost_to, pick_agent, tier_for
 from claudomator_py.schema.agent_settings import BY_NAME_KINDS
 from claudomator_py.values import dataclass
 

@@ -2,10 +2,9 @@
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import TIERS, Tier
-from claudomator_py.domain.lifecycle import InputKind, QueueReason
+from claudomator_py.domain.lifecycle import InputKind, QueueReason, backoff_ms
 from claudomator_py.domain.limits import MAX_RESET_MS
 from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.task import OnLimit, OnLost, TaskSpec
 from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.values import dataclass

@@ -1,17 +1,83 @@
 """From a snapshot to the runs to start and the tiers to ask for: a fold over the heads in the queue's order."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked, Why
 from claudomator_py.domain.principal import OWN
 from claudomator_py.scheduler.admission import admit, decide, exhausted_hints, hinted_by, names_in_lanes, open_to
 from claudomator_py.scheduler.decision import DecisionRecord
-from claudomator_py.scheduler.load import Shut, Taken, load_of
-from claudomator_py.scheduler.slots import NEWCOMER, SHARES
-from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Snapshot
+from claudomator_py.scheduler.load import NEWCOMER, SHARES, Shut, Taken, load_of
+from claudomator_py.scheduler.snapshot import AgentState, QueueHead, Rules, Snapshot
 from claudomator_py.scheduler.tiers import AskTier, question
 from claudomator_py.values import dataclass
+
+
+def decided_again(snapshot: Snapshot) -> Mapping[str, DecisionRecord]:
+    """Return where each task starts, by its id; one that is not there does not start in that tick."""
+    return {action.head.task_id: action.decision for action in plan(snapshot) if isinstance(action, StartRun)}
+
+
+def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) -> Snapshot:
+    """Return what that tick would have observed with these agents and rules. agents: None: those that it observed.
+
+    An agent that existed keeps its live runs and its holds. A new one has neither, and is assumed to work.
+    """
+    observed = {agent.name: agent for agent in snapshot.agents}
+    states = []
+    for spec in sorted(agents or (), key=lambda spec: spec.name):
+        earlier = observed.get(spec.name)
+        same_kind = earlier is not None and earlier.kind == spec.kind
+        states.append(
+            AgentState(
+                name=spec.name,
+                kind=spec.kind,
+                active=earlier.active if earlier is not None and same_kind else 0,
+                max_concurrent=spec.max_concurrent,
+                auto_select=spec.auto_select,
+                problem=earlier.problem if earlier is not None and same_kind else None,
+                holds=earlier.holds if earlier is not None and same_kind else (),
+                near_limit=earlier.near_limit if earlier is not None and same_kind else False,
+                models=spec.models,
+                default_tier=spec.default_tier,
+                fallback_model=spec.fallback_model,
+                remote=spec.info.remote,
+            )
+        )
+    if agents is None:
+        states = list(snapshot.agents)
+    # What was routed and judged by then, the snapshot knows: nothing waits for what was not asked. Nor is a classifier
+    # asked now that was not then: its task gets the tier that it would without an answer.
+    then = snapshot.rules
+    settled: dict[str, bool | None] = {
+        "routing": then.routing,
+        "policed": then.policed,
+        "classifier": rules.classifier and then.classifier,
+    }
+    if then.remote is None:
+        # An earlier version did not tell whose the runs were, nor remote ones from others.
+        settled |= {"per_organisation": None, "remote": None, "remote_per_organisation": None}
+    rules = rules.model_copy(update=settled)
+    return snapshot.model_copy(update={"agents": tuple(states), "rules": rules})
+
+
+def first_difference(stored: Any, replayed: Any, at: str = "") -> str | None:
+    """Return where two JSON values first differ, as a path with both values; None: nowhere."""
+    if isinstance(stored, dict) and isinstance(replayed, dict):
+        for key in sorted(stored.keys() | replayed.keys()):
+            difference = first_difference(stored.get(key), replayed.get(key), f"{at}.{key}" if at else key)
+            if difference is not None:
+                return difference
+        return None
+    if isinstance(stored, list) and isinstance(replayed, list) and len(stored) == len(replayed):
+        for index, (one, other) in enumerate(zip(stored, replayed, strict=True)):
+            if (difference := first_difference(one, other, f"{at}[{index}]")) is not None:
+                return difference
+        return None
+    return None if stored == replayed else f"{at}: {stored!r} was recorded, {replayed!r} is decided"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.domain.agent import ModelChoice, Tier
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.budget import Figures
+from claudomator_py.domain.decision import StandIn
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import REASON_POLICIES, Provenance, Reason
 from claudomator_py.domain.principal import OWN
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.domain.stand_in import StandIn
 
 NearLimit = Literal["tie_break", "avoid", "ignore"]
 """What it means that an agent is near a limit: it loses ties, or counts as limited while another is not, or nothing."""

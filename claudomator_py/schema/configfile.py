@@ -9,7 +9,7 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.fields import TextUse
 from claudomator_py.schema.agent_settings import AgentEntry
 from claudomator_py.schema.configpath import config_bytes, digest_of, expand_home, state_folder
-from claudomator_py.schema.misread import EVERY_USE, beside, misread, refusal_of
+from claudomator_py.schema.documents import EVERY_USE, beside, misread, refusal_of
 from claudomator_py.schema.settings import Settings, parse_settings
 from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamlfaults import BadText

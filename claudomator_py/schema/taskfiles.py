@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from claudomator_py.domain.errors import Lines, Problem, located, printable
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.schema.documents import documents_of
-from claudomator_py.schema.misread import beside, misread, refusal_of
+from claudomator_py.schema.documents import beside, documents_of, misread, refusal_of
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import described, zone_problem
 from claudomator_py.schema.yamlfaults import BadText

@@ -23,7 +23,7 @@ class BadText(Exception):
     """The text is no acceptable YAML, for this reason.
 
     path: of the value that is refused for how it is written. forms: what it may have been meant to be; which of them
-    its field takes is known to whoever knows that field, see ``misread.refusal_of``.
+    its field takes is known to whoever knows that field, see ``documents.refusal_of``.
     """
 
     def __init__(self, problem: Problem) -> None:

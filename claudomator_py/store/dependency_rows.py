@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from sqlalchemy import Connection, String, bindparam, case, delete, exists, insert, select, update
 
-from claudomator_py.domain.readiness import DependencyState
+from claudomator_py.domain.lifecycle import DependencyState
 from claudomator_py.store.statement import Statement
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, Task
 from claudomator_py.store.tables.columns import bytewise

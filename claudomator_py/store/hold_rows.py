@@ -1,4 +1,4 @@
-"""Hold rows: which buckets are left alone, until when, and how that is known."""
+"""Which buckets are left alone, until when, and how that is known; and what an operator has switched on."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,6 +10,7 @@ from sqlalchemy import (
     Connection,
     and_,
     bindparam,
+    delete,
     func,
     insert,
     or_,
@@ -19,8 +20,8 @@ from sqlalchemy import (
 
 from claudomator_py.domain.limits import TRIED_FIRST, Bucket, Hold, in_family
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.store.statement import Statement
-from claudomator_py.store.tables import HOLD
+from claudomator_py.store.statement import Statement, loader
+from claudomator_py.store.tables import HOLD, SWITCH, SwitchRow
 from claudomator_py.values import dataclass
 
 
@@ -193,3 +194,36 @@ _IN_FORCE_OR_OVER = Statement(select(HOLD).where(_open(_NOW) | _over(_NOW)).orde
 NEXT_END = select(func.min(HOLD.c.until_ms)).where(HOLD.c.released_ms.is_(None), HOLD.c.until_ms > _NOW)
 """When the next hold ends by itself, in epoch milliseconds; see ``queue.next_times``."""
 _NAMES = tuple(column.name for column in HOLD.columns)
+
+
+DRAIN = "drain"
+OF_HOST = f"{DRAIN}:"
+"""Begins the name of the drain of one host."""
+_FIND = Statement(select(SWITCH).where(SWITCH.c.name == bindparam("switch")))
+_HOSTS = Statement(select(SWITCH).where(SWITCH.c.name.startswith(OF_HOST)))
+_switch_from = loader(SwitchRow)
+
+
+def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) -> bool:
+    """Switch it on; return whether it was off before. One that is on keeps its time and its reason."""
+    if find_switch(connection, name) is not None:
+        return False
+    connection.execute(insert(SWITCH).values(name=name, since_ms=now_ms, reason=reason))
+    return True
+
+
+def turn_off(connection: Connection, name: str) -> bool:
+    """Switch it off; return whether it was on before."""
+    return connection.execute(delete(SWITCH).where(SWITCH.c.name == name)).rowcount > 0
+
+
+def find_switch(connection: Connection, name: str) -> SwitchRow | None:
+    """Return the switch, if it is on."""
+    row = _FIND.row(connection, switch=name)
+    return None if row is None else _switch_from(row)
+
+
+def drained_hosts(connection: Connection) -> dict[str, str | None]:
+    """Return the hosts that take no new runs, each with the reason that was given."""
+    found = map(_switch_from, _HOSTS.rows(connection))
+    return {switch.name.removeprefix(OF_HOST): switch.reason for switch in found}

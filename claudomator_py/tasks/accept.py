@@ -12,9 +12,9 @@ from claudomator_py.domain.lifecycle import (
     BecameReady,
     Waiting,
     WaitReason,
+    rank,
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
-from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.worktree import Isolation
 from claudomator_py.scheduler.lanes import lane_columns

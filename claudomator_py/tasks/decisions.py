@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from sqlalchemy import Connection
 
 from claudomator_py.domain.decision import message_ref
-from claudomator_py.domain.extraction import intent_of
 from claudomator_py.domain.lifecycle import STATE_NAMES, NeedsInput, Queued, Waiting
 from claudomator_py.domain.routing import Routing
+from claudomator_py.domain.transcript import intent_of
 from claudomator_py.scheduler.decision import (
     DecisionKind,
     DecisionRecord,

@@ -10,7 +10,7 @@ from claudomator_py.domain.limits import Bucket, Hold, RanOn, bucket_after, hold
 from claudomator_py.domain.outcome import Outcome, Provenance
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import SECOND_MS, format_instant
-from claudomator_py.store import hold_rows, run_rows, switch_rows
+from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import Run
 
@@ -94,25 +94,25 @@ def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms
 
 def drain(connection: Connection, reason: str | None, now_ms: int, *, host: str | None = None) -> None:
     """Start nothing from here on, or nothing on that host. Harmless when repeated: the first time and reason stay."""
-    if switch_rows.turn_on(connection, host_switch(host), reason, now_ms):
+    if hold_rows.turn_on(connection, host_switch(host), reason, now_ms):
         data = {"reason": reason, "host": host}
         record(connection, now_ms, "drained", data={name: value for name, value in data.items() if value is not None})
 
 
 def undrain(connection: Connection, now_ms: int, *, host: str | None = None) -> None:
     """Start again. Harmless when repeated."""
-    if switch_rows.turn_off(connection, host_switch(host)):
+    if hold_rows.turn_off(connection, host_switch(host)):
         record(connection, now_ms, "undrained", data={} if host is None else {"host": host})
 
 
 def host_switch(host: str | None) -> str:
     """Return the name of the switch that drains the host; of None: that of everything."""
-    return switch_rows.DRAIN if host is None else f"{switch_rows.OF_HOST}{host}"
+    return hold_rows.DRAIN if host is None else f"{hold_rows.OF_HOST}{host}"
 
 
 def drain_view(connection: Connection) -> DrainView:
     """Return whether the daemon is drained, and how many runs are left."""
-    switch = switch_rows.find(connection, switch_rows.DRAIN)
+    switch = hold_rows.find_switch(connection, hold_rows.DRAIN)
     running = len(run_rows.live(connection))
     if switch is None:
         return DrainView(drained=False, running=running)

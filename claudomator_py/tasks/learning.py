@@ -14,7 +14,7 @@ from claudomator_py.routing.lessons import corrected, moved
 from claudomator_py.routing.profile import Request
 from claudomator_py.routing.signals import NO_PERFORMANCE
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
-from claudomator_py.store import decision_rows, dependency_rows, events, learning_rows, run_rows, switch_rows, task_rows
+from claudomator_py.store import decision_rows, dependency_rows, events, hold_rows, learning_rows, run_rows, task_rows
 from claudomator_py.store.learning_rows import LearningProgress
 from claudomator_py.store.tables import Decision, Event, Label, Standing, Task
 
@@ -69,7 +69,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
         except _DAMAGED:
             log.warning("event_teaches_nothing", event_id=event.id, task_id=event.task_id, exc_info=True)
     waiting = learning_rows.unlearned(connection, BATCH_SIZE)
-    frozen = switch_rows.find(connection, FROZEN) is not None
+    frozen = hold_rows.find_switch(connection, FROZEN) is not None
     if not frozen:
         for label in waiting:
             try:

@@ -23,8 +23,8 @@ from claudomator_py.domain.lifecycle import (
     Queued,
     Waiting,
     WaitReason,
+    readiness,
 )
-from claudomator_py.domain.readiness import readiness
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 from claudomator_py.prompts.conversations import columns_of, followed, resumption_of, tell_given_up
 from claudomator_py.schema.taskfile import content_hash

@@ -18,10 +18,10 @@ from claudomator_py.domain.lifecycle import (
     Renewed,
     Waiting,
     WaitReason,
+    rank,
 )
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry

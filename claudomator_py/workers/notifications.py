@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlalchemy import Connection
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.lifecycle import backoff_ms
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, EventContext, Notice, NotifyTarget, notice_of
 from claudomator_py.domain.outcome import Outcome
-from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.domain.units import SECOND_MS, format_instant
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Clock, Messenger

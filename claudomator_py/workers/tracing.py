@@ -12,7 +12,7 @@ from functools import partial
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.readiness import backoff_ms
+from claudomator_py.domain.lifecycle import backoff_ms
 from claudomator_py.domain.trace import Span
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.environment.secrets import Secrets

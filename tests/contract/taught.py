@@ -11,8 +11,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 from claudomator_py.schema.routing_settings import LearningSettings
-from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 from claudomator_py.store import learning_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL, Label, Standing

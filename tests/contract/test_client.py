@@ -13,8 +13,8 @@ from claudomator_py.client import AnswerRequest, Client, ClientError, HoldReques
 from claudomator_py.domain.channel import AttachmentState, NewChannel, NewMessage
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import HandoffRequest
+from claudomator_py.domain.requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.retention import CleanupRequest
-from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.channels.shape import AttachmentRequest, MuteRequest, SettingsRequest
 from claudomator_py.resources.routing.shape import RouteRequest

@@ -13,9 +13,8 @@ import pytest
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.host import LOCAL, HostSpec, HostType
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.report import RunReport
+from claudomator_py.domain.report import OutputPiece, RunReport
 from claudomator_py.domain.run import LaunchRequest, RunConflict, RunFate, RunLimits, RunSpec, RunStatus, WindDown
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.hosts.local.fate import shim_identity

@@ -12,7 +12,7 @@ from claudomator_py.domain.units import DAY_MS, SECOND_MS
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import ForgetRequest, RouteRequest
 from claudomator_py.routing.signals import recency
-from claudomator_py.store import learning_rows, pruning, switch_rows
+from claudomator_py.store import hold_rows, learning_rows, pruning
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import LABEL
 from claudomator_py.tasks.learning import FROZEN, reset
@@ -334,12 +334,12 @@ def test_where_nobody_was_found_a_correction_finds_somebody(database: Database) 
 
 def test_what_happens_while_learning_is_frozen_is_never_learned(taught: Taught) -> None:
     world = taught.world
-    world.database.write(lambda connection: switch_rows.turn_on(connection, FROZEN, None, world.now_ms))
+    world.database.write(lambda connection: hold_rows.turn_on(connection, FROZEN, None, world.now_ms))
     for number, text in enumerate(QUERIES):
         taught.submit(f"slow-{number}", text)
         taught.give(f"slow-{number}", "backend-engineer")
     taught.learner.run_once()
-    world.database.write(lambda connection: switch_rows.turn_off(connection, FROZEN))
+    world.database.write(lambda connection: hold_rows.turn_off(connection, FROZEN))
     taught.learner.run_once()
 
     assert taught.standings() == {}

@@ -15,8 +15,8 @@ from claudomator_py.resources.routing.shape import ForgetRequest
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.profile import Request
+from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 from claudomator_py.store.database import Database
 from tests.contract.taught import ANSWER, LATER_QUERIES, QUERIES, Taught
 from tests.fakes.cards import card

@@ -8,7 +8,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
 from claudomator_py.resources.night.drawing import LEFT, MAX_ROWS, ROW, WIDTH, Picture, drawn
 from claudomator_py.resources.night.service import BINS, Lane, Night, Nights
-from claudomator_py.store import events, night_rows
+from claudomator_py.store import events, report_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import START_MS, World
 
@@ -95,7 +95,7 @@ def test_runs_too_short_to_be_seen_are_one_bar_that_counts_them(world: World) ->
 
 def test_however_many_runs_there_are_the_picture_has_a_bounded_number_of_bars(world: World) -> None:
     runs = [
-        night_rows.DrawnRun(
+        report_rows.DrawnRun(
             f"{at}", "t", "claude", START_MS + at * 6_000, START_MS + at * 6_000 + 60_000, "succeeded", None, None, ""
         )
         for at in range(7_000)
@@ -142,7 +142,7 @@ def test_days_are_those_of_the_operator_and_of_each_agent(world: World) -> None:
 
 def test_starts_of_the_daemon_are_marked_for_whoever_sees_all(world: World) -> None:
     def start(connection: Any) -> None:
-        events.record(connection, START_MS + HOUR_MS, night_rows.STARTED)
+        events.record(connection, START_MS + HOUR_MS, report_rows.STARTED)
 
     world.database.write(start)
     (mark,) = picture(world).starts

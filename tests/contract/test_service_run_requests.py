@@ -9,7 +9,7 @@ from claudomator_py.domain.errors import Conflict, Invalid, KeyReused, NotFound
 from claudomator_py.domain.handoff import HANDOFF_MARKER
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import Principal, RequestKey, Role
-from claudomator_py.domain.run_requests import (
+from claudomator_py.domain.requests import (
     MAX_PROGRESS_EVENTS,
     MAX_QUESTIONS,
     MAX_SUBTASK_DEPTH,

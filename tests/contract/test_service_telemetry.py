@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.domain.run_requests import SubtaskRequest
+from claudomator_py.domain.requests import SubtaskRequest
 from claudomator_py.domain.trace import Span, own_span, task_span
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.environment.secrets import Secrets

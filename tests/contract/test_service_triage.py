@@ -24,7 +24,7 @@ from claudomator_py.resources.channels.shape import (
     MessageView,
     MuteRequest,
 )
-from claudomator_py.routing.reply_question import Reply, ReplyQuestion, says_yes
+from claudomator_py.routing.questions import Reply, ReplyQuestion, says_yes
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import channel_rows, decision_rows, task_rows
 from claudomator_py.store.database import Database

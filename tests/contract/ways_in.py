@@ -14,8 +14,7 @@ from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
-from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.domain.run_requests import SubtaskRequest
+from claudomator_py.domain.requests import RestartRequest, SubtaskRequest
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.channels.service import Channels

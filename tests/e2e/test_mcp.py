@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from claudomator_py.agents.own_programs import mcp_command
-from claudomator_py.environment.variables import RunTokens
+from claudomator_py.agents.programs import mcp_command
+from claudomator_py.environment.secrets import RunTokens
 from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from tests.e2e.daemon import Daemon

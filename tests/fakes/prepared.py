@@ -20,11 +20,10 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.inputs import InputRequest
-from claudomator_py.domain.lifecycle import Failed, InputKind, NeedsInput, Queued, State
+from claudomator_py.domain.lifecycle import Failed, InputKind, NeedsInput, Queued, State, rank
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.notice import DeliveryFault, DeliveryState, Notice, NoticeKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason
-from claudomator_py.domain.readiness import rank
 from claudomator_py.domain.run import CheckResult, ExitRecord, RunLimits, RunSpec, Stream
 from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.units import SECOND_MS, format_instant

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from claudomator_py.domain.output import OutputPiece
-from claudomator_py.domain.report import LiveOutput
+from claudomator_py.domain.report import LiveOutput, OutputPiece
 from claudomator_py.domain.run import ExitRecord, Stream
 from claudomator_py.hosts.live_output import LiveRunMonitor, ReadOutput, Report
 from claudomator_py.ports import Clock, OutputReader

@@ -6,8 +6,8 @@ from typing import Literal
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.host import LOCAL, HostView
-from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.report import OutputPiece
 from claudomator_py.domain.run import ExitRecord, RunConflict, RunFate, RunSpec, RunStatus, Stream, Swept, WindDown
 from claudomator_py.hosts.reporting import RedactorOf, ReportingHost
 from claudomator_py.ports import AgentKind, Clock

@@ -18,8 +18,7 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.reserve import Reserve
 from claudomator_py.domain.run import Bounds
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.environment.secrets import Secrets
-from claudomator_py.environment.variables import RunTokens
+from claudomator_py.environment.secrets import RunTokens, Secrets
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.faults import Faults
 from claudomator_py.hosts.git.merging import LocalBranches
@@ -40,7 +39,7 @@ from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.routing.reply_question import Reply, ReplyQuestion
+from claudomator_py.routing.questions import Reply, ReplyQuestion
 from claudomator_py.schema.settings import Balancing
 from claudomator_py.store.database import Database
 from tests.fakes.agents import ScriptedKind

@@ -10,13 +10,8 @@ MODULES = {
     "scheduler/admission.py": [_SCHEDULER],
     "scheduler/load.py": [f"{_SCHEDULER}/test_load.py", f"{_SCHEDULER}/test_spent_budgets.py"],
     "scheduler/snapshot.py": [_SCHEDULER],
-    "scheduler/tiers.py": [
-        f"{_SCHEDULER}/test_tiers.py",
-        f"{_SCHEDULER}/test_constraints.py",
-        f"{_SCHEDULER}/test_admission.py",
-    ],
+    "scheduler/tiers.py": [_SCHEDULER],
     "scheduler/classification.py": [f"{_SCHEDULER}/test_tier.py", f"{_SCHEDULER}/test_tiers.py"],
-    "scheduler/balance.py": [_SCHEDULER],
     "scheduler/lanes.py": [f"{_SCHEDULER}/test_lanes.py", "tests/unit/domain/test_demands.py"],
     "scheduler/after_run.py": [f"{_SCHEDULER}/test_ending.py"],
     "domain/limits.py": ["tests/unit/domain/test_limits.py"],
@@ -24,8 +19,7 @@ MODULES = {
     "domain/budget.py": ["tests/unit/domain/test_budget.py"],
     "domain/routing.py": ["tests/unit/domain/test_routing.py"],
     "domain/principal.py": ["tests/unit/domain/test_principal.py"],
-    "domain/lifecycle.py": ["tests/unit/domain/test_lifecycle.py"],
-    "domain/readiness.py": ["tests/unit/domain/test_schedule.py"],
+    "domain/lifecycle.py": ["tests/unit/domain/test_lifecycle.py", "tests/unit/domain/test_schedule.py"],
     "domain/handoff.py": ["tests/unit/domain/test_handoff.py", "tests/unit/domain/test_handing_on.py"],
     "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
@@ -50,7 +44,7 @@ MODULES = {
     "dispatch/spending.py": [f"{_DISPATCH}/test_spending.py", f"{_SERVICE}_budgets.py"],
     "dispatch/observe.py": [_DISPATCH, f"{_SERVICE}_budgets.py"],
     "dispatch/reconciler.py": [_DISPATCH, f"{_SERVICE}_policy_time.py"],
-    "dispatch/probing.py": [f"{_DISPATCH}/test_probing.py"],
+    "dispatch/agent_states.py": [f"{_DISPATCH}/test_probing.py"],
     "protocols/hub/hub.py": [
         f"{_PROTOCOLS}/test_hub.py",
         f"{_PROTOCOLS}/test_hub_results.py",
@@ -82,7 +76,7 @@ MODULES = {
         f"{_DISPATCH}/test_checks.py",
         f"{_DISPATCH}/test_ends.py",
     ],
-    "routing/choice.py": [f"{_ROUTING}/test_choice.py"],
+    "routing/questions.py": [f"{_ROUTING}/test_choice.py"],
     "routing/precedence.py": [f"{_ROUTING}/test_precedence.py"],
     "routing/ranking.py": [f"{_ROUTING}/test_ranking.py"],
     "routing/triage.py": [f"{_ROUTING}/test_triage.py"],
@@ -339,9 +333,9 @@ EQUIVALENT = {
     "hops=tuple(hops(connection, task.id, task.generation)) if task.seq > 0 else (),": (
         "without a run nothing is handed on"
     ),
-    "dispatch/probing.py: the condition is True: "
+    "dispatch/agent_states.py: the condition is True: "
     "holds = hold_rows.over(connection, now_ms) if over is None else over": "whoever gives them has read the same",
-    "dispatch/probing.py: the condition is True: "
+    "dispatch/agent_states.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
     "protocols/hub/hub.py: Gt -> GtE: if left_s > 0:": "at that very moment either is right",
     "protocols/hub/hub.py: Gt -> GtE: if one.not_before_s > self._now_s:": "at that very moment either is right",

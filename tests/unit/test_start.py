@@ -148,7 +148,7 @@ def test_a_command_that_asks_the_daemon_imports_the_client_and_not_the_command_l
     )
     # So is what recognises in a text: secrets, files and what a tool call does. It takes hundreds of expressions.
     assert modules & {f"claudomator_py.{name}" for name in ("acts.catalogue", "domain.redaction")} == set()
-    assert "claudomator_py.domain.extraction" not in modules
+    assert "claudomator_py.domain.transcript" not in modules
 
 
 def test_a_package_is_hidden_only_while_the_block_lasts() -> None:

@@ -9,7 +9,7 @@ from claudomator_py.agents.api_errors import limited
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.event_kind import RemoteKind
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
-from claudomator_py.agents.own_programs import own_program
+from claudomator_py.agents.programs import own_program
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from claudomator_py.agents.acp.profiles import named
 from claudomator_py.agents.acp.verdict import LOST_SESSION, TurnEnd
-from claudomator_py.agents.denied import distinct, questions
 from claudomator_py.agents.ending import Result, RunVerdict
+from claudomator_py.agents.fence import distinct, questions
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text

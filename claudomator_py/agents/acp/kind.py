@@ -8,8 +8,7 @@ from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import AcpProfile, profile_of
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import fence_order, is_fenced
-from claudomator_py.agents.own_programs import own_program
-from claudomator_py.agents.programs import find_program
+from claudomator_py.agents.programs import find_program, own_program
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import MCP_VARIABLES, Launch, LaunchRequest

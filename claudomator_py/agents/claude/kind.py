@@ -6,11 +6,10 @@ from pathlib import Path
 
 from claudomator_py.agents.claude import INFO
 from claudomator_py.agents.claude.events import ClaudeEvents
-from claudomator_py.agents.claude.rules import rule_for
+from claudomator_py.agents.claude.use import rule_for
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
-from claudomator_py.agents.own_programs import MCP_NAME
-from claudomator_py.agents.programs import probe
+from claudomator_py.agents.programs import MCP_NAME, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec, OwnServers
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest

@@ -1,13 +1,43 @@
 """What Claude Code says on its way of what is used: by its messages and results, and of its account's windows."""
 
 import re
+from urllib.parse import urlsplit
 
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import storable
+from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.values import dataclass
+
+# One rule covers all tools that change files, and one all that read them.
+_FILES = {
+    **dict.fromkeys(("Edit", "MultiEdit", "NotebookEdit", "Write"), "Edit"),
+    **dict.fromkeys(("Glob", "Grep", "Read"), "Read"),
+}
+# A star stands for anything in a rule, and in a path so do these.
+_PATTERN = re.compile(r"[*?\[\]!()\\]")
+
+
+def rule_for(tool: str, given: Event) -> str | None:
+    """Return the rule; None where it would allow more than the call."""
+    if tool == "Bash":
+        command = text_of(given, "command")
+        narrow = command is not None and "*" not in command and is_simple(command)
+        return f"Bash({command})" if narrow else None
+    if tool in _FILES:
+        path = text_of(given, "file_path") or text_of(given, "notebook_path") or text_of(given, "path") or ""
+        # Rules begin at the root with a second slash.
+        return f"{_FILES[tool]}(/{path})" if path.startswith("/") and not _PATTERN.search(path) else None
+    if tool == "WebFetch":
+        try:
+            host = urlsplit(text_of(given, "url") or "").hostname
+        except ValueError:
+            host = None
+        return f"WebFetch(domain:{host})" if host else None
+    return tool if re.fullmatch(r"[A-Za-z_][\w-]*", tool) else None
+
 
 INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")

@@ -8,8 +8,7 @@ from claudomator_py.agents.codex import INFO
 from claudomator_py.agents.codex.events import NOTHING, CodexEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
 from claudomator_py.agents.fence import HOOK_SECONDS, hook_line, is_fenced
-from claudomator_py.agents.own_programs import MCP_NAME, MCP_SECONDS
-from claudomator_py.agents.programs import probe
+from claudomator_py.agents.programs import MCP_NAME, MCP_SECONDS, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Tokens

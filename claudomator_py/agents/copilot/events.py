@@ -9,8 +9,8 @@ from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import Rules, classify, words
-from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, RunVerdict, failed
+from claudomator_py.agents.fence import denied_call, distinct
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, shown

@@ -5,8 +5,7 @@ import json
 from claudomator_py.agents.copilot import INFO
 from claudomator_py.agents.copilot.events import CopilotEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of
-from claudomator_py.agents.own_programs import MCP_NAME
-from claudomator_py.agents.programs import probe
+from claudomator_py.agents.programs import MCP_NAME, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import MCP_VARIABLES, Launch, LaunchRequest

@@ -6,9 +6,8 @@ from functools import partial
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import limited, words
-from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, RunVerdict, failed
-from claudomator_py.agents.fence import beyond_reach, fenced_call
+from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call, questions
 from claudomator_py.agents.gemini.errors import COMPLAINT, TOOL_FAILED, by_exit_code, complaint_of, judge
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, readable, shortened

@@ -9,7 +9,7 @@ from claudomator_py.agents.fence import FENCE_NAME, hook_line, is_fenced
 from claudomator_py.agents.gemini import INFO
 from claudomator_py.agents.gemini.events import GeminiEvents
 from claudomator_py.agents.gemini_family import GeminiFamily, SettingsFile
-from claudomator_py.agents.own_programs import MCP_NAME
+from claudomator_py.agents.programs import MCP_NAME
 from claudomator_py.domain.agent import AgentSpec, OwnServers
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import TaskSpec

@@ -7,7 +7,7 @@ from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.event_kind import RemoteKind
 from claudomator_py.agents.hub import INFO
 from claudomator_py.agents.jsonlines import Event, amount_of, text_of
-from claudomator_py.agents.own_programs import own_program
+from claudomator_py.agents.programs import own_program
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import OutcomeStatus, Reason

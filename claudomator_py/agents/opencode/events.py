@@ -6,9 +6,8 @@ from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import SAYS_NO_MODEL, Rules, classify, limited, words
-from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
-from claudomator_py.agents.fence import beyond_reach, fenced_call
+from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, shortened

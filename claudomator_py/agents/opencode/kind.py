@@ -9,8 +9,7 @@ from claudomator_py.agents.event_kind import EventKind, without_list_of_tools
 from claudomator_py.agents.fence import FENCE_NAME, hook_line, is_fenced
 from claudomator_py.agents.opencode import INFO
 from claudomator_py.agents.opencode.events import OpencodeEvents
-from claudomator_py.agents.own_programs import MCP_NAME, MCP_SECONDS
-from claudomator_py.agents.programs import probe
+from claudomator_py.agents.programs import MCP_NAME, MCP_SECONDS, probe
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest

@@ -10,9 +10,8 @@ from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import SAYS_NO_LOGIN, Rules, classify, limited, words
-from claudomator_py.agents.denied import denied_call, distinct, questions
 from claudomator_py.agents.ending import Result, RunVerdict, failed
-from claudomator_py.agents.fence import FenceVerdict, beyond_reach, fenced_call
+from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, distinct, fenced_call, questions
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text

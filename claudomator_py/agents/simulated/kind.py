@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from claudomator_py.agents.api_errors import limited
-from claudomator_py.agents.denied import denied_call, distinct
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.event_kind import EventKind
+from claudomator_py.agents.fence import denied_call, distinct
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.run_events import ClientEvents, OutputEnd, shown, tokens_text
 from claudomator_py.agents.simulated import INFO

@@ -16,10 +16,62 @@ from typing import Final
 from sqlalchemy import Connection
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
-from claudomator_py.store import session_rows
+from claudomator_py.store import access_rows
 from claudomator_py.store.database import Database, StoreUnavailable, write_or_refuse
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import BrowserSession
+
+LASTS_MS = MINUTE_MS
+MAX_CODES = 16
+_CODE_BYTES = 24
+
+
+class LoginCodes:
+    """The codes that are good now, ``MAX_CODES`` at a time; a further one replaces the oldest. Safe for threads.
+
+    clock: epoch milliseconds.
+    """
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._issued: dict[bytes, tuple[int, str]] = {}
+        self._lock = threading.Lock()
+
+    def issue(self, principal_id: str) -> tuple[str, int]:
+        """Return a new code for a browser of that principal, and when it expires."""
+        code = secrets.token_urlsafe(_CODE_BYTES)
+        with self._lock:
+            now_ms = self._clock()
+            self._drop_expired(now_ms)
+            while len(self._issued) >= MAX_CODES:
+                del self._issued[next(iter(self._issued))]
+            self._issued[_hash_of_code(code)] = (now_ms + LASTS_MS, principal_id)
+        return code, now_ms + LASTS_MS
+
+    def is_good(self, code: str) -> bool:
+        """Return whether the code is good. It stays so."""
+        given = _hash_of_code(code)
+        with self._lock:
+            self._drop_expired(self._clock())
+            return sum(hmac.compare_digest(known, given) for known in self._issued) > 0
+
+    def redeem(self, code: str) -> str | None:
+        """Return whose code it was, if it was good; it is not any more."""
+        given = _hash_of_code(code)
+        with self._lock:
+            self._drop_expired(self._clock())
+            # All are compared, so that the time taken tells nothing.
+            matching = [known for known in self._issued if hmac.compare_digest(known, given)]
+            whose = [self._issued.pop(known)[1] for known in matching]
+        return whose[0] if whose else None
+
+    def _drop_expired(self, now_ms: int) -> None:
+        self._issued = {code: kept for code, kept in self._issued.items() if kept[0] > now_ms}
+
+
+def _hash_of_code(code: str) -> bytes:
+    return hashlib.sha256(code.encode("utf-8", "replace")).digest()
+
 
 IDLE_MS: Final = 2 * HOUR_MS
 """How long a session lasts after its last use. A page that is open uses it."""
@@ -81,7 +133,7 @@ class Sessions:
             self.end(surplus, principal_id)
 
         def keep(connection: Connection) -> None:
-            session_rows.add(connection, session)
+            access_rows.add_session(connection, session)
             data = {"browser": browser, "host": host}
             record(connection, now_ms, "session_started", data=data)
 
@@ -128,7 +180,7 @@ class Sessions:
         now_ms = self._clock()
 
         def end(connection: Connection) -> None:
-            for ended in session_rows.end(connection, session_ids, now_ms):
+            for ended in access_rows.end_sessions(connection, session_ids, now_ms):
                 record(connection, now_ms, "session_ended", data={"browser": ended.browser, "of": ended.principal})
 
         self._write(by, end)
@@ -136,7 +188,7 @@ class Sessions:
     def _kept(self, now_ms: int) -> Sequence[BrowserSession]:
         if self._database is None:
             return ()
-        return self._database.read(lambda connection: session_rows.current(connection, self._issuer, now_ms))
+        return self._database.read(lambda connection: access_rows.current_sessions(connection, self._issuer, now_ms))
 
     def _write(self, by: str, transaction: Callable[[Connection], None]) -> None:
         """Durable on return. Raises Unavailable."""
@@ -150,7 +202,9 @@ class Sessions:
             return
         session_id, used_ms, expires_ms = session.id, session.used_ms, session.expires_ms
         try:
-            self._database.submit(lambda connection: session_rows.note_use(connection, session_id, used_ms, expires_ms))
+            self._database.submit(
+                lambda connection: access_rows.note_session_use(connection, session_id, used_ms, expires_ms)
+            )
         except StoreUnavailable as error:
             log.debug("the use of a session is not written: %s", error)
 

@@ -9,8 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.filters import filter_url, read_filter
-from claudomator_py.api.page.formatting import cost_text, meaning_of
+from claudomator_py.api.page.formatting import cost_text, filter_url, meaning_of, read_filter
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.lifecycle import StateName

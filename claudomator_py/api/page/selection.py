@@ -9,8 +9,7 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.filters import filter_url, read_fields, read_filter
-from claudomator_py.api.page.formatting import remedy_text
+from claudomator_py.api.page.formatting import filter_url, read_fields, read_filter, remedy_text
 from claudomator_py.api.page.front import filters_of
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of

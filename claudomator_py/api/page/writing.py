@@ -26,8 +26,7 @@ from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.cardfile import card_text
-from claudomator_py.schema.documents import documents_of
-from claudomator_py.schema.misread import refusal_of
+from claudomator_py.schema.documents import documents_of, refusal_of
 from claudomator_py.schema.taskfile import parse_task, to_document
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.values import dataclass

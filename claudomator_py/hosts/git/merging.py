@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from claudomator_py.domain.changes import Commit
+from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeMethod, MergeOrder, NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.merging import Discarded, Merged, MergeMethod, MergeOrder, NotMerged
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
 from claudomator_py.hosts.git.git import GitRefused
 from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of

@@ -14,8 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from uuid import uuid4
 
+from claudomator_py.domain.changes import NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
-from claudomator_py.domain.merging import NotMerged
 from claudomator_py.domain.worktree import Tree
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git.git import Git, GitRefused

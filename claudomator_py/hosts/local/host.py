@@ -11,9 +11,8 @@ from types import MappingProxyType
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.host import LOCAL, HostView
-from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.report import RunReport
+from claudomator_py.domain.report import OutputPiece, RunReport
 from claudomator_py.domain.run import (
     ExitRecord,
     LaunchRequest,

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 
-from claudomator_py.domain.output import OutputPiece
+from claudomator_py.domain.report import OutputPiece
 from claudomator_py.domain.run import Stream
 from claudomator_py.hosts.local.fate import AnyPath
 from claudomator_py.hosts.shim.output import STDERR, STDOUT

@@ -2,9 +2,8 @@
 
 from fastapi import Request
 
-from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.guard.sessions import Sessions
+from claudomator_py.api.guard.sessions import LoginCodes, Sessions
 from claudomator_py.api.served import serve
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.errors import NotFound

@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.environment.variables import RunTokens
+from claudomator_py.environment.secrets import RunTokens
 from claudomator_py.ports import Clock
-from claudomator_py.store import run_rows, task_rows, token_rows
+from claudomator_py.store import access_rows, run_rows, task_rows
 from claudomator_py.store.database import Database, StoreUnavailable, read_or_refuse
 from claudomator_py.store.tables import ApiToken
 from claudomator_py.values import dataclass
@@ -72,7 +72,7 @@ class Keyring:
         """Read the tokens again. To be called, not on the event loop, after one was made or revoked."""
         # One reads at a time, so that no older state replaces a newer one.
         with self._lock:
-            given = self._database.read(token_rows.all_given)
+            given = self._database.read(access_rows.tokens)
             self._known = _CachedToken({one.hash: one for one in given}, {one.name: one for one in given})
         for callback in self._listeners:
             callback()
@@ -126,7 +126,7 @@ class Keyring:
         self._used[token.id] = now_ms
 
         def note(connection: Connection) -> None:
-            token_rows.change(connection, token.id, used_ms=now_ms)
+            access_rows.change_token(connection, token.id, used_ms=now_ms)
 
         try:
             self._database.submit(note)

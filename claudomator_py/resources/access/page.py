@@ -11,9 +11,8 @@ from fastapi import APIRouter, Depends, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.limits import Throttle
-from claudomator_py.api.guard.login_codes import LoginCodes
 from claudomator_py.api.guard.roles import Asking
-from claudomator_py.api.guard.sessions import MAX_MS, Sessions
+from claudomator_py.api.guard.sessions import MAX_MS, LoginCodes, Sessions
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.settings import WebSettings

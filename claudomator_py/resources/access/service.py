@@ -19,7 +19,7 @@ from claudomator_py.resources.access.shape import (
     TokenView,
 )
 from claudomator_py.resources.session import Service
-from claudomator_py.store import token_rows
+from claudomator_py.store import access_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import ApiToken
@@ -39,7 +39,7 @@ class Tokens(Service):
         """Return every token that was given out, the newest first; to an organisation's principal, its own
         organisation's."""
         now_ms = self._clock()
-        tokens = self._read(token_rows.all_given)
+        tokens = self._read(access_rows.tokens)
         return [_view(token, now_ms) for token in tokens if self._by.sees(token.organisation)]
 
     @answers(TokenCalls.create_token)
@@ -60,10 +60,10 @@ class Tokens(Service):
                 created_ms=now_ms,
                 expires_ms=self._expires_ms(connection, request, now_ms),
             )
-            if token_rows.named(connection, request.name) is not None:
+            if access_rows.token_named(connection, request.name) is not None:
                 remedy = "Choose another one: names are never reused, not even after a token is revoked."
                 raise Conflict(f"The name {request.name} was given to a token before.", remedy=remedy)
-            token_rows.add(connection, row)
+            access_rows.add_token(connection, row)
             data = {"name": row.name, "role": row.role, "organisation": row.organisation, "expires": row.expires_ms}
             record(connection, now_ms, "token_created", data={key: one for key, one in data.items() if one is not None})
             return row
@@ -81,11 +81,11 @@ class Tokens(Service):
         def transaction(connection: Connection) -> ApiToken:
             row = _found(connection, ref)
             if row is None or not self._by.sees(row.organisation):
-                names = [one.name for one in token_rows.all_given(connection) if self._by.sees(one.organisation)]
+                names = [one.name for one in access_rows.tokens(connection) if self._by.sees(one.organisation)]
                 raise NotFound.among("token", ref, names, listing="claudomator token list")
             now_ms = self._clock()
             if row.revoked_ms is None:
-                token_rows.change(connection, row.id, revoked_ms=now_ms)
+                access_rows.change_token(connection, row.id, revoked_ms=now_ms)
                 record(connection, now_ms, "token_revoked", data={"name": row.name})
             return _found(connection, row.id) or row
 
@@ -98,7 +98,7 @@ class Tokens(Service):
         return request.organisation or self._by.organisation
 
     def _expires_ms(self, connection: Connection, request: TokenRequest, now_ms: int) -> int | None:
-        own = token_rows.named(connection, self._by.id)
+        own = access_rows.token_named(connection, self._by.id)
         limit = None if own is None else own.expires_ms
         if request.expires is None:
             usual = now_ms + DEFAULT_LIFE_MS
@@ -117,7 +117,7 @@ class Tokens(Service):
 
 
 def _found(connection: Connection, ref: str) -> ApiToken | None:
-    return None if "\0" in ref else token_rows.find(connection, ref)
+    return None if "\0" in ref else access_rows.find_token(connection, ref)
 
 
 def _view(token: ApiToken, now_ms: int) -> TokenView:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.probing import probed
+from claudomator_py.dispatch.agent_states import probed
 from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold

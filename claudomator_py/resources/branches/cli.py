@@ -7,7 +7,7 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json, write_table
-from claudomator_py.domain.merging import MergeMethod
+from claudomator_py.domain.changes import MergeMethod
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.branches.shape import BRANCHES, DiscardRequest, MergeRequest

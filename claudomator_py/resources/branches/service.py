@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.changes import MergeOrder, NotMerged
 from claudomator_py.domain.errors import Conflict, NotFound, ended, sentence
 from claudomator_py.domain.lifecycle import ENDED
-from claudomator_py.domain.merging import MergeOrder, NotMerged
 from claudomator_py.domain.worktree import Tree, TreeStanding, TreeState
 from claudomator_py.ports import Branches, Clock, Trees
 from claudomator_py.resources.branches.shape import (

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from claudomator_py.domain.changes import MergeMethod
 from claudomator_py.domain.fields import Flag, Strict
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.merging import MergeMethod
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.tasks.shape import Ref

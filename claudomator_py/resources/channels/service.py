@@ -28,7 +28,7 @@ from claudomator_py.resources.channels.shape import (
 )
 from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
-from claudomator_py.routing.reply_question import Reply, ReplyQuestion
+from claudomator_py.routing.questions import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
 from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, or_unavailable

@@ -9,8 +9,7 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.filters import read_fields
-from claudomator_py.api.page.formatting import cost_text, model_text, tokens_text
+from claudomator_py.api.page.formatting import cost_text, model_text, read_fields, tokens_text
 from claudomator_py.api.page.rendering import render
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.outcome import Tokens
@@ -22,7 +21,7 @@ from claudomator_py.domain.units import short_id
 from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.resources.decisions.ask import Decisions, Explained
 from claudomator_py.resources.decisions.shape import DecisionView
-from claudomator_py.resources.routing.route_model import candidate_of
+from claudomator_py.resources.routing.page import candidate_of
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
 from claudomator_py.values import dataclass

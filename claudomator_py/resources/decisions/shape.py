@@ -10,13 +10,12 @@ from pydantic import Field
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
-from claudomator_py.domain.decision import Classification, Versions
+from claudomator_py.domain.decision import Classification, ShownFallback, ShownStandIn, Versions
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.rationale import ShownRationale
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, Page, View, all_items
-from claudomator_py.domain.stand_in import ShownFallback, ShownStandIn
 from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
 from claudomator_py.resources.routing.shape import RouteCandidateView
 from claudomator_py.surface.operation import READ, Calls, Cursor, Limit, PathText, QueryFields, operation

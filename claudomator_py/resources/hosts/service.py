@@ -12,7 +12,7 @@ from claudomator_py.ports import Clock, RunHost
 from claudomator_py.resources.daemon.shape import DrainRequest
 from claudomator_py.resources.hosts.shape import HostCalls
 from claudomator_py.resources.session import Service
-from claudomator_py.store import run_rows, switch_rows
+from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.holds import drain, host_switch, undrain
@@ -31,7 +31,7 @@ class Hosts(Service):
     @answers(HostCalls.hosts)
     def all(self) -> list[HostView]:
         """Return all of them."""
-        drained = self._read(switch_rows.drained_hosts)
+        drained = self._read(hold_rows.drained_hosts)
         return [
             view.model_copy(update={"drained": drained[view.name] or ""}) if view.name in drained else view
             for view in self._host.hosts()
@@ -53,7 +53,7 @@ class Hosts(Service):
 
         def transaction(connection: Connection) -> DrainView:
             switch(connection)
-            found = switch_rows.find(connection, host_switch(name))
+            found = hold_rows.find_switch(connection, host_switch(name))
             running = sum(self._host.host_of(run.id) == name for run in run_rows.live(connection))
             if found is None:
                 return DrainView(drained=False, running=running)

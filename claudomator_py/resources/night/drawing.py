@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_duration
 from claudomator_py.resources.night.service import Bin, Lane, Night
-from claudomator_py.store.night_rows import DrawnRun
+from claudomator_py.store.report_rows import DrawnRun
 from claudomator_py.values import dataclass
 
 WIDTH = 1_200

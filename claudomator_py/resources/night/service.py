@@ -10,9 +10,9 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
 from claudomator_py.resources.session import Service
-from claudomator_py.store import night_rows
+from claudomator_py.store import report_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.night_rows import DrawnHold, DrawnRun
+from claudomator_py.store.report_rows import DrawnHold, DrawnRun
 from claudomator_py.values import dataclass
 
 BINS = 60
@@ -95,10 +95,10 @@ class Nights(Service):
         """Return that span, which is not empty."""
         runs, holds, starts, has_earlier = self._read(
             lambda connection: (
-                night_rows.runs(connection, since_ms, until_ms, self._by),
-                night_rows.holds(connection, since_ms, until_ms),
-                night_rows.starts(connection, since_ms, until_ms) if self._by.sees_all else (),
-                night_rows.has_earlier(connection, since_ms, self._by),
+                report_rows.runs(connection, since_ms, until_ms, self._by),
+                report_rows.holds(connection, since_ms, until_ms),
+                report_rows.starts(connection, since_ms, until_ms) if self._by.sees_all else (),
+                report_rows.has_earlier(connection, since_ms, self._by),
             )
         )
         now_ms, zone = self._clock(), self._zone()

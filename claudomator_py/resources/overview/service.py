@@ -21,7 +21,7 @@ from claudomator_py.resources.agents.ask import (
 )
 from claudomator_py.resources.daemon.shape import ReadinessView
 from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, OverviewCalls, StatusView
-from claudomator_py.resources.schedules.ask import by_next_time
+from claudomator_py.resources.schedules.service import by_next_time
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable

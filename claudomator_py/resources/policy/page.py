@@ -8,7 +8,7 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.filters import DAYS, Days
+from claudomator_py.api.page.formatting import DAYS, Days
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Invalid

@@ -8,13 +8,12 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.blocked_words import brief_of
 from claudomator_py.domain.changes import RefChange, RunChanges
-from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.domain.wording import worded
+from claudomator_py.domain.wording import TaskRef, worded
 from claudomator_py.ports import Clock
 from claudomator_py.resources.report.shape import (
     MAX_NAMES,

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.fields import Strict
 from claudomator_py.domain.requests import Time
 from claudomator_py.domain.shape import Instant, View
+from claudomator_py.domain.wording import TaskRef
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.surface.operation import READ, Calls, QueryFields, operation
 

@@ -8,21 +8,22 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.filters import DAYS, Days, read_fields
+from claudomator_py.api.page.formatting import DAYS, Days, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.routing.route_model import route_of
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.routing.shape import (
     CorrectionView,
     CreatorFeesView,
     ForgetRequest,
     LearnedView,
+    RouteCandidateView,
     RouteRequest,
+    RouteView,
     RoutingFiguresView,
     RoutingGapView,
     RoutingSignalView,
@@ -32,6 +33,61 @@ from claudomator_py.resources.routing.shape import (
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RouteCandidate:
+    """A specialist as the decision saw it."""
+
+    specialist: str
+    url: str
+    skill: str | None
+    score: str
+    share: str
+    """The score, as a number from 0 to 1."""
+    parts: tuple[tuple[str, str], ...]
+    """What each signal adds to the score, by its name; last, what counts on top among those that are as good."""
+    needs: str | None
+    """How much more score it would have taken; None: more would not have helped."""
+    verdict: str
+    picked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RouteShown:
+    """Who does a task, and why."""
+
+    sentences: tuple[str, ...]
+    candidates: tuple[RouteCandidate, ...]
+    threshold: str | None
+
+
+def route_of(route: RouteView) -> RouteShown:
+    """Return the decision for people."""
+    return RouteShown(
+        sentences=route.sentences,
+        candidates=tuple(candidate_of(one) for one in route.candidates),
+        threshold=None if route.threshold is None else f"{route.threshold:.3f}",
+    )
+
+
+def candidate_of(one: RouteCandidateView) -> RouteCandidate:
+    """Return a specialist who was compared."""
+    parts = [(name.replace("_", " "), f"{value:.3f}") for name, value in one.parts.items()]
+    if one.tie_break:
+        parts.append(("tie break", f"+ {one.tie_break:.3f}"))
+    return RouteCandidate(
+        specialist=one.specialist,
+        url=url_of(one.specialist),
+        skill=one.skill,
+        score=f"{one.score:.3f}",
+        share=f"{min(1.0, max(0.0, one.score)):.3f}",
+        parts=tuple(parts),
+        needs=None if one.needs is None else f"{one.needs:.3f}",
+        verdict="chosen" if one.rejected is None else one.rejected,
+        picked=one.rejected is None,
+    )
+
 
 Text = Annotated[str, Form(max_length=MAX_INSTRUCTIONS_LENGTH)]
 Field = Annotated[str, Form(max_length=2_000)]

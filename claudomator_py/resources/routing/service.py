@@ -22,7 +22,7 @@ from claudomator_py.resources.routing.shape import (
 )
 from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
-from claudomator_py.store import specialist_rows, switch_rows
+from claudomator_py.store import hold_rows, specialist_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.surface.operation import answers
@@ -99,7 +99,7 @@ class Routing(Service):
         """Learn nothing more, nor later from what happens meanwhile. Harmless when repeated."""
 
         def transaction(connection: Connection) -> LearnedView:
-            if switch_rows.turn_on(connection, learning.FROZEN, None, self._clock()):
+            if hold_rows.turn_on(connection, learning.FROZEN, None, self._clock()):
                 record(connection, self._clock(), "learning_frozen")
             return self._all(connection)
 
@@ -110,10 +110,10 @@ class Routing(Service):
         """Learn again. Harmless when repeated."""
 
         def transaction(connection: Connection) -> LearnedView:
-            if switch_rows.find(connection, learning.FROZEN) is not None:
+            if hold_rows.find_switch(connection, learning.FROZEN) is not None:
                 while learning.has_more(connection):
                     learning.learn(connection, 0.0, self._clock())  # what has ended ended while it was frozen
-                switch_rows.turn_off(connection, learning.FROZEN)
+                hold_rows.turn_off(connection, learning.FROZEN)
                 record(connection, self._clock(), "learning_unfrozen")
             return self._all(connection)
 

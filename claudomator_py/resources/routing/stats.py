@@ -24,7 +24,7 @@ from claudomator_py.resources.routing.shape import (
     StandingView,
 )
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
-from claudomator_py.store import learning_rows, specialist_rows, spending_rows, switch_rows
+from claudomator_py.store import hold_rows, learning_rows, specialist_rows, spending_rows
 from claudomator_py.store.learning_rows import Labelled, SpecialistFigures
 from claudomator_py.store.stored_json import readable
 from claudomator_py.tasks.learning import FROZEN
@@ -82,7 +82,7 @@ def learned(connection: Connection, by: Principal) -> LearnedView:
     """Return what was learned from the tasks that exist for that principal, of specialists that do."""
     seen = frozenset(specialist_rows.ids_seen(connection, by))
     skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
-    frozen = switch_rows.find(connection, FROZEN)
+    frozen = hold_rows.find_switch(connection, FROZEN)
     return LearnedView(
         frozen_at=None if frozen is None else format_instant(frozen.since_ms),
         waiting=learning_rows.waiting(connection, by.organisation),

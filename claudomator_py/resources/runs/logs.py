@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import Literal
 
 from claudomator_py.domain.errors import Unavailable
-from claudomator_py.domain.output import OutputPiece, Read
 from claudomator_py.domain.redaction import MAX_HELD, Redactor
+from claudomator_py.domain.report import OutputPiece, Read
 from claudomator_py.domain.run import LogKind, PromptPart, Stream
 from claudomator_py.domain.text import ReadableText, TextPiece, plain
 from claudomator_py.domain.units import format_instant

@@ -13,12 +13,10 @@ from claudomator_py.domain.budget import Budget, Unit, left
 from claudomator_py.domain.errors import Conflict, NotFound, ended, refuse
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.outcome import HandoffRequest, Outcome
-from claudomator_py.domain.output import with_zeros
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.redaction import clean
-from claudomator_py.domain.routing import Constraints
-from claudomator_py.domain.run import CheckResult, Stream
-from claudomator_py.domain.run_requests import (
+from claudomator_py.domain.report import with_zeros
+from claudomator_py.domain.requests import (
     MAX_PROGRESS_EVENTS,
     MAX_QUESTIONS,
     MAX_SUBTASK_DEPTH,
@@ -28,6 +26,8 @@ from claudomator_py.domain.run_requests import (
     QuestionRequest,
     SubtaskRequest,
 )
+from claudomator_py.domain.routing import Constraints
+from claudomator_py.domain.run import CheckResult, Stream
 from claudomator_py.domain.task import OnInput, TaskSpec
 from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.secrets import Secrets

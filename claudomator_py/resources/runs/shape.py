@@ -7,14 +7,14 @@ from pydantic import WrapValidator
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.coded import known_or_none
 from claudomator_py.domain.handoff import Handoff
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Fee, HandoffRequest, OutcomeStatus, Provenance, Reason, Tokens
+from claudomator_py.domain.requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
-from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.shape import Instant, View
+from claudomator_py.domain.wording import known_or_none
 from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN, Calls, JsonBody, Key, PathText, operation
 from claudomator_py.values import dataclass
 

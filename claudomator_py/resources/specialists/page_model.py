@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from claudomator_py.api.page.filters import filter_url
-from claudomator_py.api.page.formatting import short_line
+from claudomator_py.api.page.formatting import filter_url, short_line
 from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.resources.specialists.shape import FoundSpecialistView, SpecialistView

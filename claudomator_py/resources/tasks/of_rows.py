@@ -7,8 +7,8 @@ from typing import Final
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.lifecycle import available_actions
 from claudomator_py.domain.outcome import Outcome, Tokens
+from claudomator_py.domain.requests import Progress
 from claudomator_py.domain.routing import ReachOrigin
-from claudomator_py.domain.run_requests import Progress
 from claudomator_py.domain.task import Priority, TaskSpec
 from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.runs.shape import InputView, RunProgressView

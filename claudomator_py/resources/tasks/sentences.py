@@ -6,16 +6,14 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.blocked import WAITS, BlockCode, Blocked, blocked
 from claudomator_py.domain.blocked_words import blocked_text, refs_text
-from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.inputs import InputRequest, grant_text
-from claudomator_py.domain.lifecycle import UNSUCCESSFUL, InputKind
+from claudomator_py.domain.lifecycle import UNSUCCESSFUL, DependencyState, InputKind
 from claudomator_py.domain.outcome import REASON_POLICIES, Denied, Outcome, Reason
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.readiness import DependencyState
 from claudomator_py.domain.report import Backlog
 from claudomator_py.domain.text import clause, subject_line
 from claudomator_py.domain.units import counted, format_instant, short_id, size_text
-from claudomator_py.domain.wording import clock_text, due_text, instant_text
+from claudomator_py.domain.wording import TaskRef, clock_text, due_text, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
 from claudomator_py.resources.runs.sentences import with_error

@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked
 from claudomator_py.domain.blocked_words import blocked_text, in_brief
-from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.lifecycle import WaitReason
 from claudomator_py.domain.limits import done_text
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
@@ -17,7 +16,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.routing import Constraints, ReachOrigin
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
-from claudomator_py.domain.wording import due_clock, worded
+from claudomator_py.domain.wording import TaskRef, due_clock, worded
 from claudomator_py.domain.worktree import TreeStanding, TreeState
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of

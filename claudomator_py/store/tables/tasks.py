@@ -75,7 +75,7 @@ class Task(Row):
     until_ms: int | None = Field(default=None, sa_type=BigInteger)
     priority: int
     rank_ms: int = Field(sa_type=BigInteger)
-    """The queue's order, see ``domain.readiness.rank``."""
+    """The queue's order, see ``domain.lifecycle.rank``."""
     eligibility: str
     """What its content and its conversation say of the agents that can take it, see ``scheduler.lanes``."""
     hint: str = Field(default="", sa_column_kwargs={"server_default": ""})
@@ -225,9 +225,9 @@ class Run(Row):
     resumes: str | None = None
     """The run whose conversation it continues."""
     asked: list[str] | None = Field(default=None, sa_column=shown_json_column(items=str, nullable=True))
-    """What it asks a person, who is asked once it has ended, see ``domain.run_requests.QuestionRequest``."""
+    """What it asks a person, who is asked once it has ended, see ``domain.requests.QuestionRequest``."""
     progress: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
-    """How far it said last that it is, as ``domain.run_requests.Progress``."""
+    """How far it said last that it is, as ``domain.requests.Progress``."""
     prior: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
     """What that conversation had used before, as ``domain.conversation.Usage``."""
     scratch_of: str | None = None

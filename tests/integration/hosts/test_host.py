@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.domain.output import OutputPiece, tail_of
+from claudomator_py.domain.report import OutputPiece, tail_of
 from claudomator_py.domain.run import RunFate, RunSpec, RunStatus, Stream, Swept
 from claudomator_py.hosts.local.directory import RunStarted
 from claudomator_py.hosts.local.host import LocalRunHost

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.domain.merging import MergeMethod, MergeOrder, NotMerged
+from claudomator_py.domain.changes import MergeMethod, MergeOrder, NotMerged
 from claudomator_py.domain.worktree import Tree
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
@@ -312,7 +312,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from claudomator_py.domain import crashpoint
-from claudomator_py.domain.merging import MergeMethod, MergeOrder
+from claudomator_py.domain.changes import MergeMethod, MergeOrder
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
 root, name, point = sys.argv[1:]

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from claudomator_py.domain.output import OutputPiece
+from claudomator_py.domain.report import OutputPiece
 from claudomator_py.domain.run import RunFate
 from claudomator_py.hosts.local.fate import decide_fate
 from claudomator_py.hosts.local.host import LocalRunHost

@@ -27,11 +27,11 @@ from claudomator_py.store import (
     channel_rows,
     decision_rows,
     events,
+    hold_rows,
     learning_rows,
     outbox_rows,
     queue,
     run_rows,
-    switch_rows,
     task_rows,
 )
 from claudomator_py.store.database import Database
@@ -76,7 +76,7 @@ def test_what_was_kept_is_understood(oldest: Database) -> None:
         for row in connection.execute(select(DECISION).where(DECISION.c.kind == DecisionKind.PLACEMENT)):
             DecisionRecord.model_validate(row.data)
         assert queue.next_times(connection, 0).hold is not None
-        assert switch_rows.find(connection, switch_rows.DRAIN) is not None
+        assert hold_rows.find_switch(connection, hold_rows.DRAIN) is not None
         assert (outbox_rows.cursor(connection, "log") or 0) > 0
         assert len(events.following(connection, 0, 1_000)) == events.last_id(connection)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.agents.claude.rules import rule_for
-from claudomator_py.agents.denied import MAX_CALLS, denied_call, distinct
+from claudomator_py.agents.claude.use import rule_for
+from claudomator_py.agents.fence import MAX_CALLS, denied_call, distinct
 from claudomator_py.domain.outcome import Denied, Outcome
 from claudomator_py.domain.run import ExitRecord
 

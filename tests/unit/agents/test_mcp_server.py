@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from claudomator_py.agents.mcp_server.daemon import DaemonClient
 from claudomator_py.agents.mcp_server.main import MAX_LINE_LENGTH, NEWEST, run_server, serve
 from claudomator_py.agents.mcp_server.tools import TOOLS, DaemonUnreachable, Tool, ToolFailed
-from claudomator_py.agents.own_programs import mcp_command
+from claudomator_py.agents.programs import mcp_command
 from claudomator_py.domain.fields import NAME_PATTERN
 from claudomator_py.domain.outcome import HandoffRequest
-from claudomator_py.domain.run_requests import ProgressRequest, QuestionRequest, SubtaskRequest
+from claudomator_py.domain.requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from tests.patience import PATIENCE_S
 
 REQUESTS: dict[str, type[BaseModel]] = {

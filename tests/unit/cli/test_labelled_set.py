@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from claudomator_py.__main__ import application
 from claudomator_py.domain.routing import Risk
 from claudomator_py.risk.assessment import assess
-from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
+from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 
 DATA = Path(__file__).parents[2] / "data/routing"
 TASKS: list[dict[str, Any]] = [json.loads(line) for line in (DATA / "labelled.jsonl").read_text("utf-8").splitlines()]

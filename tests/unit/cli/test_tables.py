@@ -18,8 +18,7 @@ from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.lifecycle import Failed, Phase, Running, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.domain.run_requests import ProgressRequest
+from claudomator_py.domain.requests import ProgressRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
 from claudomator_py.resources.agents.cli import agents_table, hold_tables

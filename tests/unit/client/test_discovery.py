@@ -13,8 +13,7 @@ import pytest
 from claudomator_py.api.endpoint import ANNOUNCED, bind_own
 from claudomator_py.client.discovery import Endpoint, configuration, configuration_problem, discover
 from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
-from claudomator_py.daemon.locks import hold_state
-from claudomator_py.daemon.record import PublishedRecord
+from claudomator_py.daemon.locks import PublishedRecord, hold_state
 from claudomator_py.schema.configfile import load_config
 from claudomator_py.schema.configpath import records_folder
 

@@ -17,7 +17,7 @@ from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.calibration import calibration_for
-from claudomator_py.routing.choice import Choice
+from claudomator_py.routing.questions import Choice
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord

@@ -87,7 +87,7 @@ def test_what_the_text_of_a_task_says_widens_nothing(world: World) -> None:
 
 
 def test_a_run_without_a_valid_one_does_not_start(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudomator_py.dispatch.handoff.intent_of", lambda *_: "x" * 500)
+    monkeypatch.setattr("claudomator_py.dispatch.run_context.intent_of", lambda *_: "x" * 500)
     world.submit("t", on_input="deny")
     world.tick()
     task_id = world.row("t").id
@@ -163,7 +163,7 @@ def test_it_is_the_handing_on_that_failed_where_whoever_takes_over_gets_no_valid
         begin(staffed)
         staffed.end("t", text=f'{HANDOFF_MARKER} {{"to": "ben"}}')
         staffed.tick()
-    monkeypatch.setattr("claudomator_py.dispatch.handoff.intent_of", lambda *_: "x" * 500)
+    monkeypatch.setattr("claudomator_py.dispatch.run_context.intent_of", lambda *_: "x" * 500)
     staffed.router.route()
     staffed.tick()
     assert staffed.state("t") == f"FAILED {reason}"

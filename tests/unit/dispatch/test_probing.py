@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.probing import begun_since, begun_under, close_ramped, note_answer, probed, tries
+from claudomator_py.dispatch.agent_states import begun_since, begun_under, close_ramped, note_answer, probed, tries
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.limits import MAX_TRY_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason

@@ -9,8 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.daemon.health import trouble_check
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
-from claudomator_py.dispatch.specialists import SpecialistDirectory
-from claudomator_py.dispatch.text_vectors import KEPT_MS, TextVectors
+from claudomator_py.dispatch.specialists import KEPT_MS, SpecialistDirectory, TextVectors
 from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.encoder import EncoderFault

@@ -29,10 +29,9 @@ from claudomator_py.domain.blocked_words import (
     wait_of,
 )
 from claudomator_py.domain.budget import Figures, Unit
-from claudomator_py.domain.coded import ConversationRef, TaskRef
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.units import format_instant, parse_instant
-from claudomator_py.domain.wording import Piece, filled, placeholders, said, worded
+from claudomator_py.domain.wording import ConversationRef, Piece, TaskRef, filled, placeholders, said, worded
 from claudomator_py.scheduler.decision import Candidate, OverriddenHint
 
 NOW = 1_790_000_000_000

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.extraction import extracted, intent_of
 from claudomator_py.domain.handoff import MAX_INTENT_LENGTH
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.domain.transcript import extracted, intent_of
 
 TEXT = """# Fix the **login** in `src/app/login.py`. It redirects twice!
 

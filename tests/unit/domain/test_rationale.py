@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from claudomator_py.domain.coded import ConversationRef
+from claudomator_py.domain.decision import Fallback, StandIn, StoredFallback
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.rationale import (
     Rationale,
@@ -16,7 +16,7 @@ from claudomator_py.domain.rationale import (
     rationale,
 )
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.stand_in import Fallback, StandIn, StoredFallback
+from claudomator_py.domain.wording import ConversationRef
 
 EXAMPLES: dict[RationaleCode, tuple[dict[str, Any], str]] = {
     RationaleCode.LEAST_ACTIVE: ({}, "least active"),

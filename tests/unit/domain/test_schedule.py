@@ -3,9 +3,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.domain.lifecycle import Failing, InputKind, NeedsInput, Queued, Waiting, WaitReason
+from claudomator_py.domain.lifecycle import (
+    DependencyState,
+    Failing,
+    InputKind,
+    NeedsInput,
+    Queued,
+    Waiting,
+    WaitReason,
+    backoff_ms,
+    rank,
+    readiness,
+)
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.domain.readiness import DependencyState, backoff_ms, rank, readiness
 from claudomator_py.domain.task import Priority
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 

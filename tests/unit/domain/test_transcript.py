@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from claudomator_py.domain.extraction import extracted, intent_of
 from claudomator_py.domain.routing import Risk
-from claudomator_py.domain.transcript import spoken_in, transcript
+from claudomator_py.domain.transcript import extracted, intent_of, spoken_in, transcript
 from claudomator_py.policy.facts import paths_in
 from claudomator_py.risk.assessment import assess
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from claudomator_py.environment.variables import token_file, with_credentials
+from claudomator_py.environment.secrets import token_file, with_credentials
 
 
 def test_what_the_environment_lacks_comes_from_the_folder(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.agents.hub_runner import main as hub_runner
-from claudomator_py.agents.own_programs import own_program
+from claudomator_py.agents.programs import own_program
 from claudomator_py.hosts.local.directory import MAILBOX, RunDirectory
 
 PROGRESS = json.dumps({"type": "progress", "text": "x" * 99_000}).encode()

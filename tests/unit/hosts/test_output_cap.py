@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from claudomator_py.domain.output import tail_of
+from claudomator_py.domain.report import tail_of
 from claudomator_py.hosts.local.output import read_output
 from claudomator_py.hosts.shim import linux
 from claudomator_py.hosts.shim.output import STDOUT, CappedOutput, disk_is_full

@@ -7,9 +7,8 @@ import pytest
 
 from claudomator_py.domain.agent import AgentSpec, ModelChoice, Price
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
-from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.report import RunReport
+from claudomator_py.domain.report import OutputPiece, RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
 from claudomator_py.hosts import live_output
 from claudomator_py.hosts.reporting import TAIL_BYTES, ReportingHost

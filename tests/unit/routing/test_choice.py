@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudomator_py.routing.choice import Choice
+from claudomator_py.routing.questions import Choice
 from claudomator_py.scheduler.classification import Cause, Unusable
 
 CHOICE = Choice(

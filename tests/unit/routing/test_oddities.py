@@ -8,8 +8,8 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.lab.evaluation import space_of
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.oddities import NEARLY, duplicates, oddities
+from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 from claudomator_py.schema.routing_settings import Preset
-from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 from tests.fakes.cards import card
 
 

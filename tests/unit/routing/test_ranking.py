@@ -33,8 +33,8 @@ from claudomator_py.routing.ranking import (
 from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
+from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
-from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
 
 ENCODER = Hashed()
 GPU = {"capabilities": ["gpu"]}

@@ -5,9 +5,9 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, Why, blocked, on_hold
 from claudomator_py.domain.blocked_words import blocked_text, predicate
+from claudomator_py.domain.decision import Fallback
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.routing import Constraints
-from claudomator_py.domain.stand_in import Fallback
 from claudomator_py.domain.wording import worded
 from claudomator_py.scheduler.decision import DecisionRecord, OverriddenHint
 from tests.unit.scheduler.situations import HOLD, LOGIN, NOW, agent, decide, head, waits

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.blocked import BlockCode
-from claudomator_py.scheduler.balance import Pick, lost_to, pick_agent
 from claudomator_py.scheduler.snapshot import AgentState, NearLimit
+from claudomator_py.scheduler.tiers import Pick, lost_to, pick_agent
 from tests.unit.scheduler.situations import HOLD, agent
 
 

@@ -11,9 +11,8 @@ import pytest
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import BudgetOf, Figures, SpentBudget, Unit
-from claudomator_py.domain.lifecycle import InputKind, QueueReason
+from claudomator_py.domain.lifecycle import InputKind, QueueReason, backoff_ms
 from claudomator_py.domain.outcome import Denied, HandoffRequest, Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.readiness import backoff_ms
 from claudomator_py.scheduler.after_run import (
     FREE_INTERRUPTED_ANSWERS,
     PATIENT_OUTAGES,

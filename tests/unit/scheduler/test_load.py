@@ -3,10 +3,9 @@
 import pytest
 
 from claudomator_py.domain.blocked import BlockCode, Why, blocked
-from claudomator_py.domain.coded import TaskRef
 from claudomator_py.domain.routing import Constraints, RuleCap
-from claudomator_py.scheduler.load import Load, load_of
-from claudomator_py.scheduler.slots import InUse
+from claudomator_py.domain.wording import TaskRef
+from claudomator_py.scheduler.load import InUse, Load, load_of
 from claudomator_py.scheduler.snapshot import Kept
 from tests.fakes.configuration import rules
 from tests.unit.scheduler.situations import NOW, agent, decide, head, snapshot, waits

@@ -23,7 +23,7 @@ from claudomator_py.schema.a2a_card import (
     with_whole_addresses,
     write_a2a,
 )
-from claudomator_py.schema.shipped_cards import shipped_cards, shipped_files
+from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 from tests.fakes.cards import card
 
 URL = "https://agents.example/rpc"

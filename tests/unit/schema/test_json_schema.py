@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from claudomator_py.schema.cardfile import parse_card_file
+from claudomator_py.schema.cardfile import parse_card_file, shipped_files
 from claudomator_py.schema.json_schema import card_json_schema
-from claudomator_py.schema.shipped_cards import shipped_files
 from claudomator_py.schema.yamltext import decode, read_documents
 
 SCHEMA = card_json_schema()

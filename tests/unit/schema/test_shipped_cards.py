@@ -21,8 +21,8 @@ from claudomator_py.routing.role import done_by
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import SpecialistRecord
 from claudomator_py.schema.agent_settings import MODEL_KINDS
+from claudomator_py.schema.cardfile import files_hash, shipped_cards, shipped_files
 from claudomator_py.schema.routing_settings import RoutingSettings
-from claudomator_py.schema.shipped_cards import files_hash, shipped_cards, shipped_files
 
 LABELLED = Path(__file__).parents[2] / "data/routing/tasks.jsonl"
 LEAST = 0.6

@@ -21,7 +21,7 @@ from claudomator_py.domain.lifecycle import (
     WaitReason,
 )
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.run_requests import ProgressRequest
+from claudomator_py.domain.requests import ProgressRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant
 from tests.fakes.daemon import Answer

@@ -4,8 +4,7 @@ import pytest
 
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.resources.routing.page import NOBODY, corrections_of, figures_of, standings_of
-from claudomator_py.resources.routing.route_model import route_of
+from claudomator_py.resources.routing.page import NOBODY, corrections_of, figures_of, route_of, standings_of
 from claudomator_py.resources.routing.shape import (
     CorrectionView,
     LearnedView,

@@ -9,11 +9,11 @@ from sqlalchemy import Connection
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
-from claudomator_py.environment.variables import RunTokens
+from claudomator_py.environment.secrets import RunTokens
 from claudomator_py.resources.access.keyring import PREFIX
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.store import token_rows
+from claudomator_py.store import access_rows
 from tests.databases import open_migrated
 from tests.fakes.steps import spec
 from tests.fakes.world import World
@@ -71,7 +71,7 @@ def test_that_a_token_is_in_use_is_written_once_an_hour(world: World, restarted:
 
     def used_ms() -> int | None:
         world.database.write(lambda _: None)  # what was queued before is done
-        return world.database.read(token_rows.all_given)[0].used_ms
+        return world.database.read(access_rows.tokens)[0].used_ms
 
     assert used_ms() is None
     for after_ms, noted_ms in ((0, 0), (HOUR_MS - 1, 0), (HOUR_MS, HOUR_MS), (2 * HOUR_MS - 1, HOUR_MS)):
@@ -88,7 +88,7 @@ def test_a_token_is_not_in_use_because_another_is(world: World) -> None:
     world.database.write(lambda _: None)
 
     def used(connection: Connection) -> dict[str, int | None]:
-        return {token.name: token.used_ms for token in token_rows.all_given(connection)}
+        return {token.name: token.used_ms for token in access_rows.tokens(connection)}
 
     assert world.database.read(used) == {"dash": None, "other": world.now_ms}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.guard.login_codes import MAX_CODES, LoginCodes
+from claudomator_py.api.guard.sessions import MAX_CODES, LoginCodes
 from claudomator_py.domain.units import SECOND_MS
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.domain.output import OutputPiece
 from claudomator_py.domain.redaction import MARK, Redactor
+from claudomator_py.domain.report import OutputPiece
 from claudomator_py.resources.runs.logs import EntryFeed, LogFeed, LogItem, LogPosition, Source, TextFeed
 from claudomator_py.resources.runs.shape import LogEntryView, LogTextView
 
