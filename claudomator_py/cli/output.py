@@ -129,6 +129,8 @@ STATE_STYLES = {
     "PROBLEM": "bold red",
     "ok": "green",
 }
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+"""What a terminal takes for each word of a style (ECMA-48)."""
 
 
 def write_table(shown: table.Table[V], rows: Sequence[V], output: Format, nothing: str) -> None:
@@ -146,8 +148,6 @@ def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, 
 
     ``wide`` shows all others and cuts nothing.
     """
-    from rich.cells import cell_len
-
     texts = _texts(shown, rows)
     places = [
         index
@@ -156,7 +156,7 @@ def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, 
     ]
     heads = [shown.columns[index] for index in places]
     cells = [[one_line(row[index]) for index in places] for row in texts]
-    widths = [max([cell_len(head.title), *(cell_len(row[place]) for row in cells)]) for place, head in enumerate(heads)]
+    widths = [max([_cells(head.title), *(_cells(row[place]) for row in cells)]) for place, head in enumerate(heads)]
     limit = None if wide else width()
     if limit is not None:
         _shrink(widths, heads, limit - indent)
@@ -246,27 +246,41 @@ def _line(
 
 
 def _cells(text: str) -> int:
-    from rich.cells import cell_len
+    if text.isascii() and text.isprintable():
+        return len(text)
+    from rich.cells import cell_len  # which knows the width of every other letter
 
     return cell_len(text)
 
 
 def _cut(text: str, broad: int) -> str:
+    if _cells(text) <= broad:
+        return text
+    if text.isascii() and text.isprintable():
+        return f"{text[: broad - 1]}…"
     from rich.cells import set_cell_size
 
-    return text if _cells(text) <= broad else set_cell_size(text, broad - 1) + "…"
+    return set_cell_size(text, broad - 1) + "…"
 
 
 def _paint(parts: Sequence[tuple[str, str]]) -> str:
     if not wants_colour():
         return "".join(text for text, _ in parts)
-    from rich.console import Console
+    if all(text.isprintable() for text, _ in parts):
+        return "".join(_in_style(text, style) for text, style in parts)
+    from rich.console import Console  # which knows what tabs and line ends do to it
     from rich.text import Text
 
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
     with console.capture() as capture:
         console.print(Text.assemble(*parts), soft_wrap=True, end="")
     return capture.get()
+
+
+def _in_style(text: str, style: str) -> str:
+    if not text or not style:
+        return text
+    return f"\x1b[{';'.join(_CODES[word] for word in style.split())}m{text}\x1b[0m"
 
 
 def checked(model: type[V], values: Mapping[str, object]) -> V:

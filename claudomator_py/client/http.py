@@ -3,59 +3,98 @@
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import httpx
 
 from claudomator_py.client.discovery import Endpoint, discover
 from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.transport import PATIENCE_S, TIMEOUT_SECONDS, VERSIONS, HttpTransport, path_segment
-from claudomator_py.domain.run import Stream
-from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
-from claudomator_py.resources.agents.shape import AgentCalls
-from claudomator_py.resources.branches.shape import BranchCalls
-from claudomator_py.resources.changes.shape import ChangeCalls
-from claudomator_py.resources.channels.shape import ChannelCalls
-from claudomator_py.resources.daemon.shape import DaemonCalls
-from claudomator_py.resources.decisions.shape import DecisionCalls
-from claudomator_py.resources.events.shape import EventCalls, EventView
-from claudomator_py.resources.hosts.shape import HostCalls
-from claudomator_py.resources.notifications.shape import NotificationCalls
-from claudomator_py.resources.overview.shape import OverviewCalls
-from claudomator_py.resources.policy.shape import PolicyCalls
-from claudomator_py.resources.report.shape import ReportCalls
-from claudomator_py.resources.routing.shape import RoutingCalls
-from claudomator_py.resources.runs.shape import LogChunk, LogEntryView, LogTextView, RunCalls
-from claudomator_py.resources.schedules.shape import ScheduleCalls
-from claudomator_py.resources.specialists.shape import SpecialistCalls
-from claudomator_py.resources.tasks.shape import TaskCalls, TaskView
+from claudomator_py.imports import bulk_import
+
+if TYPE_CHECKING:
+    from claudomator_py.domain.run import Stream
+    from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
+    from claudomator_py.resources.agents.shape import AgentCalls
+    from claudomator_py.resources.branches.shape import BranchCalls
+    from claudomator_py.resources.changes.shape import ChangeCalls
+    from claudomator_py.resources.channels.shape import ChannelCalls
+    from claudomator_py.resources.daemon.shape import DaemonCalls
+    from claudomator_py.resources.decisions.shape import DecisionCalls
+    from claudomator_py.resources.events.shape import EventCalls, EventView
+    from claudomator_py.resources.hosts.shape import HostCalls
+    from claudomator_py.resources.notifications.shape import NotificationCalls
+    from claudomator_py.resources.overview.shape import OverviewCalls
+    from claudomator_py.resources.policy.shape import PolicyCalls
+    from claudomator_py.resources.report.shape import ReportCalls
+    from claudomator_py.resources.routing.shape import RoutingCalls
+    from claudomator_py.resources.runs.shape import LogChunk, LogEntryView, RunCalls
+    from claudomator_py.resources.schedules.shape import ScheduleCalls
+    from claudomator_py.resources.specialists.shape import SpecialistCalls
+    from claudomator_py.resources.tasks.shape import TaskCalls, TaskView
+
+    class _Calls(
+        RunCalls,
+        TaskCalls,
+        RoutingCalls,
+        SpecialistCalls,
+        AgentCalls,
+        HostCalls,
+        ChangeCalls,
+        BranchCalls,
+        ChannelCalls,
+        ScheduleCalls,
+        DecisionCalls,
+        TokenCalls,
+        LoginCalls,
+        PolicyCalls,
+        DaemonCalls,
+        NotificationCalls,
+        OverviewCalls,
+        ReportCalls,
+        EventCalls,
+    ):
+        """Those of every resource."""
+
+else:
+
+    class _Calls:
+        """Those of every resource, each of which is imported when it is looked into for a call."""
+
+        def __getattr__(self, name):
+            found = next((vars(calls)[name] for calls in _every() if name in vars(calls)), None)
+            if found is None or name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return found.__get__(self)
+
+        def __dir__(self):
+            return sorted({*super().__dir__(), *(name for calls in _every() for name in vars(calls))})
+
+
+# Those that most commands ask come first.
+_RESOURCES: Final = (
+    *("tasks:TaskCalls", "overview:OverviewCalls", "runs:RunCalls", "events:EventCalls", "agents:AgentCalls"),
+    *("routing:RoutingCalls", "specialists:SpecialistCalls", "hosts:HostCalls", "changes:ChangeCalls"),
+    *("branches:BranchCalls", "channels:ChannelCalls", "schedules:ScheduleCalls", "decisions:DecisionCalls"),
+    *("access:TokenCalls", "access:LoginCalls", "policy:PolicyCalls", "daemon:DaemonCalls"),
+    *("notifications:NotificationCalls", "report:ReportCalls"),
+)
+
+
+def _every() -> Iterator[type]:
+    """The classes that declare the calls, and their bases."""
+    for resource, _, name in (one.partition(":") for one in _RESOURCES):
+        with bulk_import():
+            calls: type = getattr(import_module(f"claudomator_py.resources.{resource}.shape"), name)
+        yield from (kind for kind in calls.__mro__ if kind.__module__ == calls.__module__)
+
 
 _LOG_BYTES: Final = 256 * 1024
 
 
-class Client(
-    HttpTransport,
-    RunCalls,
-    TaskCalls,
-    RoutingCalls,
-    SpecialistCalls,
-    AgentCalls,
-    HostCalls,
-    ChangeCalls,
-    BranchCalls,
-    ChannelCalls,
-    ScheduleCalls,
-    DecisionCalls,
-    TokenCalls,
-    LoginCalls,
-    PolicyCalls,
-    DaemonCalls,
-    NotificationCalls,
-    OverviewCalls,
-    ReportCalls,
-    EventCalls,
-):
+class Client(HttpTransport, _Calls):
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
@@ -63,8 +102,10 @@ class Client(
     idempotency_key: a name for this one request; sent again with it, after a lost connection, it is not done again.
     """
 
-    def task_unless(self, ref: str, version: int) -> TaskView | None:
+    def task_unless(self, ref: str, version: int) -> "TaskView | None":
         """Return one task with its content; None if it is at that version still, which costs little to ask."""
+        from claudomator_py.resources.tasks.shape import TaskView
+
         response = self._send("GET", f"/v1/tasks/{path_segment(ref)}", headers={"If-None-Match": f'"{version}"'})
         if response.status_code == httpx.codes.NOT_MODIFIED:
             return None
@@ -80,12 +121,14 @@ class Client(
         kinds: Sequence[str] = (),
         patience_s: float = PATIENCE_S,
         on_connect: Callable[[], None] = lambda: None,
-    ) -> Generator[EventView, None, None]:
+    ) -> "Generator[EventView, None, None]":
         """Yield what happens, without end: after that event, or from now on. It outlasts restarts of the daemon.
 
         on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``
         says that what happened before it is to be asked for again.
         """
+        from claudomator_py.resources.events.shape import EventView
+
         query = {"after": after, "task": task, "kind": list(kinds)}
         for _, data in self._follow("/v1/events", query, patience_s, on_connect):
             yield self._valid(EventView, data)
@@ -93,13 +136,15 @@ class Client(
     def log(
         self,
         run_id: str,
-        stream: Stream = "stdout",
+        stream: "Stream" = "stdout",
         offset: int = 0,
         limit: int = _LOG_BYTES,
         *,
         check: bool = False,
-    ) -> LogChunk:
+    ) -> "LogChunk":
         """Return bytes of what the run wrote, from ``offset``. check: of what its check wrote."""
+        from claudomator_py.resources.runs.shape import LogChunk
+
         query = _log_query(stream, check=check) | {"offset": offset, "limit": limit}
         response = self._request("GET", f"/v1/runs/{path_segment(run_id)}/log", params=query)
         try:
@@ -110,10 +155,12 @@ class Client(
         return LogChunk(response.content, offset, following, ended)
 
     def follow_text(
-        self, run_id: str, stream: Stream = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
+        self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
     ) -> Generator[str, None, None]:
         """Yield what the run writes, or its check, as text for people, until the run ends. It outlasts restarts of the
         daemon."""
+        from claudomator_py.resources.runs.shape import LogTextView
+
         for kind, data in self._follow(
             f"/v1/runs/{path_segment(run_id)}/log", _log_query(stream, check=check), patience_s
         ):
@@ -123,10 +170,12 @@ class Client(
                 yield self._valid(LogTextView, data).text
 
     def follow_log(
-        self, run_id: str, stream: Stream = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
-    ) -> Generator[LogEntryView, None, None]:
+        self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
+    ) -> "Generator[LogEntryView, None, None]":
         """Yield what the agent says and does, or its check writes, until the run ends. It outlasts restarts of the
         daemon."""
+        from claudomator_py.resources.runs.shape import LogEntryView
+
         query = _log_query(stream, check=check) | {"view": "structured"}
         for kind, data in self._follow(f"/v1/runs/{path_segment(run_id)}/log", query, patience_s):
             if kind == "end":
@@ -134,13 +183,17 @@ class Client(
             if kind == "entry":
                 yield self._valid(LogEntryView, data)
 
-    def log_entries(self, run_id: str, stream: Stream = "stdout", *, check: bool = False) -> Iterator[LogEntryView]:
+    def log_entries(self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False) -> "Iterator[LogEntryView]":
         """Yield what the agent has said and done by now, or its check has written."""
+        from claudomator_py.resources.runs.shape import LogEntryView
+
         for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "structured"}):
             yield from (self._valid(LogEntryView, item) for item in page)
 
-    def log_text(self, run_id: str, stream: Stream = "stdout", *, check: bool = False) -> Iterator[str]:
+    def log_text(self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False) -> Iterator[str]:
         """Yield what the run has written by now, or its check, as text for people."""
+        from claudomator_py.resources.runs.shape import LogTextView
+
         for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "text"}):
             yield from (self._valid(LogTextView, item).text for item in page)
 
@@ -174,7 +227,7 @@ class Client(
             return None
 
 
-def _log_query(stream: Stream, *, check: bool) -> dict[str, object]:
+def _log_query(stream: "Stream", *, check: bool) -> dict[str, object]:
     """Which output. An older daemon refuses what it does not know, so the agent's is asked for as ever."""
     return {"stream": stream, "check": "true"} if check else {"stream": stream}
 

@@ -9,7 +9,7 @@ command line imports it.
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from functools import wraps
+from functools import cache, wraps
 from typing import Annotated, Any, Final, Protocol, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
@@ -279,36 +279,39 @@ def operation(
 ) -> Callable[[F], F]:
     """Declare the method below it to be the call of an operation; see ``Operation`` for the words.
 
-    route: method and path. Raises TypeError for a parameter of which nobody has said how it is sent.
+    route: method and path. What its signature says is read when somebody asks for the operation: a command calls one of
+    a hundred. That raises TypeError for a parameter of which nobody has said how it is sent.
     """
     verb, path = route.split(" ")
 
     def declare(method: F) -> F:
-        hints = get_type_hints(method, include_extras=True)
-        answer, listed = _answer(hints.pop("return"))
-        signature = inspect.signature(method)
-        declared = Operation(
-            id=operation_id,
-            method=verb,
-            path=path,
-            needs=needs,
-            summary=summary,
-            description=inspect.getdoc(method) or "",
-            parameters=tuple(
-                _parameter(name, hint, signature.parameters[name].default) for name, hint in hints.items()
-            ),
-            answer=answer,
-            listed=listed,
-            **more,
-        )
+        signature = cache(lambda: inspect.signature(method))
+
+        @cache
+        def declared() -> Operation:
+            hints = get_type_hints(method, include_extras=True)
+            answer, listed = _answer(hints.pop("return"))
+            defaults = signature().parameters
+            return Operation(
+                id=operation_id,
+                method=verb,
+                path=path,
+                needs=needs,
+                summary=summary,
+                description=inspect.getdoc(method) or "",
+                parameters=tuple(_parameter(name, hint, defaults[name].default) for name, hint in hints.items()),
+                answer=answer,
+                listed=listed,
+                **more,
+            )
 
         @wraps(method)
         def call(self: Calls, *args: Any, **options: Any) -> Any:
-            bound = signature.bind(self, *args, **options)
+            bound = signature().bind(self, *args, **options)
             bound.apply_defaults()
-            return self._call(declared, bound.arguments)
+            return self._call(declared(), bound.arguments)
 
-        call.operation = declared  # type: ignore[attr-defined]  # which ``declared_by`` returns
+        call.declared = declared  # type: ignore[attr-defined]  # which ``declared_by`` calls
         return call  # type: ignore[return-value]
 
     return declare
@@ -318,7 +321,7 @@ def answers(call: Callable[..., Any]) -> Callable[[F], F]:
     """Say that the method below it, of a service, answers the operation of that call."""
 
     def mark(method: F) -> F:
-        method.answers = declared_by(call)  # type: ignore[attr-defined]  # which ``answered_by`` reads
+        method.answers = call  # type: ignore[attr-defined]  # which ``answered_by`` reads
         return method
 
     return mark
@@ -327,18 +330,18 @@ def answers(call: Callable[..., Any]) -> Callable[[F], F]:
 def answered_by(service: type) -> dict[str, Callable[..., Any]]:
     """Return the methods of a service that answer operations, by the id of each."""
     marked = [value for kind in reversed(service.__mro__) for value in vars(kind).values() if hasattr(value, "answers")]
-    return {method.answers.id: method for method in marked}
+    return {declared_by(method.answers).id: method for method in marked}
 
 
 def declared_by(call: Callable[..., Any]) -> Operation:
     """Return the operation that a call is the call of. Raises AttributeError for any other function."""
-    declared: Operation = call.operation  # type: ignore[attr-defined]
+    declared: Operation = call.declared()  # type: ignore[attr-defined]
     return declared
 
 
 def operations_of(calls: type) -> tuple[Operation, ...]:
     """Return the operations that a class declares, in their order."""
-    return tuple(value.operation for value in vars(calls).values() if hasattr(value, "operation"))
+    return tuple(value.declared() for value in vars(calls).values() if hasattr(value, "declared"))
 
 
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:

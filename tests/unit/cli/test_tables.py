@@ -1,5 +1,7 @@
 """Tables and times as people see them."""
 
+import io
+import random
 import re
 import time
 from collections.abc import Iterator
@@ -8,7 +10,11 @@ from typing import Any
 
 import pytest
 from freezegun import freeze_time
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
 
+from claudomator_py.cli import output
 from claudomator_py.cli.doctor.daemon import _inside
 from claudomator_py.cli.output import fields, short_ids, table_text
 from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
@@ -373,3 +379,22 @@ def test_windows_of_accounts_are_told_once_with_their_forecast() -> None:
         ["claude/default", "7d opus window", "50%", "in 15h20m", "10m ago", "not before its reset (31% to 50% in 40m)"],
         ["claude/default", "7d window", "not known", "10m ago", "10m ago"],
     ]
+
+
+def test_it_paints_and_measures_as_rich_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "wants_colour", lambda: True)
+    chance = random.Random(7)
+    styles = [*output.STATE_STYLES.values(), "", "bold"]
+
+    def text() -> str:
+        return "".join(chance.choice("ab [bold]:x:é中…\t\n") for _ in range(chance.randrange(9)))
+
+    for _ in range(300):
+        parts = [(text(), chance.choice(styles)) for _ in range(chance.randrange(5))]
+        console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
+        with console.capture() as capture:
+            console.print(Text.assemble(*parts), soft_wrap=True, end="")
+        assert output._paint(parts) == capture.get()
+        one, broad = text(), chance.randrange(1, 9)
+        assert output._cells(one) == cell_len(one)
+        assert output._cut(one, broad) == (one if cell_len(one) <= broad else set_cell_size(one, broad - 1) + "…")
