@@ -2,16 +2,16 @@
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from claudomator_py.cli.app import LazyCommand, build, run
-from claudomator_py.cli.connect import ConfigOption, StateDirOption
+from claudomator_py.cli.plainly import shown
 
 if TYPE_CHECKING:
+    import typer
+
     from claudomator_py.cli import diagnose, validate
     from claudomator_py.domain.agent import AgentSpec
     from claudomator_py.domain.task import TaskSpec
@@ -31,6 +31,9 @@ NO_PLUGINS = ("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 def serve_command() -> Callable[..., None]:
     """Return the command that is the daemon."""
+    import typer
+
+    from claudomator_py.cli.connect import ConfigOption
     from claudomator_py.imports import bulk_import
 
     with bulk_import():
@@ -139,6 +142,9 @@ def eval_command() -> Callable[..., None]:
 def mcp_server() -> Callable[..., None]:
     """Return the command that is an MCP server: of the tools of a run where one starts it, else of those for anybody.
     Agents of runs start theirs without what the others import: ``agents.programs``."""
+    import typer
+
+    from claudomator_py.cli.connect import ConfigOption, StateDirOption
 
     def mcp(config: ConfigOption = None, state_dir: StateDirOption = None) -> None:
         """Serve tools to an agent over stdin and stdout (MCP).
@@ -185,7 +191,7 @@ def replay_command() -> Callable[..., None]:
     return replay
 
 
-def policy_group() -> typer.Typer:
+def policy_group() -> "typer.Typer":
     """Return the commands about the policy."""
     from claudomator_py.resources.policy import cli as policy
 
@@ -210,30 +216,33 @@ def policy_test(config: Path | None) -> "Tester":
     return verdict
 
 
-OTHERS: Mapping[str, LazyCommand] = {
-    "validate": LazyCommand(
-        "Check task files, card files and a configuration. Exits with 1 if one has a problem.", validate_command
-    ),
-    "diagnose": LazyCommand("Print the outcome of an agent run that was saved to files.", diagnose_command),
-    "calibrate": LazyCommand("Fit thresholds and weights to labelled tasks.", calibrate_command),
-    "eval": LazyCommand("Evaluate routing, or triage, on a labelled set.", eval_command),
-    "mcp": LazyCommand("Serve tools to an agent over stdin and stdout (MCP).", mcp_server),
-    "policy": LazyCommand("The policy: show its rules, test them on task files.", policy_group),
-    "replay": LazyCommand("Replay recorded placements from their snapshots.", replay_command),
-    "serve": LazyCommand("Run the daemon in the foreground.", serve_command),
-}
-
-
-def application() -> typer.Typer:
+def application() -> "typer.Typer":
     """Return the whole command line."""
-    return build(OTHERS)
+    from claudomator_py.cli.app import LazyCommand, build
+
+    others = {
+        "validate": LazyCommand(
+            "Check task files, card files and a configuration. Exits with 1 if one has a problem.", validate_command
+        ),
+        "diagnose": LazyCommand("Print the outcome of an agent run that was saved to files.", diagnose_command),
+        "calibrate": LazyCommand("Fit thresholds and weights to labelled tasks.", calibrate_command),
+        "eval": LazyCommand("Evaluate routing, or triage, on a labelled set.", eval_command),
+        "mcp": LazyCommand("Serve tools to an agent over stdin and stdout (MCP).", mcp_server),
+        "policy": LazyCommand("The policy: show its rules, test them on task files.", policy_group),
+        "replay": LazyCommand("Replay recorded placements from their snapshots.", replay_command),
+        "serve": LazyCommand("Run the daemon in the foreground.", serve_command),
+    }
+    return build(others)
 
 
 def main() -> None:
     """Run the command line."""
     os.environ.setdefault(*NO_PLUGINS)
     try:
-        run(application())
+        if not shown(sys.argv[1:]):
+            from claudomator_py.cli.app import run
+
+            run(application())
     finally:
         # The system takes it all back at once; the interpreter's last collections would take a quarter of a start.
         gc.freeze()

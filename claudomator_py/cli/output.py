@@ -56,7 +56,8 @@ def out_part(text: str) -> None:
 
 def note(text: str) -> None:
     """Write a message for people; what it quotes cannot speak to the terminal."""
-    typer.echo(escaped(text), err=True)
+    sys.stderr.write(f"{escaped(text)}\n")
+    sys.stderr.flush()
 
 
 def fail(detail: str, remedy: str = "", code: int = exits.FAILURE) -> NoReturn:

@@ -57,11 +57,11 @@ def after(tmp_path: Path, *arguments: str) -> tuple[int, set[str]]:
 
 
 def test_what_a_command_leaves_is_not_searched_for_garbage_at_its_end(tmp_path: Path) -> None:
-    frozen, _ = after(tmp_path, "--version")
+    frozen, _ = after(tmp_path, "--help")
     assert frozen > 10_000
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ()])
+@pytest.mark.parametrize("arguments", [("--help",), ()])
 def test_what_only_tells_of_itself_imports_no_library_but_typer(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     _, modules = after(tmp_path, *arguments)
     assert "typer" in modules
