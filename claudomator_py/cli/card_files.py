@@ -51,6 +51,7 @@ class ReadCard(NamedTuple):
 
     card: Card
     is_named: bool = True
+    is_fetched: bool = False
 
 
 def read_any(source: str, secret: str | None) -> list[ReadCard]:
@@ -81,7 +82,7 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         if address is not None:
             for card in cards:
                 _sends_nothing_unasked(name, card, address, secret)
-        return [ReadCard(card) for card in cards]
+        return [ReadCard(card, is_fetched=address is not None) for card in cards]
     if address is not None:
         document = with_whole_addresses(document, address)
     if is_written_for_a2a(document) and (problems := unreachable(document)):
@@ -94,7 +95,7 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         note(f"{shown(name)}: kept, and not applied, as neither A2A nor Claudomator knows it: {named}.")
     if address is not None:
         _sends_nothing_unasked(name, found, address, secret)
-    return [ReadCard(with_protocol(found, document, address), has_own_id(document))]
+    return [ReadCard(with_protocol(found, document, address), has_own_id(document), address is not None)]
 
 
 def _sends_nothing_unasked(source: str, card: Card, address: str, secret: str | None) -> None:

@@ -49,10 +49,12 @@ def register(
     source: Source = "api",
     file_path: str | None = None,
     registered_with: Collection[str] = (),
+    is_own: bool = True,
 ) -> Registration:
     """Add the card, or update the one of that id that is its creator's own; harmless when repeated.
 
-    file_path: the file that it follows from now on. registered_with: see ``ways_on_problems``. Raises Conflict for an
+    file_path: the file that it follows from now on. is_own: what an administrator of the daemon registers is admitted
+    by that; otherwise nobody has read it as his own. registered_with: see ``ways_on_problems``. Raises Conflict for an
     id that is another's, or one that follows another file, Forbidden for another organisation's, Invalid for one that
     names a specialist who does not exist.
     """
@@ -78,7 +80,7 @@ def register(
         organisation=organisation,
         source=source,
         path=file_path,
-        admitted_by=_admission(by),
+        admitted_by=_admission(by) if is_own else None,
     )
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import typer
 
 from claudomator_py.cli import completion, times
-from claudomator_py.cli.card_files import in_order, read, read_any
+from claudomator_py.cli.card_files import ReadCard, in_order, read, read_any
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Format,
@@ -32,7 +32,7 @@ from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.text import plain
-from claudomator_py.resources.specialists.shape import FoundSpecialistView, SpecialistView
+from claudomator_py.resources.specialists.shape import CardOrigin, FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.surface.table import Column, Table, ago
 
@@ -128,7 +128,7 @@ def add(
     Everybody sees a specialist unless its card says `visibility: shared` or `private`. All files are read before the
     first specialist is registered.
     """
-    _write(_registered(client, [card for path in files for card in read(path)]), output)
+    _write(_registered(client, [ReadCard(card) for path in files for card in read(path)]), output)
 
 
 @connected
@@ -142,16 +142,32 @@ def import_(
         str | None,
         typer.Option(metavar="VARIABLE", help="The daemon's variable with the secret that A2A agents ask for."),
     ] = None,
+    admits: Annotated[
+        bool, typer.Option("--admit", help="Let them do everybody's work, as `specialists admit` does.")
+    ] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Register specialists from A2A cards, of 0.3 or 1.0, or from card files.
 
     Nothing in an A2A card is lost: `export --a2a` writes it back. All of them are read before the first
-    specialist is registered.
+    specialist is registered. A card from a URL was written by somebody else: it does the work of your own side alone,
+    and its permissions add nothing to a task's, until an administrator admits it.
     """
     found = [one for source in sources for one in read_any(source, secret)]
-    named = _registered(client, [one.card for one in found if one.is_named])
-    _write(named + [_registered_from_elsewhere(client, one.card) for one in found if not one.is_named], output)
+    named = [one for one in found if one.is_named]
+    registered = _registered(client, named)
+    fetched = {one.card.id for one in named if one.is_fetched}
+    for one in found:
+        if not one.is_named:
+            registered.append(_registered_from_elsewhere(client, one))
+            fetched |= {registered[-1].id} if one.is_fetched else set()
+    if admits:
+        registered = [client.admit_specialist(view.id) for view in registered]
+    _write(registered, output)
+    for view in registered:
+        if view.id in fetched and view.admitted_by is None and output is not Format.JSON:
+            whose = _own_side(view)
+            note(f"{view.id} works for {whose}. Read its card; then `claudomator specialists admit {view.id}`.")
 
 
 @connected
@@ -294,13 +310,20 @@ def group() -> typer.Typer:
     return app
 
 
-def _registered(client: "Client", cards: Sequence[Card]) -> list[SpecialistView]:
-    return [client.register_specialist(card, idempotency_key=secrets.token_urlsafe(18)) for card in in_order(cards)]
+def _registered(client: "Client", found: Sequence[ReadCard]) -> list[SpecialistView]:
+    fetched = {one.card.id for one in found if one.is_fetched}
+    return [_register(client, card, is_fetched=card.id in fetched) for card in in_order([one.card for one in found])]
 
 
-def _registered_from_elsewhere(client: "Client", card: Card) -> SpecialistView:
+def _register(client: "Client", card: Card, *, is_fetched: bool) -> SpecialistView:
+    origin = CardOrigin.FETCHED if is_fetched else None
+    return client.register_specialist(card, origin=origin, idempotency_key=secrets.token_urlsafe(18))
+
+
+def _registered_from_elsewhere(client: "Client", given: ReadCard) -> SpecialistView:
     """Register a card whose id only follows from its name: under the same id as at the last time, and never in the
     place of a card that is reached elsewhere."""
+    card = given.card
     ids = _ids_for(card)
     taken = {one: _found(client, one) for one in ids}
     again = [one for one in ids if (before := taken[one]) is not None and before.content.url == card.url]
@@ -312,7 +335,8 @@ def _registered_from_elsewhere(client: "Client", card: Card) -> SpecialistView:
     while True:
         specialist_id = wanted.pop(0)
         try:
-            found = _registered(client, [card.model_copy(update={"id": specialist_id})])[0]
+            renamed = card.model_copy(update={"id": specialist_id})
+            found = _register(client, renamed, is_fetched=given.is_fetched)
         except ServiceProblem as problem:
             if problem.code != "conflict" or not wanted:
                 raise

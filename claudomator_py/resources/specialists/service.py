@@ -17,6 +17,7 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.specialists import ask
 from claudomator_py.resources.specialists.ask import Similarity
 from claudomator_py.resources.specialists.shape import (
+    CardOrigin,
     CardWarningView,
     GrantRequest,
     SearchView,
@@ -106,11 +107,15 @@ class Specialists(Service):
         return self._read(lambda connection: ask.search(connection, query, self._by, limit, semantic))
 
     @answers(SpecialistCalls.register_specialist)
-    def register(self, card: Card, *, key: RequestKey | None = None) -> SpecialistView:
+    def register(
+        self, card: Card, *, origin: CardOrigin | None = None, key: RequestKey | None = None
+    ) -> SpecialistView:
         """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden, Invalid."""
+        is_own = origin is not CardOrigin.FETCHED
 
         def change(connection: Connection) -> SpecialistView:
-            return ask.view(changes.register(connection, card, self._by, self._clock()), self._by)
+            stored = changes.register(connection, card, self._by, self._clock(), is_own=is_own)
+            return ask.view(stored, self._by)
 
         return self._warned(self._once(key, SpecialistView, lambda: change))
 

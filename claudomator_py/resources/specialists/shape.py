@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field
@@ -21,6 +22,7 @@ from claudomator_py.surface.operation import (
     Key,
     Limit,
     PathText,
+    QueryChoice,
     QueryNumber,
     QueryText,
     Version,
@@ -30,6 +32,13 @@ from claudomator_py.surface.operation import (
 MAX_QUERY_LENGTH = 2_000
 """Characters of what is searched for."""
 _GRANTEE = re.compile(rf"(?:org:)?(?:{NAME_PATTERN[1:-1]})")
+
+
+class CardOrigin(StrEnum):
+    """Who wrote a card that somebody registers."""
+
+    OWN = "own"
+    FETCHED = "fetched"
 
 
 class CardWarningView(View):
@@ -182,9 +191,14 @@ class SpecialistCalls(Calls):
         tagged=True,
     )
     def register_specialist(
-        self, card: Annotated[Card, CardDocument(_EXAMPLES)], *, idempotency_key: Key = None
+        self,
+        card: Annotated[Card, CardDocument(_EXAMPLES)],
+        *,
+        origin: Annotated[CardOrigin | None, QueryChoice("Who wrote it; default: `own`, whoever registers it.")] = None,
+        idempotency_key: Key = None,
     ) -> SpecialistView:
-        """Add it, or update one's own of that id. 409 for an id that is taken, or follows a file."""
+        """Add it, or update one's own of that id. An administrator of the daemon admits to the work of others what is
+        his own, not what is `fetched`. 409 for an id that is taken, or follows a file."""
 
     # Before the operations on one specialist, so that this path is not taken for an id; no card may have it.
     @operation("GET /v1/specialists/search", "searchSpecialists", READ, "Search specialists")

@@ -329,6 +329,42 @@ def test_what_is_no_card_is_refused_with_its_reason(command: Command, cards: Pat
     assert told(command, "specialists", "list") == []
 
 
+def admitted(command: Command, name: str) -> bool:
+    shown: dict[str, object] = json.loads(command("specialists", "show", name, "-o", "json").stdout)
+    return shown["admitted_by"] is not None
+
+
+@pytest.mark.parametrize("kind", ["A2A", "ours"])
+def test_what_was_fetched_is_admitted_by_nobody_until_somebody_has_read_it(
+    command: Command, cards: Path, kind: str
+) -> None:
+    ours = {"id": "docs-bot", "description": "Writes pages.", "permissions": {"mode": "acceptEdits"}}
+    card = dict(A2A if kind == "A2A" else ours)
+    saved = command.home / "card.json"
+    with card_server({"/card.json": (200, card)}) as url:
+        address = f"{url}/card.json"
+        done = command("specialists", "import", address)
+        assert done.returncode == 0, done.stderr
+        assert "Read its card; then `claudomator specialists admit docs-bot`" in " ".join(done.stderr.split())
+        assert not admitted(command, "docs-bot")
+        command("specialists", "admit", "docs-bot")
+        same = command("specialists", "import", address)
+        assert "Read its card" not in same.stderr
+        assert admitted(command, "docs-bot")
+        card["description"] = "Writes pages, and reads what others ask for."
+        assert "Read its card" in command("specialists", "import", address).stderr
+        assert not admitted(command, "docs-bot")
+        asked = command("specialists", "import", address, "--admit")
+        assert (asked.returncode, "Read its card" in asked.stderr) == (0, False)
+        assert admitted(command, "docs-bot")
+        card["description"] = "Writes pages of any kind."
+        command("specialists", "import", address)
+        saved.write_text(json.dumps(card))
+    assert not admitted(command, "docs-bot")
+    assert command("specialists", "import", str(saved)).returncode == 0
+    assert admitted(command, "docs-bot"), "a file is the administrator's own"
+
+
 def test_a_secret_goes_to_no_other_host_than_the_card_came_from(command: Command, cards: Path) -> None:
     with card_server({"/.well-known/agent-card.json": (200, A2A)}) as url:
         refused = command("specialists", "import", url, "--secret", "DOCS_TOKEN")
