@@ -1,6 +1,5 @@
 """One JSON request to a model within a deadline: fast transient faults are tried again inside it, others are not."""
 
-import re
 import time
 from collections.abc import Callable, Mapping
 
@@ -8,13 +7,14 @@ import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_before_delay, wait_random_exponential
 
 from claudomator_py.scheduler.classification import Cause, ModelFault
+from claudomator_py.values import regex
 
 ATTEMPTS = 3
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 0.5
 SHORTEST_CALL_S = 0.05
 MAX_ANSWER_BYTES = 1024 * 1024
-_DELAY = re.compile("[0-9]{1,9}")
+_DELAY = regex("[0-9]{1,9}")
 _TRANSIENT = frozenset({500, 502, 503, 504})
 
 

@@ -7,7 +7,6 @@ all of them. What other libraries log by the standard module comes out alike.
 import json
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import TextIO, cast
@@ -19,6 +18,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import format_instant
 from claudomator_py.schema.settings import Log, LogFormat
+from claudomator_py.values import regex
 
 JOURNAL_VARIABLE = "JOURNAL_STREAM"
 CHATTY = ("alembic", "uvicorn", "httpx", "httpcore")
@@ -31,8 +31,8 @@ _PRIORITIES = {"critical": 2, "error": 3, "warning": 4, "info": 6, "debug": 7}
 _LEFTOVERS = frozenset({"message", "asctime", "taskName", "color_message"})
 _NO_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | _LEFTOVERS
 """What each record has, and what other handlers and libraries leave on it."""
-_BARE = re.compile(r"[^\s\"=\\]+")
-_PLAIN = re.compile(r"[!#-<>-\[\]-~]+")
+_BARE = regex(r"[^\s\"=\\]+")
+_PLAIN = regex(r"[!#-<>-\[\]-~]+")
 """What is bare, and the same in every terminal."""
 
 

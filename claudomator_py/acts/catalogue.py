@@ -12,9 +12,9 @@ from claudomator_py.acts.pattern import Call, Pattern
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.task_files import TaskFile
 from claudomator_py.acts.words import Files, WordTests
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-_VERSION = re.compile(r"(?<=[a-z])-?\d[\d.]*$")
+_VERSION = regex(r"(?<=[a-z])-?\d[\d.]*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,28 +5,29 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from claudomator_py.acts.catalogue import ActKind
+from claudomator_py.values import regex
 
 MAX_CODE: Final = 200_000
 """Characters of code that are read."""
 # `subprocess.run(`, `os.system(`, `execSync(`, `system(`, `Popen(`, `%x(`, `child_process.spawn(` ...
-_START = re.compile(
+_START = regex(
     r"\b(?:system|popen\d?|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec(?:Sync|File|FileSync|vp?e?|lp?e?|a)?"
     r"|spawn(?:Sync|vp?e?|lp?e?)?|fork|shell_exec|passthru|proc_open|sh|shell|bash|cmd|command|Command|startProcess|create_subprocess_shell"
     r"|create_subprocess_exec|capture2e?|capture3|pcntl_exec|local|execute|execa|execaCommand|zx|\$)\s*\(?\s*(?=[\[(]|[rbfuRBFU]{0,2}[\"'`])"
 )
-_START_NAMED = re.compile(
+_START_NAMED = regex(
     r"\b(?:system|popen\d?|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec(?:Sync|File|FileSync)?"
     r"|spawn(?:Sync)?|shell_exec|passthru|proc_open|create_subprocess_(?:shell|exec)|execa|execaCommand)\s*\(\s*\*?"
     r"([A-Za-z_]\w*)\s*[,)]"
 )
 """The same, of what was given a name before."""
 _MAX_WORDS = 60
-_BACKTICKS = re.compile(r"`([^`\n]{2,500})`|%x[\[({]([^\])}]{2,500})|\bqx[\[({/]([^\])}/]{2,500})")
-_STRING = re.compile(
+_BACKTICKS = regex(r"`([^`\n]{2,500})`|%x[\[({]([^\])}]{2,500})|\bqx[\[({/]([^\])}/]{2,500})")
+_STRING = regex(
     r"""[rbfu]{0,2}(?:\"\"\"(.*?)\"\"\"|'''(.*?)'''|"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`)""",
     re.DOTALL,
 )
-_BETWEEN = re.compile(r"[\s,\[\]]*(?:args\s*=\s*)?[\s,\[\]]*")
+_BETWEEN = regex(r"[\s,\[\]]*(?:args\s*=\s*)?[\s,\[\]]*")
 
 
 def does(text: str, known: Sequence[tuple[re.Pattern[str], ActKind]]) -> Iterator[tuple[ActKind, str]]:

@@ -10,7 +10,7 @@ from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 MAX_COMMANDS: Final = 200
 """Commands that are found in one text."""
@@ -21,26 +21,24 @@ MAX_NEEDED: Final = 200
 MAX_TOLD: Final = 10
 MAX_LENGTH: Final = 2_000
 """Characters of a command in running text."""
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n(?P<code>.*?)(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_SPAN = re.compile(r"(`+)(?!`)(?P<code>[^`\n]+?)\1(?!`)")
-_PROMPT = re.compile(r"^[ \t]*(?:[\w.-]+@[\w.-]+:\S*)?[$#%][ \t]+(?P<code>\S[^\n]*)$", re.MULTILINE)
-_WORD = re.compile(
-    r"(?<![\w./@-])(?:\./|/(?:usr/(?:local/)?)?s?bin/)?([A-Za-z][\w.+-]*[\w+]|[A-Za-z])(?=[\s\"'`),;]|$)"
-)
-_CLAUSE_END = re.compile(
+_FENCE = regex(r"^[ \t]*(```+|~~~+)[^\n]*\n(?P<code>.*?)(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_SPAN = regex(r"(`+)(?!`)(?P<code>[^`\n]+?)\1(?!`)")
+_PROMPT = regex(r"^[ \t]*(?:[\w.-]+@[\w.-]+:\S*)?[$#%][ \t]+(?P<code>\S[^\n]*)$", re.MULTILINE)
+_WORD = regex(r"(?<![\w./@-])(?:\./|/(?:usr/(?:local/)?)?s?bin/)?([A-Za-z][\w.+-]*[\w+]|[A-Za-z])(?=[\s\"'`),;]|$)")
+_CLAUSE_END = regex(
     r"[.!?](?=\s|$)|\n|[,:](?=\s)|[\"\u201d\u2019\u00bb)](?=\s|$|[.,;])"
     r"|\s(?:[-\u2013\u2014]|and then|then|and|or|but|und|dann|et|puis|y|e)\s"
 )
-_GOES_ON = re.compile(
+_GOES_ON = regex(
     r"\s+(?:in|on|at|for|to|from|with|when|once|after|before|so|as|until|if|it|them|please|now|again|tonight)(?=\s|$)"
 )
 """Words with which a sentence goes on after a command."""
-_RUNNER = re.compile(
+_RUNNER = regex(
     r"(?<![\w./-])(?:make|just|task|rake|inv|poe|(?:npm|yarn|pnpm|bun) (?:run )?)\s*[a-z](?:[\w:-]*\w)?(?![\w./-]*\w)"
 )
 """A target or script, even where it is not marked as code."""
 _NEVER_NEEDED = frozenset({"secret", "hidden"})
-_PROMPT_MARK = re.compile(r"^[ \t]*[$#%][ \t]+")
+_PROMPT_MARK = regex(r"^[ \t]*[$#%][ \t]+")
 
 
 @dataclass(frozen=True, slots=True)

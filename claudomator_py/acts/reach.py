@@ -1,14 +1,15 @@
 """How far a run may act."""
 
-import re
 from enum import StrEnum
 from typing import Final
+
+from claudomator_py.values import regex
 
 DIGEST_LENGTH: Final = 16
 """Characters of a digest."""
 DIGEST: Final = rf"[0-9a-f]{{{DIGEST_LENGTH}}}\.[0-9a-f]{{{DIGEST_LENGTH}}}"
 """What stands for a call and for what it does beyond its reach, as an expression."""
-_RULE = re.compile(rf"beyond-reach:({DIGEST})(?: |\Z)")
+_RULE = regex(rf"beyond-reach:({DIGEST})(?: |\Z)")
 
 
 class Reach(StrEnum):

@@ -5,16 +5,17 @@ import re
 from collections.abc import Callable, Iterator
 
 from claudomator_py.acts.pattern import Call
+from claudomator_py.values import regex
 
 Read = Callable[[str], str | None]
 MAX_TARGETS = 60
 """Prerequisites of a target that are followed."""
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-_RULE = re.compile(r"^(?![\t#.]PHONY)([^\s:#=][^:#=]*?)\s*::?(?!=)\s*([^#=;]*)(?:;(.*))?$")
-_MAKE_VARIABLE = re.compile(r"^\s*(?:export\s+|override\s+)?([A-Za-z_][\w.-]*)\s*(?:::?:?|\?|\+)?=\s*(.*)$")
-_INCLUDE = re.compile(r"^[-s]?include[ \t]+([^\n#]+)$", re.MULTILINE)
+_RULE = regex(r"^(?![\t#.]PHONY)([^\s:#=][^:#=]*?)\s*::?(?!=)\s*([^#=;]*)(?:;(.*))?$")
+_MAKE_VARIABLE = regex(r"^\s*(?:export\s+|override\s+)?([A-Za-z_][\w.-]*)\s*(?:::?:?|\?|\+)?=\s*(.*)$")
+_INCLUDE = regex(r"^[-s]?include[ \t]+([^\n#]+)$", re.MULTILINE)
 _MAX_INCLUDED = 10
-_REFERENCE = re.compile(r"\$[({]([A-Za-z_][\w.-]*)[)}]")
+_REFERENCE = regex(r"\$[({]([A-Za-z_][\w.-]*)[)}]")
 _PACKAGE_PROGRAMS = frozenset({"npm", "pnpm", "yarn", "bun", "cnpm", "npm-run-all", "run-s", "run-p"})
 _RUNNERS = frozenset(
     {

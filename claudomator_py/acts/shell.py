@@ -3,7 +3,6 @@
 What cannot be parsed is read as far as it goes: a shell would refuse it, so nothing is missed by guessing on.
 """
 
-import re
 from collections.abc import Sequence
 
 from claudomator_py.acts.shell_tree import (
@@ -20,12 +19,13 @@ from claudomator_py.acts.shell_tree import (
     Word,
 )
 from claudomator_py.acts.shell_words import MAX_NESTING, NAME, PLAIN, WordReader, joined
+from claudomator_py.values import regex
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
+_ASSIGNMENT = regex(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _OPERATORS = ("&&", "||", ";;&", ";;", ";&", "|&", ";", "&", "|", "\n", "(", ")")
-_REDIRECT = re.compile(r"\d*(<<<|<<-?|<>|<&|>>|>\||>&|&>>|&>|<|>)")
-_BRACKETS = re.compile(r"[ \t]*\([ \t]*\)")
-_KEYWORD = re.compile(r"(\[\[|[!{}]|[a-z]+)(?=[\s;&|()<>]|\Z)")
+_REDIRECT = regex(r"\d*(<<<|<<-?|<>|<&|>>|>\||>&|&>>|&>|<|>)")
+_BRACKETS = regex(r"[ \t]*\([ \t]*\)")
+_KEYWORD = regex(r"(\[\[|[!{}]|[a-z]+)(?=[\s;&|()<>]|\Z)")
 _INTRODUCING = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "time"})
 _CLOSING = frozenset({"fi", "done", "esac", "}"})
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Final, Self
 
 from claudomator_py.acts.shell_tree import Script, Substitution, Variable, Word
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 MAX_NESTING: Final = 30
 """Substitutions and groups within each other; deeper ones are read as plain text."""
-NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-PLAIN: Final = re.compile(r"[^\s\\'\"$`;&|<>()#{}]+")
-_CODED = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
+NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+PLAIN: Final = regex(r"[^\s\\'\"$`;&|<>()#{}]+")
+_CODED = regex(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "", "e": "\x1b"}
 
 

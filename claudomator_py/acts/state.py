@@ -11,12 +11,12 @@ from claudomator_py.acts.place import Place
 from claudomator_py.acts.shell import parse
 from claudomator_py.acts.shell_tree import Script
 from claudomator_py.acts.wrapped import after
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _SETTING = frozenset({"export", "declare", "local", "readonly", "typeset"})
-_ENV_LINE = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$", re.MULTILINE)
-_ALIASES = re.compile(r"^\[alias\][ \t]*\n((?:(?!\[).*(?:\n|\Z))*)", re.MULTILINE)
-_ALIAS = re.compile(r"^\s*([\w-]+)\s*=\s*(.+)$", re.MULTILINE)
+_ENV_LINE = regex(r"^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$", re.MULTILINE)
+_ALIASES = regex(r"^\[alias\][ \t]*\n((?:(?!\[).*(?:\n|\Z))*)", re.MULTILINE)
+_ALIAS = regex(r"^\s*([\w-]+)\s*=\s*(.+)$", re.MULTILINE)
 _NEW_BRANCH = ("-b", "-B", "-c", "-C", "--create", "--orphan")
 
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from claudomator_py.acts.pattern import Call
 from claudomator_py.acts.recipes import Read
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _MAX_TEXTS = 60
 """Command lines of one name."""
@@ -83,7 +83,7 @@ def _in_tables(text: str, file: str, name: str, one: TaskFile) -> Iterator[tuple
                     yield one.prefix + said, False
 
 
-_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+_COMMENT = regex(r"^\s*//.*$", re.MULTILINE)
 
 
 def _tables(document: object, keys: Sequence[str]) -> Iterator[Mapping[str, object]]:
@@ -125,5 +125,5 @@ def _in_block(text: str, file: str, name: str, one: TaskFile) -> Iterator[tuple[
     yield "\n".join(_SETTING.sub("", line).strip().removeprefix("-") for line in lines), False
 
 
-_GOES_ON = re.compile(r"\s*(?:[\w-]+\s*=|[)\]}])")
-_SETTING = re.compile(r"^\s*(?:commands(?:_pre|_post)?\s*=|(?!commands)[\w-]+\s*=.*$)")
+_GOES_ON = regex(r"\s*(?:[\w-]+\s*=|[)\]}])")
+_SETTING = regex(r"^\s*(?:commands(?:_pre|_post)?\s*=|(?!commands)[\w-]+\s*=.*$)")

@@ -13,11 +13,11 @@ from claudomator_py.acts.place import Place
 from claudomator_py.acts.reach import DIGEST_LENGTH, Reach
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _COMMANDS = ("command", "cmd", "script")
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "filename")
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+_PATCHED = regex(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 _MAX_WORDS: Final = 200
 _MAX_TOLD: Final = 5
 

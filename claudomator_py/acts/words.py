@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from claudomator_py.acts.pattern import UNKNOWN, Call, Test
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-_LOOPBACK = re.compile(
+_LOOPBACK = regex(
     r"localhost|.*\.localhost|127(\.\d{1,3}){0,3}|0|0\.0\.0\.0|\[?::1?\]?|host\.docker\.internal|/.*|@.*", re.IGNORECASE
 )
-_DOMAIN = re.compile(r"(?:[\w.-]+@)?(?:[\w-]+\.)+[a-z]{2,24}\.?(?::\d+)?(?:[/?#].*)?", re.IGNORECASE)
-_ADDRESS = re.compile(r"(?:[\w.-]+@)?\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:[/?#].*)?")
-_COPY = re.compile(r"(?:[\w.-]+@)?[\w.-]+::?(?!\\)[^:]*|\w+@[\w.-]+")
-_CONNECTION = re.compile(r"(?:^|[\s;?&])(?:host|hostaddr|server|data source)\s*=\s*([^\s;&]+)", re.IGNORECASE)
-_TAG = re.compile(r"(?:refs/tags/.*|v?\d+(?:\.\d+)+\S*)")
+_DOMAIN = regex(r"(?:[\w.-]+@)?(?:[\w-]+\.)+[a-z]{2,24}\.?(?::\d+)?(?:[/?#].*)?", re.IGNORECASE)
+_ADDRESS = regex(r"(?:[\w.-]+@)?\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:[/?#].*)?")
+_COPY = regex(r"(?:[\w.-]+@)?[\w.-]+::?(?!\\)[^:]*|\w+@[\w.-]+")
+_CONNECTION = regex(r"(?:^|[\s;?&])(?:host|hostaddr|server|data source)\s*=\s*([^\s;&]+)", re.IGNORECASE)
+_TAG = regex(r"(?:refs/tags/.*|v?\d+(?:\.\d+)+\S*)")
 _FILES = (
     *(".c", ".cfg", ".conf", ".css", ".csv", ".go", ".gz", ".h", ".html", ".ini", ".java", ".js", ".json", ".lock"),
     *(".log", ".md", ".php", ".py", ".rb", ".rs", ".sh", ".sql", ".tar", ".toml", ".ts", ".txt", ".xml", ".yaml"),
@@ -189,23 +189,23 @@ class WordTests:
         return word.startswith(UNKNOWN)
 
 
-_MAKING = re.compile(
+_MAKING = regex(
     r"build|bundle|compile|pack|webpack|vite|rollup|esbuild|test|spec|lint|check|format|fmt|gen|codegen|docs?|dev|serve"
     r"|start|watch|bench|mock|seed|fixture|config|setup|install|analy[sz]e|report|diff|plan|validate|render|export"
 )
 """In names of scripts that make or look at something here, whatever they make it for."""
-_DATABASE = re.compile(
+_DATABASE = regex(
     r"(?:jdbc:)?(?:postgres|postgresql|postgis|mysql|mariadb|mongodb|redis|rediss|mssql|sqlserver|oracle|cockroachdb|clickhouse"
     r"|cassandra|amqps?|elasticsearch|neo4j|bolt)(?:\+[a-z0-9]+)*://",
     re.IGNORECASE,
 )
-_SERVED = re.compile(
+_SERVED = regex(
     r"(?:--?[\w-]+=)?([\w-]+(?:\.[\w-]+)+):(?:5432|5433|6432|3306|33060|6379|6380|27017|1433|1521|9042|9200|5672|9092|8123|26257)"
 )
 """A host with the port of a database, or of a queue."""
 _ADDRESSING = frozenset({"curl", "curlie", "wget", "wget2", "http", "https", "xh", "httpie", "ping", "dig", "whois"})
 """Programs whose words with a colon are a host and its port."""
-_LABEL = re.compile(r"[a-z]+:[\w.-]+(?:/[\w.-]+)*", re.IGNORECASE)
+_LABEL = regex(r"[a-z]+:[\w.-]+(?:/[\w.-]+)*", re.IGNORECASE)
 """Words such as ``test:unit``, which name no machine."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_model, find_reset
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
+from claudomator_py.values import regex
 
 Rules = Sequence[tuple[re.Pattern[str], Reason]]
 """Patterns, and the reason that each one means; the first that is found counts."""
@@ -20,7 +21,7 @@ _BY_STATUS = {
     413: Reason.CONTEXT_TOO_LONG,
     429: Reason.RATE_LIMITED,
 }
-_STATUS = re.compile(
+_STATUS = regex(
     r"(?:\bstatus(?: code)?\W{1,4}|\berror\W{1,3}|\"code\"\W{1,3})([45]\d\d)\b"
     r"|\b([45]\d\d) (?:Unauthorized|Forbidden|Not Found|Too Many Requests|Internal|Bad Gateway|Service Unavailable)",
     re.IGNORECASE,

@@ -15,7 +15,7 @@ from claudomator_py.agents.plaintext import readable
 from claudomator_py.agents.programs import own_program
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.run import LaunchRequest
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 MAX_CALLS = 20
 _MAX_INPUT = 300
@@ -67,9 +67,7 @@ FENCE_NAME = "CLAUDOMATOR_FENCE"
 HOOK_SECONDS = 600
 """How long a CLI is to wait for the hook: whoever waits no longer lets the call through."""
 _MAX_SHOWN = 4_000
-_MARK = re.compile(
-    rf"this call needs `\w+`: (.*?)\. Nothing of the call was run\..*?\[beyond reach ({DIGEST})\]", re.DOTALL
-)
+_MARK = regex(rf"this call needs `\w+`: (.*?)\. Nothing of the call was run\..*?\[beyond reach ({DIGEST})\]", re.DOTALL)
 _BROKEN = "echo 'The fence of this run could not be started, so the call was denied.' >&2; exit 2"
 
 

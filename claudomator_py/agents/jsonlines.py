@@ -4,10 +4,11 @@ What is no event costs next to nothing, however much there is of it.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
+
+from claudomator_py.values import regex
 
 Event = Mapping[str, Any]
 
@@ -24,9 +25,9 @@ MAX_COUNT = 2**53
 """The largest whole number that JSON carries exactly everywhere."""
 
 # JSON holds no raw NUL, but a file whose middle was punched out reads as zeros: they end a line as well.
-_ZEROS = re.compile(rb"\x00+")
+_ZEROS = regex(rb"\x00+")
 # What may be in front of the first brace of an event's line.
-_INDENT = re.compile(rb"[ \t\r]{0,64}(?:\[[ \t\r]{0,64})?")
+_INDENT = regex(rb"[ \t\r]{0,64}(?:\[[ \t\r]{0,64})?")
 _MAX_INDENT = 129
 
 

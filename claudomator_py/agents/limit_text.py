@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from claudomator_py.values import regex
 
-_EPOCH = re.compile(r"(?:\||\breset[a-z_-]*['\"]?\s*[:=])\s*['\"]?(\d{10}|\d{13})\b", re.IGNORECASE)
+_EPOCH = regex(r"(?:\||\breset[a-z_-]*['\"]?\s*[:=])\s*['\"]?(\d{10}|\d{13})\b", re.IGNORECASE)
 _AGAIN = r"(?:resets?(?: time)?|renews?|refresh(?:es)?|restored|continue|try again|retry|(?:available|back)(?: again)?)"
 _LEAD = rf"(?:{_AGAIN}|until)(?:\s+(?:at|on|by|after|from|until|@))?:?\s+"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -34,8 +35,8 @@ _ZONE = (
     r"|\s*(?P<bare>(?:UTC|GMT)(?:\s?[+-]\d{1,2}(?::?\d\d)?)?\b|[+-]\d\d:\d\d|[A-Z]{2,4}\b))?"
 )
 _SEPARATOR = r"(?:,?\s+at\s+|[,\s]+|(?=\W|\Z))"
-_WHEN = re.compile(rf"{_LEAD}(?:{_NAMED_DAY}{_SEPARATOR})?(?:{_DATE}{_SEPARATOR})?(?:{_CLOCK}{_ZONE})?", re.IGNORECASE)
-_OFFSET = re.compile(r"(?:UTC|GMT)?\s?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?", re.IGNORECASE)
+_WHEN = regex(rf"{_LEAD}(?:{_NAMED_DAY}{_SEPARATOR})?(?:{_DATE}{_SEPARATOR})?(?:{_CLOCK}{_ZONE})?", re.IGNORECASE)
+_OFFSET = regex(r"(?:UTC|GMT)?\s?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d\d))?", re.IGNORECASE)
 _ZONES = {
     "utc": "UTC",
     "gmt": "UTC",
@@ -63,23 +64,21 @@ _ZONES = {
 """Short names of zones, as a name of IANA or an offset: those that mean one zone only."""
 _DAYS_END = "24"
 """The hour that ends a day, as ISO 8601-1 has it in 24:00."""
-_ISO = re.compile(
-    rf"{_LEAD}(20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?){_ZONE}", re.IGNORECASE
-)
+_ISO = regex(rf"{_LEAD}(20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?){_ZONE}", re.IGNORECASE)
 _UNIT = r"(?:ms|mo(?:nths?)?|milliseconds?|(?:s|m|h|d|w)|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|weeks?)"
-_SPAN = re.compile(
+_SPAN = regex(
     rf"(?:{_AGAIN}\s+(?:in|after)|\bwait(?:\s+for)?)\s+(?:about\s+|around\s+|approximately\s+|less\s+than\s+|~\s*)?"
     rf"(?P<span>(?:(?:[\d.]+|an?|one)\s*{_UNIT}\b[\s,]*(?:and\s+)?)+|[\d.]+[a-z][\d.a-z]*)",
     re.IGNORECASE,
 )
-_SPAN_PART = re.compile(rf"(\d{{1,9}}(?:\.\d{{1,6}})?|\b(?:an?|one)\b)\s*({_UNIT})(?![a-z])", re.IGNORECASE)
-_SECONDS = re.compile(
+_SPAN_PART = regex(rf"(\d{{1,9}}(?:\.\d{{1,6}})?|\b(?:an?|one)\b)\s*({_UNIT})(?![a-z])", re.IGNORECASE)
+_SECONDS = regex(
     r"\bretry[-_]?(?:after|delay)(?:[-_]seconds)?['\"]?\s*[:=]\s*['\"]?(\d{1,8}(?:\.\d{1,9})?)s?(?![\w:/-])",
     re.IGNORECASE,
 )
 _WORD_NAME = r"[a-z]\w*(?:[.:/-]+\w+)*"
 _NAME = rf"{_WORD_NAME}(?: \d[\w.]*\w|(?-i: \d))?(?:(?-i: [A-Z][a-z]+))*"
-_MODEL = re.compile(
+_MODEL = regex(
     r"\b(?:model['\"]?\s*[:=]\s*"
     r"|(?:limit|quota|messages|requests) (?:reached |exceeded )?(?:for|on) (?:the )?(?:model )?)[`'\"]?"
     rf"(?P<name>(?=[\w.:/]*[\d-]|\w+ \d){_NAME})"

@@ -1,21 +1,22 @@
 """Text as programs print it, made fit to store and to show: bounded, valid Unicode, without terminal codes."""
 
-import re
 import unicodedata
+
+from claudomator_py.values import regex
 
 MAX_TEXT = 100_000
 """Characters kept of a final answer."""
 MAX_DETAIL = 4_000
 """Characters kept of an error."""
 
-_TERMINAL_CODES = re.compile(
+_TERMINAL_CODES = regex(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC and other strings: titles, links
     r"|\x1b[ -/]*[0-~]?"  # two-byte sequences
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_NOT_PLAIN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROLS = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NOT_PLAIN = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def is_blank(text: str) -> bool:

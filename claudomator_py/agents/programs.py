@@ -5,7 +5,6 @@ stand still after every restart.
 """
 
 import os
-import re
 import secrets
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from claudomator_py.agents.plaintext import readable, shortened
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent
+from claudomator_py.values import regex
 
 MCP_NAME: Final = "claudomator"
 """Of the MCP server. CLIs build the names of its tools from it."""
@@ -46,7 +46,7 @@ def mcp_command(state: Path) -> tuple[str, ...]:
 
 PATIENCE_S = 30
 """A CLI on Node takes a second or two to answer; on a machine under load, several times that."""
-_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
+_VERSION = regex(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 def find_program(command: tuple[str, ...], path: str) -> str | None:

@@ -15,13 +15,13 @@ from fastapi import Depends, Header, Request, Response
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import MAX_KEY_LENGTH, RequestKey
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 HEADER: Final = "Idempotency-Key"
-_KEY = re.compile(
+_KEY = regex(
     rf'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){{1,{MAX_KEY_LENGTH}}})"|([\w.:~+/=-]{{1,{MAX_KEY_LENGTH}}})', re.ASCII
 )
-_ESCAPED = re.compile(r'\\(["\\])')
+_ESCAPED = regex(r'\\(["\\])')
 
 
 async def request_key(
@@ -68,9 +68,9 @@ async def _fingerprint(request: Request) -> str:
 IdempotencyKey = Annotated[RequestKey | None, Depends(request_key)]
 
 
-_TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
-_SEPARATOR = re.compile(r"[ \t]*(?:,[ \t]*)+")
-_VERSION = re.compile(r"[1-9][0-9]{0,17}")
+_TAG = regex(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
+_SEPARATOR = regex(r"[ \t]*(?:,[ \t]*)+")
+_VERSION = regex(r"[1-9][0-9]{0,17}")
 _ANY: Final = "*"
 
 ETAG_HEADER = {

@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 import signal
 import subprocess
 import tempfile
@@ -17,6 +16,7 @@ from claudomator_py.scheduler.classification import (
     ModelQuestion,
     json_objects,
 )
+from claudomator_py.values import regex
 
 # Without these it starts a second process of itself that ignores signals, and refuses an unknown folder.
 _VARIABLES = {"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true", "TERM": "dumb"}
@@ -27,8 +27,8 @@ _CANNOT_START_EXITS = frozenset({126, 127})
 # An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
 _STATUS_BY_EXIT = {status % 256: status for status in range(400, 512)}
 # It tries again by itself, for minutes or hours; what it says meanwhile is why there is no answer.
-_RETRIES_STATUS = re.compile(rb"failed with status (\d{3})")
-_RETRIES_LIMIT = re.compile(rb"Retrying after \d+ms")
+_RETRIES_STATUS = regex(rb"failed with status (\d{3})")
+_RETRIES_LIMIT = regex(rb"Retrying after \d+ms")
 _NOT_REACHED = b"fetch failed"
 _STDERR_BYTES = 64 * 1024
 _END_S = 2.0

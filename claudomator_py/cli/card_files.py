@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import re
 import socket
 import ssl
 import sys
@@ -18,6 +17,7 @@ from claudomator_py.cli.output import error, note
 from claudomator_py.domain.card import WAYS_ON, Card
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.remote import is_loopback
+from claudomator_py.values import regex
 
 if TYPE_CHECKING:
     import httpx
@@ -27,7 +27,7 @@ MAX_BYTES: Final = 1024 * 1024
 """Of a card that is fetched."""
 FETCH_S: Final = 30.0
 """In all, until a card is there."""
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEME: Final = regex(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _REFUSALS: Final = {
     errno.ECONNREFUSED: "nothing listens there",
     errno.ECONNRESET: "it ended the connection",

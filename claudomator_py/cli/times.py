@@ -11,10 +11,11 @@ from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_duration, parse_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.values import regex
 
-_UTC_TIME = re.compile(r"(?:(?P<date>\d{4}-\d\d-\d\d) )?\b(?P<time>\d\d:\d\d) UTC\b")
-_TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
-_DURATION_LIKE = re.compile(r"[0-9]+[a-z][0-9a-z]*")
+_UTC_TIME = regex(r"(?:(?P<date>\d{4}-\d\d-\d\d) )?\b(?P<time>\d\d:\d\d) UTC\b")
+_TIME_OF_DAY = regex(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+_DURATION_LIKE = regex(r"[0-9]+[a-z][0-9a-z]*")
 _JUST_NOW_MS = 2 * SECOND_MS
 _DATE_AFTER_MS = 30 * DAY_MS
 

@@ -9,11 +9,11 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 UNIT = "claudomator.service"
 SYSTEM_HOME = Path("/var/lib/claudomator")
-_PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
+_PLAIN = regex(r"[A-Za-z0-9_@+=:,./-]+")
 _HIDDEN = (Path("/home"), Path("/root"), Path("/run/user"))
 
 

@@ -1,6 +1,5 @@
 """Requests to the daemon and what comes back, before it has a meaning: views, or the reason why there is none."""
 
-import re
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -43,6 +42,7 @@ from claudomator_py.surface.operation import (
     QueryTexts,
     TaskDocument,
 )
+from claudomator_py.values import regex
 
 PATIENCE_S = 60.0
 """How long a daemon that was there before is waited for."""
@@ -89,8 +89,8 @@ TIMEOUT_SECONDS: Final = 30.0
 VERSIONS: Final = "Check that the URL is the daemon's, and that daemon and command are the same version."
 _PROBLEM = "application/problem+json"
 _START_IT = "Start it with `claudomator serve`, or set CLAUDOMATOR_URL to where it runs."
-_KEY = re.compile(rf"[\x20-\x7e]{{1,{MAX_KEY_LENGTH}}}")
-_TOKEN = re.compile(r"[\x21-\x7e]+")
+_KEY = regex(rf"[\x20-\x7e]{{1,{MAX_KEY_LENGTH}}}")
+_TOKEN = regex(r"[\x21-\x7e]+")
 
 _OVER_UNIX = "http://localhost"
 

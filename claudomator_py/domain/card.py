@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
@@ -29,6 +28,7 @@ from claudomator_py.domain.pricing import cost_usd
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, Scheme, http_url
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import PermissionMode, Permissions
+from claudomator_py.values import regex
 
 __all__ = [
     "MAX_PROFILE_LENGTH",
@@ -62,7 +62,7 @@ _MAX_READABLE: Final = 64
 WAYS_ON: Final = {"fallback": ("clarify", "default", "human_review"), "escalation": ("human_review",)}
 """Fields that say where a task goes from a specialist, and what each may be besides a specialist."""
 
-REMOTE_AGENT: Final = re.compile(r"(?<![\w.-])(hub|http):([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)")
+REMOTE_AGENT: Final = regex(r"(?<![\w.-])(hub|http):([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)")
 """The name of the agent that a remote specialist is, wherever it is written: its transport, and its id."""
 
 Source = Literal["shipped", "file", "api", "hub"]
@@ -140,7 +140,7 @@ class Skill(Strict):
     pricing: Pricing | None = Field(None, description="Default: the card's.")
 
 
-_AT_HUB = re.compile(r"ws-agent://[^\s@#?]+")
+_AT_HUB = regex(r"ws-agent://[^\s@#?]+")
 
 
 def _url(value: str) -> str:
@@ -168,7 +168,7 @@ def _agents(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
-_SIGNED: Final = re.compile(r"\w[+#]")
+_SIGNED: Final = regex(r"\w[+#]")
 
 
 def id_from(name: str) -> str:

@@ -1,20 +1,19 @@
 """Whether a result says that something was changed, by the words of ``claims.toml``: to be seen where nothing was."""
 
 import pkgutil
-import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 MAX_CHARS: Final = 4_000
 """Of a result that are read: its beginning."""
-_SENTENCE_END: Final = re.compile(r"[.!?]+(?=\s|$)|[\u3002\uff01\uff1f;\n]+")
-_WORD: Final = re.compile(r"[\w'\u2019/-]*\w")
-_QUOTED: Final = re.compile(r"`[^`\n]*`")
+_SENTENCE_END: Final = regex(r"[.!?]+(?=\s|$)|[\u3002\uff01\uff1f;\n]+")
+_WORD: Final = regex(r"[\w'\u2019/-]*\w")
+_QUOTED: Final = regex(r"`[^`\n]*`")
 _UNSPACED: Final = ("zh", "ja", "ko")
 _DOUBLE_S: Final = str.maketrans({"\u0142": "l", "\u00df": "ss"})
 

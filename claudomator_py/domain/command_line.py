@@ -11,13 +11,13 @@ from itertools import pairwise
 from typing import Final, cast
 
 from claudomator_py.domain.errors import shown
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _MAX_REMEDY_LENGTH: Final = 400
 _QUOTED: Final = "\0"
 """Stands for a quoted character, so that no sign of the shell is seen in it."""
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = regex(
     r"""\\\r?\n(?P<continued>)
       | (?P<newline>\r?\n)
       | (?P<blank>[ \t\r\f\v]+)
@@ -28,24 +28,24 @@ _TOKEN: Final = re.compile(
       | (?P<open>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPED_IN_DOUBLE: Final = re.compile(r'\\([$`"\\]|\n)')
-_COMMENT: Final = re.compile(r"#[^\n]*")
+_ESCAPED_IN_DOUBLE: Final = regex(r'\\([$`"\\]|\n)')
+_COMMENT: Final = regex(r"#[^\n]*")
 
-_EXPANSION: Final = re.compile(r"\$[A-Za-z0-9_{(@*#?$!\0-]|`")
+_EXPANSION: Final = regex(r"\$[A-Za-z0-9_{(@*#?$!\0-]|`")
 _SIGNS: Final = (
-    re.compile(r"[;&|<>()]"),  # lists, pipes, redirections, subshells
+    regex(r"[;&|<>()]"),  # lists, pipes, redirections, subshells
     _EXPANSION,
-    re.compile(r"[*?]"),  # patterns of file names
+    regex(r"[*?]"),  # patterns of file names
     # So are brackets, but for those that a shell leaves as they are where no such file is: ``.[dev]``, ``test[1]``.
-    re.compile(r"(?:^|/)\[[^]].*\]|\[[!^]|\[[^]]*\w-\w[^]]*\]|^[^.\[][^\[]*\[[^]]+\][^]\[]"),
-    re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}"),  # braces
-    re.compile(r"^~[\w.+-]*(?:/|$)"),  # homes
-    re.compile(r"^#"),  # a comment behind a command
+    regex(r"(?:^|/)\[[^]].*\]|\[[!^]|\[[^]]*\w-\w[^]]*\]|^[^.\[][^\[]*\[[^]]+\][^]\[]"),
+    regex(r"\{[^{}]*(?:,|\.\.)[^{}]*\}"),  # braces
+    regex(r"^~[\w.+-]*(?:/|$)"),  # homes
+    regex(r"^#"),  # a comment behind a command
 )
-_ODD: Final = re.compile("[\u2018-\u201f]|^[\u2012-\u2015\u2212]")
-_ODD_BLANK: Final = re.compile("[\u00a0\u2007\u202f\u3000]")
+_ODD: Final = regex("[\u2018-\u201f]|^[\u2012-\u2015\u2212]")
+_ODD_BLANK: Final = regex("[\u00a0\u2007\u202f\u3000]")
 """What word processors write for a quote, for the hyphen of an option, and for the blank behind a program."""
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_ASSIGNMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 RESERVED_WORDS: Final = frozenset[str]().union(
     ("!", "{", "}", "[[", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac"),

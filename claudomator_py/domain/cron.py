@@ -10,7 +10,7 @@ from datetime import date
 from typing import Final
 
 from claudomator_py.domain.errors import shown, suggestion
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -148,23 +148,23 @@ _FIELDS: Final = (
     _Field("weekday", 0, _SUNDAY, "week", "*/2", _DAYS),
 )
 _ELSEWHERE: Final = (
-    (re.compile(r"\?"), "`no value` of Quartz", "write *"),
-    (re.compile(r"[Hh](\(.*\))?"), "the hash of Jenkins", "write a number of your own, such as 17"),
-    (re.compile(r"(?:[Ll]|[Ll]-\d+|[Ll][Ww])"), "the last day of Quartz", "write 28 or 1, which every month has"),
+    (regex(r"\?"), "`no value` of Quartz", "write *"),
+    (regex(r"[Hh](\(.*\))?"), "the hash of Jenkins", "write a number of your own, such as 17"),
+    (regex(r"(?:[Ll]|[Ll]-\d+|[Ll][Ww])"), "the last day of Quartz", "write 28 or 1, which every month has"),
     (
-        re.compile(r"\w+[Ll]"),
+        regex(r"\w+[Ll]"),
         "the last weekday of Quartz",
         "write the weekday, and let the task see which it is",
     ),
-    (re.compile(r"\d+[Ww]"), "the nearest working day of Quartz", "write the day, or weekdays such as mon-fri"),
-    (re.compile(r"\w+#\d"), "the weekday of a week of Quartz", "write the weekday, and let the task see which it is"),
+    (regex(r"\d+[Ww]"), "the nearest working day of Quartz", "write the day, or weekdays such as mon-fri"),
+    (regex(r"\w+#\d"), "the weekday of a week of Quartz", "write the weekday, and let the task see which it is"),
 )
 """What other programs write, what it is there, and what to write here."""
 
-_ZONE_BEFORE: Final = re.compile(r"(?:CRON_TZ|TZ)\s*=\s*(\S+)\s*(.*)", re.DOTALL | re.IGNORECASE)
-_AROUND_COMMA: Final = re.compile(r"\s*,\s*")
-_ZONE_BEHIND: Final = re.compile(r"[A-Za-z_]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT|Z")
-_OF_A_FIELD: Final = re.compile(r"[\d*?,/#LWH-]+|[a-z]{3}([-,][a-z]{3})*", re.IGNORECASE)
+_ZONE_BEFORE: Final = regex(r"(?:CRON_TZ|TZ)\s*=\s*(\S+)\s*(.*)", re.DOTALL | re.IGNORECASE)
+_AROUND_COMMA: Final = regex(r"\s*,\s*")
+_ZONE_BEHIND: Final = regex(r"[A-Za-z_]+(?:/[A-Za-z0-9_+-]+)+|UTC|GMT|Z")
+_OF_A_FIELD: Final = regex(r"[\d*?,/#LWH-]+|[a-z]{3}([-,][a-z]{3})*", re.IGNORECASE)
 
 
 def parse_cron(text: str) -> Cron:

@@ -1,11 +1,12 @@
 """A problem in a document: what is wrong, where, and what to do about it."""
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from claudomator_py.values import regex
 
 Path = tuple[str | int, ...]
 Lines = Mapping[Path, int]
@@ -21,7 +22,7 @@ NUMBER_OR_TEXT = "write another number, or put it in quotes if it is a text"
 _NEAR = 0.6
 _ALMOST = 0.75
 """How alike a word with a slip of the pen is to what was meant; one below that may well mean something else."""
-_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+_STEP = regex(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 class Problem(BaseModel):

@@ -1,10 +1,10 @@
 """What happened, event by event, in words: the same for the page's timeline and on the command line."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from claudomator_py.domain.units import short_id
+from claudomator_py.values import regex
 
 TITLES: Final[Mapping[str, str]] = {
     "state": "State changed",
@@ -67,9 +67,9 @@ TITLES: Final[Mapping[str, str]] = {
     "config_reloaded": "Configuration reloaded",
 }
 """By the kind of the event."""
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COMMIT_DIGITS = 10
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 # What says nothing to a person, or is said by the title or by words beside it.
 _SILENT = frozenset(
     {"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision", "text", "due"}

@@ -27,6 +27,7 @@ from pydantic_core.core_schema import no_info_before_validator_function
 from claudomator_py.domain.command_line import BadCommand, commands_in, in_shell, words_of
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.units import format_duration, format_size, parse_duration, parse_size
+from claudomator_py.values import regex
 
 MAX_NAME_LENGTH = 100
 _NAMING_WORDS = 6
@@ -36,10 +37,10 @@ SIZE_PATTERN = r"^[0-9]{1,12} ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)$"
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 OWN_ENV_PREFIX = "CLAUDOMATOR_"
 
-_NAME = re.compile(NAME_PATTERN.removesuffix("$") + r"\Z")
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
-_ENV_NAME = re.compile(ENV_NAME_PATTERN.removesuffix("$") + r"\Z")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_NAME = regex(NAME_PATTERN.removesuffix("$") + r"\Z")
+_NOT_IN_NAMES = regex(r"[^a-z0-9._]+")
+_ENV_NAME = regex(ENV_NAME_PATTERN.removesuffix("$") + r"\Z")
+_CONTROL = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 H = TypeVar("H", bound=Hashable)
 
@@ -304,9 +305,7 @@ Tools = Annotated[tuple[Line, ...], Field(max_length=500), OneOrMore, Distinct, 
 """Names of tools, with what they may be used for in brackets."""
 
 
-_HOST = re.compile(
-    r"(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
-)
+_HOST = regex(r"(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 
 
 def _allowed_host(value: str) -> str:

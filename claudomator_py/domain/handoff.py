@@ -4,7 +4,6 @@ It names things and never holds them: earlier runs by id, files by path, decisio
 every run, as ``handoff.json`` of its run directory, and validated before the run starts.
 """
 
-import re
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
@@ -15,6 +14,7 @@ from claudomator_py.domain.fields import Strict, refusal
 from claudomator_py.domain.outcome import HandoffRequest, Reason
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Instant, PermissionMode
+from claudomator_py.values import regex
 
 VERSION: Final[Literal[1]] = 1
 MAX_EARLIER: Final = 20
@@ -267,7 +267,7 @@ def _says(document: Handoff, field: str) -> bool:
 
 HANDOFF_MARKER: Final = "CLAUDOMATOR-HANDOFF:"
 """Begins the last line of an agent's last message; what follows on that line is a ``HandoffRequest``."""
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = regex(r" {0,3}(`{3,}|~{3,})")
 
 
 def parse_handoff(text: str) -> HandoffRequest | None:

@@ -12,6 +12,7 @@ from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason, RefusedHandoff
 from claudomator_py.domain.rationale import StoredRationale
 from claudomator_py.domain.task import OnInput, PermissionMode, TaskSpec
+from claudomator_py.values import regex
 
 MARKER = "CLAUDOMATOR QUESTION:"
 """Begins a line of an agent's last message; from there to its end it is a question to the operator."""
@@ -23,7 +24,7 @@ _NAMED = 5
 _MAX_CALL = 300
 """Characters of a call in a list of several."""
 _EMPHASIS = r"(?:\*\*|__)?"
-_MARKED_OR_FENCE = re.compile(
+_MARKED_OR_FENCE = regex(
     rf"^ {{0,3}}(?:(?P<fence>`{{3,}}|~{{3,}})|(?:#{{1,6}} )?{_EMPHASIS}{re.escape(MARKER)}{_EMPHASIS})", re.MULTILINE
 )
 

@@ -1,11 +1,10 @@
 """Limits that runs meet, and the holds that follow: on what nothing is to be started, and until when."""
 
-import re
 from dataclasses import replace
 
 from claudomator_py.domain.outcome import REASON_POLICIES, HoldKind, Outcome, OutcomeStatus, Provenance, Reason
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 BRIEF_MS = 30 * SECOND_MS
 MAX_BRIEF_MS = 5 * MINUTE_MS
@@ -22,7 +21,7 @@ _STEEPEST = 20
 
 _GUESSED = (Provenance.ESTIMATED, Provenance.PROBED)
 _NUMBERS = {"one": 1, "two": 2, "three": 3, "five": 5, "six": 6, "seven": 7, "twelve": 12, "thirty": 30}
-_WINDOW = re.compile(rf"({'|'.join(_NUMBERS)})_(minute|hour|day)(?:_([a-z_]+))?")
+_WINDOW = regex(rf"({'|'.join(_NUMBERS)})_(minute|hour|day)(?:_([a-z_]+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +104,7 @@ class Hold:
         )
 
 
-_PARTS = re.compile(r"[a-z]\w*|\d[\w.]*")
+_PARTS = regex(r"[a-z]\w*|\d[\w.]*")
 _STAGES = frozenset({"preview", "latest", "exp", "experimental"})
 """Words of a model's name that say how finished it is, and not which model it is."""
 

@@ -1,6 +1,5 @@
 """How a run ended: one status, one stable reason code, and what each code means for the task and its agent."""
 
-import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
@@ -13,7 +12,7 @@ from claudomator_py.domain.claims import claims_changes
 from claudomator_py.domain.errors import ended
 from claudomator_py.domain.personal import without_personal
 from claudomator_py.domain.rationale import UNKNOWN, RationaleCode, StoredRationale, rationale
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 
 class OutcomeStatus(StrEnum):
@@ -190,7 +189,7 @@ class Tokens(BaseModel):
     output: int | None = None
 
 
-_LINE_ENDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_LINE_ENDS = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def _sayable(text: str) -> str:

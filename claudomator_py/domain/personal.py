@@ -4,7 +4,6 @@ By shape and check digits, so that what is only a long number stays, in the digi
 they are grouped. Secrets are the business of ``redaction.py``.
 """
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -12,10 +11,12 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
+from claudomator_py.values import regex
+
 Span = tuple[int, int]
 
-_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[^\W_](?:[\w-]{0,62})\.){1,8}[^\W\d_]{2,24}(?![\w-])")
-_PHONE = re.compile(
+_EMAIL = regex(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[^\W_](?:[\w-]{0,62})\.){1,8}[^\W\d_]{2,24}(?![\w-])")
+_PHONE = regex(
     r"(?<![\w+./-])(?:"
     r"\+\d(?:[ ()/.-]{0,2}\d){7,14}"
     r"|\(\d{3}\) ?\d{3}[ .-]\d{4}|\d{3}[ .-]\d{3}[ .-]\d{4}"
@@ -26,11 +27,11 @@ _PHONE = re.compile(
 
 _SEPARATOR = r"(?:[ .-]{1,3}|_)"
 """Between groups; ``_folded`` makes one of these of its relatives."""
-_DIGITS = re.compile(r"\d+")
-_ROW = re.compile(rf"(?<![^\W_])(?<!\+)\d+(?:{_SEPARATOR}\d+)*(?![^\W_])")
+_DIGITS = regex(r"\d+")
+_ROW = regex(rf"(?<![^\W_])(?<!\+)\d+(?:{_SEPARATOR}\d+)*(?![^\W_])")
 _MAX_CARD: Final = 19
 _ISSUERS: Final = tuple(
-    (re.compile(begins), frozenset(lengths))
+    (regex(begins), frozenset(lengths))
     for begins, lengths in (
         (r"4", (13, 16, 19)),  # Visa
         (r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", (16,)),  # Mastercard
@@ -44,8 +45,8 @@ _ISSUERS: Final = tuple(
 )
 """How a payment card's number begins, and how long it then is: the ranges that issuers publish (ISO/IEC 7812-1)."""
 
-_IBAN_START = re.compile(rf"(?<![^\W_])([A-Za-z]{{2}}){_SEPARATOR}?\d{_SEPARATOR}?\d(?={_SEPARATOR}?[A-Za-z0-9])")
-_IBAN_LETTER = re.compile(rf"{_SEPARATOR}?([A-Za-z0-9])")
+_IBAN_START = regex(rf"(?<![^\W_])([A-Za-z]{{2}}){_SEPARATOR}?\d{_SEPARATOR}?\d(?={_SEPARATOR}?[A-Za-z0-9])")
+_IBAN_LETTER = regex(rf"{_SEPARATOR}?([A-Za-z0-9])")
 _IBAN_LENGTHS: Final = {
     country: int(length)
     for length, countries in {

@@ -21,6 +21,7 @@ from claudomator_py.acts.reach import without_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.lifecycle import STATE_NAMES, InputKind, Phase, QueueReason, WaitReason
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason
+from claudomator_py.values import regex
 
 MARK = "[redacted]"
 SHORTEST = 8
@@ -35,7 +36,7 @@ _KEY_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-
 _BEGINS = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
 _PEM_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_BODY = r"[A-Za-z0-9+/=\s\\:,.()-]*"
-_TOKENS = re.compile(
+_TOKENS = regex(
     rf"{_BEGINS}(?:"
     r"sk-[A-Za-z0-9_-]{16,}"
     r"|AIza[A-Za-z0-9_-]{30,}"
@@ -54,21 +55,21 @@ _SIGNS = tuple(
 )
 _SIGN_OF_BEARER = "bearer"
 # Looked for on its own: what stands before it must not take its first line for a token, and leave the rest.
-_PEM = re.compile(rf"-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}?-----END {_PEM_NAME}|{_PEM_BODY})")
+_PEM = regex(rf"-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}?-----END {_PEM_NAME}|{_PEM_BODY})")
 # The password of a URL, as git tells of remotes and databases of their hosts.
-_PASSWORD = re.compile(r"://[^\s/@:\"'\\<>]{0,128}:(?P<token>[^\s/@\"'\\<>]{1,512})@")
+_PASSWORD = regex(r"://[^\s/@:\"'\\<>]{0,128}:(?P<token>[^\s/@\"'\\<>]{1,512})@")
 # What may yet become one of those that hold more than the characters of a token.
-_OPEN = re.compile(
+_OPEN = regex(
     r"(?::(?:/(?:/[^\s/@\"'\\<>]{0,700})?)?"
     r"|eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_.-]*|(?i:bearer)(?:\s{1,4}[A-Za-z0-9._~+/=-]*)?|-----BEGIN[A-Z0-9 ]*-*)\Z"
 )
 
-_RESERVED = re.compile(rb"[^A-Za-z0-9_.~-]")
-_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
+_RESERVED = regex(rb"[^A-Za-z0-9_.~-]")
+_PLAIN = regex(r"[A-Za-z0-9_.~-]+")
 # By how many bytes before it a value is shifted in Base64, the first characters that those bytes have a part in.
 _SHARED = (0, 2, 3)
 
-_ELLIPSES = re.compile(r"\.\.\.\.*"), re.compile(r"\N{HORIZONTAL ELLIPSIS}")
+_ELLIPSES = regex(r"\.\.\.\.*"), regex(r"\N{HORIZONTAL ELLIPSIS}")
 _MAX_CUT = 500
 
 Span = tuple[int, int]

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, AnyUrl, Field, ValidationError, field_valid
 
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Flag, Line, Strict, refusal
+from claudomator_py.values import regex
 
 
 class Protocol(StrEnum):
@@ -84,7 +85,7 @@ def is_elsewhere(address: str) -> bool:
     return known.is_global and not known.is_multicast and known not in _PROTOCOLS
 
 
-_HTTP = re.compile(r"https?://[^/?#\\\s][^\\\s]*", re.IGNORECASE)
+_HTTP = regex(r"https?://[^/?#\\\s][^\\\s]*", re.IGNORECASE)
 """What every client reads alike: AnyUrl would also mend `https:x.example` and blanks."""
 
 

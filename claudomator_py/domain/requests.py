@@ -14,6 +14,7 @@ from claudomator_py.domain.outcome import AgentText, Reason
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import Instant
+from claudomator_py.values import regex
 
 MAX_QUESTIONS: Final = 5
 """Questions that one run can ask; a person is asked all of them at once."""
@@ -133,7 +134,7 @@ DecisionKindName = Literal["placement", "tier", "specialist", "policy", "handoff
 """What was decided, see ``scheduler.decision.DecisionKind``."""
 RouteName = Literal["specialist", "default", "clarify", "human_review", "reject"]
 """Where a task went, see ``scheduler.decision.Route``."""
-_RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+_RFC_3339 = regex(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
 def _written_out(value: object) -> object:

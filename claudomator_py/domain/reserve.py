@@ -17,8 +17,9 @@ from claudomator_py.domain.cron import BadCron, parse_cron
 from claudomator_py.domain.errors import shown
 from claudomator_py.domain.fields import Line, Name, Strict, refusal
 from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.values import regex
 
-_HOURS = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-4]):([0-5][0-9])", re.ASCII)
+_HOURS = regex(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-4]):([0-5][0-9])", re.ASCII)
 _DAY = timedelta(days=1)
 _EVERY_DAY = "mon-sun"
 

@@ -4,7 +4,6 @@ A field reads what a task file says and writes the same: ``TaskSpec.model_valida
 the spec again.
 """
 
-import re
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any
@@ -49,6 +48,7 @@ from claudomator_py.domain.host import LOCAL, HostNeeds
 from claudomator_py.domain.schedule import STAMP_LENGTH, CatchUp, Overlap, fire_name
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.domain.worktree import Isolation
+from claudomator_py.values import regex
 
 DEFAULT_TIMEOUT_MS = 60 * MINUTE_MS
 DEFAULT_STALL_MS = 30 * MINUTE_MS
@@ -204,7 +204,7 @@ class RetryPolicy(Strict):
     )
 
 
-PLAIN_TOOL = re.compile(r"[\w*-]+")
+PLAIN_TOOL = regex(r"[\w*-]+")
 """The name of a tool alone, without what it may be used for."""
 
 

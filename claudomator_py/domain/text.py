@@ -5,7 +5,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:
     # With every word of a tool call that may stand in a text; what only escapes a text needs none of it.
@@ -28,13 +28,13 @@ _UNSEEN = (
 )
 # These take no room either, but without them many scripts and emoji are not right.
 _JOINERS = "\u200c\u200d"
-_UNWANTED = re.compile(f"{_SEQUENCE}|{_LINE_END}|[{_UNSEEN}]")
-_JOINER = re.compile(f"[{_JOINERS}]")
-_TO_ESCAPE = re.compile(f"[{_UNSEEN}{_JOINERS}\u2028\u2029\ud800-\udfff]")
+_UNWANTED = regex(f"{_SEQUENCE}|{_LINE_END}|[{_UNSEEN}]")
+_JOINER = regex(f"[{_JOINERS}]")
+_TO_ESCAPE = regex(f"[{_UNSEEN}{_JOINERS}\u2028\u2029\ud800-\udfff]")
 # What a later part of the text may complete.
-_UNFINISHED = re.compile(rf"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|{_STRING}\x1b?|\x1b[ -/]*|{_RETURNS})\Z")
+_UNFINISHED = regex(rf"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|{_STRING}\x1b?|\x1b[ -/]*|{_RETURNS})\Z")
 # Where a clause ends: a sentence's end, a semicolon, or where data, a URL or a note in brackets begins.
-_CLAUSE_END = re.compile(r"(?<=[^.\s])\. |; | \{|\{\"| \(?https?://| · ")
+_CLAUSE_END = regex(r"(?<=[^.\s])\. |; | \{|\{\"| \(?https?://| · ")
 
 
 def plain(text: str) -> str:

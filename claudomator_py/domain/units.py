@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from claudomator_py.domain.errors import shown
+from claudomator_py.values import regex
 
 SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
@@ -15,8 +16,8 @@ DAY_MS = 24 * HOUR_MS
 
 _SHORT_ID = 8
 _UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
-_PART = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
-_DURATION = re.compile(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
+_PART = regex(r"(\d{1,9})(ms|s|m|h|d)")
+_DURATION = regex(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
@@ -56,7 +57,7 @@ def parse_instant(text: str) -> int:
 
 
 _UNIT_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 10**3, "MB": 10**6, "GB": 10**9}
-_SIZE = re.compile(r"(\d{1,12}) ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)", re.ASCII)
+_SIZE = regex(r"(\d{1,12}) ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)", re.ASCII)
 
 
 def parse_size(text: str) -> int:
@@ -84,8 +85,8 @@ def size_text(count: int) -> str:
     return f"{count} B"
 
 
-_WHOLE = re.compile(r"-?[0-9]{1,19}")
-_DECIMAL = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]{1,19})?")
+_WHOLE = regex(r"-?[0-9]{1,19}")
+_DECIMAL = regex(r"-?[0-9]{1,19}(?:\.[0-9]{1,19})?")
 
 
 def number_fault(text: str, *, whole: bool) -> tuple[str, str] | None:

@@ -26,9 +26,9 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from claudomator_py.domain.units import DAY_MS, format_duration, format_instant, parse_instant, short_id
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-_PART = re.compile(r"\[([^\[\]]*)\]|\{([a-z_]+)\}")
+_PART = regex(r"\[([^\[\]]*)\]|\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """The encoder that needs no model: counts of words, pairs of words and character n-grams, hashed into a fixed width."""
 
-import re
 import unicodedata
 import zlib
 from collections import Counter
@@ -9,6 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from claudomator_py.values import regex
+
 if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
 
@@ -16,7 +17,7 @@ DIMENSIONS = 4_096
 VERSION = 1
 MAX_LENGTH = 20_000
 """Characters of a text that count."""
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_WORD = regex(r"[^\W_]+(?:'[^\W_]+)?")
 _GRAMS = (3, 4, 5)
 _WEIGHTS = (1.0, 0.7, 0.4)
 """How much a feature of each sort counts: words, pairs of them, grams. Grams carry what typing errors and inflection

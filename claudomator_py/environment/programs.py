@@ -1,6 +1,5 @@
 """Which programs a command surely runs: its own, and those behind ``sh -c``, ``env``, ``timeout`` and their like."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from claudomator_py.acts.catalogue import catalogue
@@ -8,9 +7,10 @@ from claudomator_py.acts.shell import parse
 from claudomator_py.acts.shell_tree import Pipeline, SimpleCommand, Word
 from claudomator_py.acts.wrapped import inner_words
 from claudomator_py.domain.command_line import BUILTINS, RESERVED_WORDS, SHELLS
+from claudomator_py.values import regex
 
 _MAX_DEPTH = 8
-_MAY_BE_PASSED_OVER = re.compile(r"\|\||\b(?:if|while|until|for|case|function|trap|alias)\b")
+_MAY_BE_PASSED_OVER = regex(r"\|\||\b(?:if|while|until|for|case|function|trap|alias)\b")
 """In shell text: what stands behind it is perhaps not run, or something else is."""
 _SETS_UP = frozenset({".", "source", "eval", "exec", "hash", "return", "exit"})
 """Behind these anything may be on PATH, or nothing is run."""
@@ -20,8 +20,8 @@ _NOT_SURE = frozenset(
 """What these run may be elsewhere, or stand in no word of its own."""
 _OWN = ("-i", "-", "-S", "--split-string", "--ignore-environment", "-C", "--chdir")
 """Options of ``env`` behind which programs are found otherwise."""
-_NAMED_OPTION = re.compile(r"[-+][A-Za-z]*[oO]")
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+_NAMED_OPTION = regex(r"[-+][A-Za-z]*[oO]")
+_VARIABLE = regex(r"[A-Za-z_]\w*=")
 
 
 def programs_of(words: Sequence[str], depth: int = 0) -> Iterator[str]:

@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import logging
 import os
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +22,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.redaction import Redactor, clean
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.known_secrets import secrets_in
+from claudomator_py.values import regex
 
 BASE = frozenset(
     {"HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "LANG", "LANGUAGE"}
@@ -56,7 +56,7 @@ log = logging.getLogger("claudomator")
 
 DIRECTORY = "CREDENTIALS_DIRECTORY"
 TOKEN = "token"  # noqa: S105 - the name of a file
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_FILE_BYTES = 64 * 1024
 
 

@@ -1,6 +1,5 @@
 """How good routing is: the decisions that are made on a labelled set, and how many of them are right."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -25,13 +24,14 @@ from claudomator_py.routing.signals import keyword_in
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset
+from claudomator_py.values import regex
 
 _NS_PER_MS = 1_000_000
 _SHOWN = 120
 _MAX_SCORES = 3
 WRONG_SPECIALIST: Final = "wrong_specialist"
 """The column of the matrix for what was for a specialist, and went to one who is not right."""
-_WORD = re.compile(r"\w{4,}")
+_WORD = regex(r"\w{4,}")
 
 
 class Latency(BaseModel):

@@ -28,32 +28,32 @@ from claudomator_py.policy.expression import (
     literal,
     misuses,
 )
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 MAX_LENGTH = 2_000
 """Characters of a condition."""
-_MEMBER = re.compile(r"(?<![\w.])([A-Za-z_]\w*)((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
+_MEMBER = regex(r"(?<![\w.])([A-Za-z_]\w*)((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
 MAX_NESTED: Final = 2
 """Lists that a condition may walk within each other. A task names up to ``facts.MAX_PATHS`` paths: three such lists
 are seconds, and the library has no budget of its own."""
-_WALKS = re.compile(r"\.\s*(all|exists|exists_one|map|filter)\s*\(")
-_WHOLE_TEXT = re.compile(r"\btask\s*(?:\.\s*text\b|\[|(?=[,)\]}]))")
-_MACROS = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
+_WALKS = regex(r"\.\s*(all|exists|exists_one|map|filter)\s*\(")
+_WHOLE_TEXT = regex(r"\btask\s*(?:\.\s*text\b|\[|(?=[,)\]}]))")
+_MACROS = regex(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
 _VALUE = rf"(?:{STRING}|-?\d[\w.]*|true\b|false\b)"
 _PATH: Final = (
     r"""(?<![\w.])(?:task|actor|now|spent|limits)(?:\s*\.\s*\w+|\s*\[\s*(?:"\w+"|'\w+')\s*\])*(?!\w|\s*[(.\[])"""
 )
 _COMPARED: Final = (
-    re.compile(rf"(?P<path>{_PATH})\s*(?:==|!=)\s*(?P<values>{_VALUE})"),
-    re.compile(rf"(?P<values>{_VALUE})\s*(?:==|!=)\s*(?P<path>{_PATH})"),
-    re.compile(rf"(?P<path>{_PATH})\s+in\s*\[(?P<values>[^\]]*)\]"),
+    regex(rf"(?P<path>{_PATH})\s*(?:==|!=)\s*(?P<values>{_VALUE})"),
+    regex(rf"(?P<values>{_VALUE})\s*(?:==|!=)\s*(?P<path>{_PATH})"),
+    regex(rf"(?P<path>{_PATH})\s+in\s*\[(?P<values>[^\]]*)\]"),
 )
 _ORDERED: Final = (
-    re.compile(rf"(?P<path>{_PATH})\s*[<>]=?\s*(?P<values>{STRING})"),
-    re.compile(rf"(?P<values>{STRING})\s*[<>]=?\s*(?P<path>{_PATH})"),
+    regex(rf"(?P<path>{_PATH})\s*[<>]=?\s*(?P<values>{STRING})"),
+    regex(rf"(?P<values>{STRING})\s*[<>]=?\s*(?P<path>{_PATH})"),
 )
-_LISTED = re.compile(rf"(?P<values>{_VALUE})\s+in\s+(?P<path>{_PATH})")
-_PATTERN = re.compile(rf"\bmatches\s*\((?:[^()]*,)?\s*({STRING})\s*\)")
+_LISTED = regex(rf"(?P<values>{_VALUE})\s+in\s+(?P<path>{_PATH})")
+_PATTERN = regex(rf"\bmatches\s*\((?:[^()]*,)?\s*({STRING})\s*\)")
 _PATTERN_REMEDY: Final = "write one as https://docs.rs/regex has it: without look-around and back-references"
 _MAX_FREE: Final = 8
 """Parts of a condition of which both values are tried."""

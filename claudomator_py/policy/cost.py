@@ -12,7 +12,7 @@ from typing import Final
 
 from claudomator_py.policy import facts
 from claudomator_py.policy.expression import FUNCTIONS, STRING
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 MAX_CHARACTERS: Final = 60_000
 """Of all that a task says, up to which the estimates hold."""
@@ -22,7 +22,7 @@ _MAX_DEPTH: Final = 16
 """Brackets within each other, for a parser that calls itself for each."""
 _MAX_CHOICES: Final = 16
 """Question marks, for the same reason."""
-_TOKEN: Final = re.compile(
+_TOKEN: Final = regex(
     rf"(?P<space>[ \t\r\n\f]+|//[^\n]*)|(?P<string>{STRING})|(?P<number>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[uU]?)"
     r"|(?P<name>[A-Za-z_]\w*)|(?P<sign>&&|\|\||[=!<>]=|[-+*/%<>!?:.,()\[\]])",
     re.ASCII,
@@ -42,10 +42,10 @@ _CLASS_US: Final = 50
 """A class of characters in a pattern, such as ``.``."""
 _SCRIPTS_US: Final = 700
 """A class of the letters of all scripts, such as ``\\w``."""
-_CLASSES: Final = re.compile(r"(?<!\\)\.|\[|&&|\\[a-z]")
-_SCRIPTS: Final = re.compile(r"\\[wWpPDS]")
-_REPEATED: Final = re.compile(r"\{([^}]*)\}")
-_HIDDEN: Final = re.compile(r"\\[xXuU0-7]")
+_CLASSES: Final = regex(r"(?<!\\)\.|\[|&&|\\[a-z]")
+_SCRIPTS: Final = regex(r"\\[wWpPDS]")
+_REPEATED: Final = regex(r"\{([^}]*)\}")
+_HIDDEN: Final = regex(r"\\[xXuU0-7]")
 """A character by its number, which may be a bracket."""
 _MAX_PATTERN: Final = 300
 

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:
     import cel
@@ -28,13 +28,13 @@ _INSTEAD: Final = {
     **dict.fromkeys(("second", "millisecond", "microsecond", "nanosecond"), _FINER),
 }
 _OF_TEXTS: Final = frozenset({"contains", "endsWith", "matches", "size", "startsWith"})
-_METHOD: Final = re.compile(r"(?<![\w.])now((?:\s*\.\s*[A-Za-z_]\w*)*?)\s*\.\s*([A-Za-z_]\w*)\s*\(")
-_FUNCTION: Final = re.compile(
+_METHOD: Final = regex(r"(?<![\w.])now((?:\s*\.\s*[A-Za-z_]\w*)*?)\s*\.\s*([A-Za-z_]\w*)\s*\(")
+_FUNCTION: Final = regex(
     r"(?<![\w.])(?:(timestamp|duration|get[A-Z]\w*)\s*\(\s*now\b|(int|double|string)\s*\(\s*now\b(?!\s*[.\[]))"
 )
 _NOW: Final = r"(?<![\w.])now\b(?!\s*[.\[(])"
 _OPERATOR: Final = r"(?:[<>=!]=|[<>+-])"
-_AS_INSTANT: Final = re.compile(rf"{_NOW}\s*{_OPERATOR}|{_OPERATOR}\s*{_NOW}|(?<![\w.])now\s*\(")
+_AS_INSTANT: Final = regex(rf"{_NOW}\s*{_OPERATOR}|{_OPERATOR}\s*{_NOW}|(?<![\w.])now\s*\(")
 
 
 def instead_of(name: str) -> str | None:
@@ -59,8 +59,8 @@ STRING: Final = (
     r"""(?:[bB]?[rR](?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"[^"\r\n]*"|'[^'\r\n]*')"""
     r"""|[bB]?(?:\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*'))"""
 )
-_NO_CODE = re.compile(rf"{STRING}|//[^\n]*", re.DOTALL)
-_SIZE = re.compile(r"(?<!\w)size(?=\s*\()")
+_NO_CODE = regex(rf"{STRING}|//[^\n]*", re.DOTALL)
+_SIZE = regex(r"(?<!\w)size(?=\s*\()")
 _OWN_SIZE: Final = "_len"
 """What ``size`` is called where the library reads it, which lets nobody replace a function of its own. As long, so that
 places in the text stay."""
@@ -70,9 +70,9 @@ FUNCTIONS: Final = frozenset(
     | {"getMilliseconds", "getMinutes", "getMonth", "getSeconds"}
 )
 _MAX_MESSAGE: Final = 300
-_NOT_OF_THESE = re.compile(r"Undefined variable or function: '(\w+)'|Function '(\w+)' error: Python function call")
+_NOT_OF_THESE = regex(r"Undefined variable or function: '(\w+)'|Function '(\w+)' error: Python function call")
 """What the library says of a function that takes no such values: that it is not defined, or what ours raises."""
-_COERCES = re.compile(r"Unsupported operation: (\S+) (\S+) (\S+)\. CEL does not coerce")
+_COERCES = regex(r"Unsupported operation: (\S+) (\S+) (\S+)\. CEL does not coerce")
 
 
 class Unevaluated(Exception):

@@ -23,7 +23,7 @@ from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH, PermissionMode, 
 from claudomator_py.domain.transcript import named_in
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.domain.worktree import Isolation
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 WEBHOOK = "webhook"
 """The role of whoever writes through a channel's webhook: nobody whom the daemon knows."""
@@ -31,11 +31,11 @@ MAX_PATHS = 200
 """Paths of a text that rules can look at. Of one that names more, no rule on paths can be sure, see ``verdict``."""
 _MAX_NAME_LENGTH = 255
 """Characters of a file's name, of which no system has longer ones: so no text is read again from each of its places."""
-_PATH = re.compile(
+_PATH = regex(
     rf"(?<![\w./~-])(?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,{_MAX_NAME_LENGTH}}}+/)++[\w.@+*-]*+"
     rf"|(?<![\w./~-])[\w@+-]{{1,{_MAX_NAME_LENGTH}}}+\.[a-z][a-z0-9]{{0,4}}\b"
 )
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,31}://\S+", re.IGNORECASE)
+_URL = regex(r"\b[a-z][a-z0-9+.-]{0,31}://\S+", re.IGNORECASE)
 _MAX_FOLDERS = 100
 """Of a path that is looked for on the disk as it is written; each of them is a question to the system."""
 

@@ -1,10 +1,11 @@
 """Letters as a reader sees them: without case, accents and width, and with what is made to look like them undone."""
 
-import re
 import unicodedata
 from typing import Final
 
-_INVISIBLE: Final = re.compile(
+from claudomator_py.values import regex
+
+_INVISIBLE: Final = regex(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
 )
 _KEPT: Final = frozenset("\u3099\u309a")
@@ -17,12 +18,12 @@ _LIKE: Final = str.maketrans(
 _PLAIN: Final = str.maketrans(
     {"\u00df": "ss", "\u0142": "l", "\u0131": "i", "\u00f8": "o", "\u0111": "d", "\u00e6": "ae", "\u0153": "oe"}
 )
-_OTHER: Final = re.compile("[\u0370-\u052f]")
-_MIXED: Final = re.compile(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
-_SPACED: Final = re.compile(r"(?<![^\W_])[^\W\d_](?:[ ._*-][^\W\d_]){3,}(?![^\W_])")
-_MAY_BE_SPACED: Final = re.compile(r"[ ._*-][^\W\d_][ ._*-][^\W\d_][ ._*-][^\W\d_](?![^\W_])")
-_ALSO_SPACED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
-_BETWEEN: Final = re.compile(r"[ ._*-]")
+_OTHER: Final = regex("[\u0370-\u052f]")
+_MIXED: Final = regex(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
+_SPACED: Final = regex(r"(?<![^\W_])[^\W\d_](?:[ ._*-][^\W\d_]){3,}(?![^\W_])")
+_MAY_BE_SPACED: Final = regex(r"[ ._*-][^\W\d_][ ._*-][^\W\d_][ ._*-][^\W\d_](?![^\W_])")
+_ALSO_SPACED: Final = regex(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
+_BETWEEN: Final = regex(r"[ ._*-]")
 
 
 class _Letters(dict[int, str]):

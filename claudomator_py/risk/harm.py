@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from claudomator_py.risk.folding import listed
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-_SPACELESS: Final = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_SPACELESS: Final = regex(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MAX_MEMO: Final = 5_000
 
 

@@ -1,24 +1,24 @@
 """A text in pieces: its sentences and lines, and which of them are pasted, such as logs and code."""
 
-import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from claudomator_py.risk.folding import fold
 from claudomator_py.risk.lexicon import BUILD, ENGLISH, LEAD, NUMBER, PROGRAM, READ, VERB, lexicon
+from claudomator_py.values import regex
 
 MAX_PIECE: Final = 600
 """Characters of a piece; a longer sentence is cut between two words."""
 _OVERLAP: Final = 200
 """Characters that a piece of a long sentence has in common with the one before: an order stands whole in one."""
-_INDENTED: Final = re.compile(r"(?: {4}|\t)(?![-*\d])")
-_LISTED: Final = re.compile(r"(?:\d+[.)]|[-*\u2022])\s")
-_PLAIN_END: Final = re.compile(r"[.!?;]\s+")
-_END: Final = re.compile(r"[.!?;]\s+|[\u3002\uff01\uff1f\uff1b]\s*")
-_GOES_ON: Final = re.compile(r"[a-z0-9`(\"'/]|--?\w")
+_INDENTED: Final = regex(r"(?: {4}|\t)(?![-*\d])")
+_LISTED: Final = regex(r"(?:\d+[.)]|[-*\u2022])\s")
+_PLAIN_END: Final = regex(r"[.!?;]\s+")
+_END: Final = regex(r"[.!?;]\s+|[\u3002\uff01\uff1f\uff1b]\s*")
+_GOES_ON: Final = regex(r"[a-z0-9`(\"'/]|--?\w")
 _MAX_LEAD: Final = 4
 """Words of a line among which its order begins."""
-_MAY_GO_ON: Final = re.compile(r"[\w,)\"'`]")
+_MAY_GO_ON: Final = regex(r"[\w,)\"'`]")
 
 
 class TextPart(NamedTuple):

@@ -41,15 +41,16 @@ from claudomator_py.risk.lexicon import (
     Words,
     lexicon,
 )
+from claudomator_py.values import regex
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = regex(
     r"(?<!\w)@[\w-]+|[^\W_]+(?:['\u2019][^\W_]+)*|[,:](?!\S)|[()\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
     r"|(?<!\S)-+(?!\S)|-->"
 )
 _MAX_MEMO: Final = 50_000
-_ASIDE: Final = re.compile(r"\s*\(([^()]{1,120})\)(?=[\s.,;:!?]|$)")
-_PROGRAM: Final = re.compile(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
-_SAID: Final = re.compile(r"[\w:]+")
+_ASIDE: Final = regex(r"\s*\(([^()]{1,120})\)(?=[\s.,;:!?]|$)")
+_PROGRAM: Final = regex(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
+_SAID: Final = regex(r"[\w:]+")
 _SHARE_BITS: Final = 16
 _SHARE: Final = (1 << _SHARE_BITS) - 1
 _QUOTES: Final = frozenset('"\u201c\u201e\u00ab')

@@ -2,7 +2,6 @@
 
 import json
 import pkgutil
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import product
@@ -12,6 +11,7 @@ from claudomator_py.risk.folding import joined
 from claudomator_py.risk.lexicon import KINDS, ROLE, lexicon
 from claudomator_py.risk.pieces import TextPart, pieces
 from claudomator_py.risk.reading import BIT, Order, Sentence, read
+from claudomator_py.values import regex
 
 WEIGHTS: Final = "weights.json"
 _ZEROES: Final = str.maketrans("123456789", "000000000")
@@ -24,7 +24,7 @@ _COMMAND: Final = BIT["cmd.order"] | BIT["sole"]
 _ONLY_SHOWN: Final = BIT["pasted"] | BIT["quoted"] | BIT["heading"] | ROLE["test"] | ROLE["not"]
 """Of a command: it is not meant to be run, or where it harms nobody."""
 _PROD: Final = ROLE["prod"] | BIT["prod.beside"] | BIT["prod.before"]
-_MAY_BE_SEEN: Final = re.compile(r"[^\w\s,]|[\d_]|[a-z][A-Z]")
+_MAY_BE_SEEN: Final = regex(r"[^\w\s,]|[\d_]|[a-z][A-Z]")
 """Letters and marks without any of which nothing of ``[seen]`` is in a clause."""
 _ROUNDED: Final = 1e-6
 _NAMED: Final = {**BIT, **{name: ROLE[name] for name in ("test", "prod", "many")}}

@@ -6,15 +6,16 @@ from typing import Final
 
 from claudomator_py.risk.folding import listed
 from claudomator_py.risk.lexicon import data
+from claudomator_py.values import regex
 
 MAX_WORDS: Final = 30
 """Words of a text that says nothing; with more, it is given the benefit of the doubt."""
 _MAX_TOLD: Final = 200
-_CONCRETE: Final = re.compile(
+_CONCRETE: Final = regex(
     r"[`\"\u201c\u201d/\\_#@=<>{}\[\]]|\d|\b[a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|\w\.\w|(?<=[a-z,] )[A-Z][a-z]+"
 )
-_DAYS: Final = re.compile(r"\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Hi|Hello|Thanks|Please|I|TODO|ASAP)\b")
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+_DAYS: Final = regex(r"\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Hi|Hello|Thanks|Please|I|TODO|ASAP)\b")
+_WORD: Final = regex(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 
 
 def says_nothing(text: str) -> str | None:

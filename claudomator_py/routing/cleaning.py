@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Final, TypeVar
 
+from claudomator_py.values import regex
+
 T = TypeVar("T")
 
 _MAX_ENTRIES: Final = 64
@@ -85,16 +87,16 @@ _IS_ALL: Final = _phrases(
     """
 )
 # Possessive, as a phrase may be part of another one: else a text that repeats them is tried in all divisions.
-_BEGINNING: Final = re.compile(rf"[\W_]*+(?:{_BEGINS}[\s,.!:;-]*+)++", re.IGNORECASE)
-_NOTHING_ELSE: Final = re.compile(rf"\W*+(?:{_IS_ALL}\W*+)++", re.IGNORECASE)
-_THANKS_AT_END: Final = re.compile(rf"(?<=\w)[\s,;:.!-]++(?:{_IS_ALL}\W*+)++\Z", re.IGNORECASE)
-_ANY: Final = re.compile(
+_BEGINNING: Final = regex(rf"[\W_]*+(?:{_BEGINS}[\s,.!:;-]*+)++", re.IGNORECASE)
+_NOTHING_ELSE: Final = regex(rf"\W*+(?:{_IS_ALL}\W*+)++", re.IGNORECASE)
+_THANKS_AT_END: Final = regex(rf"(?<=\w)[\s,;:.!-]++(?:{_IS_ALL}\W*+)++\Z", re.IGNORECASE)
+_ANY: Final = regex(
     r"\b(?:hi|hello|hey|dear|greetings|howdy|good|sorry|excuse|pardon|please|pls|plz|kindly|mind|kind|possible|you"
     r"|wondering|grateful|thankful|glad|obliged|appreciate|thanks|thank|thx|cheers|regards|best|sincerely|appreciated"
     r"|know|hope|help)\b",
     re.IGNORECASE,
 )
-_SENTENCE: Final = re.compile(r"[^.!?;\n]++(?:[.!?;]++|\n|\Z)|[.!?;\n]++")
+_SENTENCE: Final = regex(r"[^.!?;\n]++(?:[.!?;]++|\n|\Z)|[.!?;\n]++")
 
 
 @memoized
@@ -123,7 +125,7 @@ _WHO: Final = (
     r"(?:ai|a\.i\.|assistants?|llm|agents?|bots?|router|dispatcher|classifier|triage|orchestrator|model"
     r"|system(?: prompt)?|admin)"
 )
-_STEERS: Final = re.compile(
+_STEERS: Final = regex(
     r"\b(?:"
     r"(?:ignore|disregard|forget|override) (?:all |any |the |your |my |our |these )*(?:previous |prior |above "
     r"|earlier|preceding |former )?(?:instructions?|rules|polic(?:y|ies)|prompts?|guidelines)|(?:choose|select"
@@ -160,17 +162,17 @@ _TELLING: Final = (
     *("approval", "filters", "unrestricted", "declare"),
 )
 """Without any of which nothing of that is said."""
-_ADDRESSES: Final = re.compile(
+_ADDRESSES: Final = regex(
     rf"(?:^|[\s(\"'\u201c\[<!-])(?:(?:note|hint|message|instructions?) (?:to|for) (?:the |all |any )?)?(?:the )?{_WHO}"
     r"(?: (?:dispatcher|router|triaging this|agents?|assistants?))?\s?: ",
     re.IGNORECASE,
 )
-_QUOTED: Final = re.compile(
+_QUOTED: Final = regex(
     r"\"[^\"\n]{0,400}\"|\u201c[^\u201d\n]{0,400}\u201d|(?<!\w)'[^'\n]{0,400}'(?!\w)|`[^`\n]{0,400}`|<!--.{0,400}?-->"
     r"|\[\[[^\]\n]{0,200}\]\]|\([^()\n]{0,400}\)|\[[^\]\n]{0,200}\]",
     re.DOTALL,
 )
-_STATEMENT: Final = re.compile(r"[^.!?;\n]+(?:[.!?;]+(?=\s|\Z)|\n|\Z|[.!?;](?=\S))+")
+_STATEMENT: Final = regex(r"[^.!?;\n]+(?:[.!?;]+(?=\s|\Z)|\n|\Z|[.!?;](?=\S))+")
 
 
 @memoized

@@ -12,17 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Final
 
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_QUOTED: Final = re.compile(r" {0,3}>")
-_FENCE: Final = re.compile(r"(`{3,}(?=[^`]*\Z)|~{3,})")
-_HEADING: Final = re.compile(r"#{1,6}(?:[ \t]|\Z)")
-_UNDERLINE: Final = re.compile(r"(?:=+|-+)[ \t]*\Z")
-_BREAK: Final = re.compile(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})\Z")
-_MARKER: Final = re.compile(r"([-+*]|([0-9]{1,9})[.)])(?=[ \t]|\Z)")
-_TICKS: Final = re.compile("`+")
-_TAG: Final = re.compile(
+_LINE: Final = regex(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_QUOTED: Final = regex(r" {0,3}>")
+_FENCE: Final = regex(r"(`{3,}(?=[^`]*\Z)|~{3,})")
+_HEADING: Final = regex(r"#{1,6}(?:[ \t]|\Z)")
+_UNDERLINE: Final = regex(r"(?:=+|-+)[ \t]*\Z")
+_BREAK: Final = regex(r"(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})\Z")
+_MARKER: Final = regex(r"([-+*]|([0-9]{1,9})[.)])(?=[ \t]|\Z)")
+_TICKS: Final = regex("`+")
+_TAG: Final = regex(
     r"""</[A-Za-z][A-Za-z0-9-]*+\s*+>
     |<[A-Za-z][A-Za-z0-9-]*+
       (?>\s++[A-Za-z_:][A-Za-z0-9_.:-]*+(?:\s*+=\s*+(?:[^\s"'=<>`]++|'[^']*+'|"[^"]*+"))?)*+\s*+/?>

@@ -20,7 +20,6 @@ channel people write about each other, and none of
 that holds: what is labelled there says so.
 """
 
-import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -28,13 +27,13 @@ from dataclasses import field
 from typing import Final
 
 from claudomator_py.routing.markdown import code_and_quotes
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _NOT_BEFORE: Final = frozenset("_.-/\\@")
-AT: Final = re.compile("@")
-WIDE_AT: Final = re.compile("[@\ufe6b\uff20]")
+AT: Final = regex("@")
+WIDE_AT: Final = regex("[@\ufe6b\uff20]")
 """What a mention begins with; in the text of a task, the wide ones as well."""
-_UNSPACED: Final = re.compile(
+_UNSPACED: Final = regex(
     "["
     "\u0e00-\u0fff"  # Thai, Lao, Tibetan
     "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Myanmar
@@ -61,9 +60,9 @@ _QUOTES: Final = {
 }
 """What closes each opening one."""
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
+_URL = regex(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
 # Each is looked for once, from its beginning. What follows the @ may be the mailbox of the next one.
-_MAIL = re.compile(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]++@(?=([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+))")
+_MAIL = regex(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]++@(?=([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+))")
 _MAX_CLUSTER: Final = 32
 
 

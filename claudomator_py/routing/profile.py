@@ -8,9 +8,9 @@ from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.risk.vague import says_nothing
 from claudomator_py.routing.cleaning import unsteered, without_courtesy
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-_SAYS_NOTHING: Final = re.compile(
+_SAYS_NOTHING: Final = regex(
     r"\b(?:(?=\w*\d)[0-9a-fT.:]+|\d+\w|tasks?|jobs?|todos?|items?|issues?|tickets?|runs?|tests?|tries|try|demo|untitled"
     r"|drafts?|te?mp|files?|prompts?|requests?|notes?|copy|claude|codex|agents?|nightly|daily|weekly|batch)\b",
     re.IGNORECASE,

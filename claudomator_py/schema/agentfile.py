@@ -17,10 +17,11 @@ from claudomator_py.domain.fields import divided
 from claudomator_py.domain.task import PermissionMode
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, Plain, read_documents
+from claudomator_py.values import regex
 
 _TIERS: Final = {"haiku": Tier.FAST, "sonnet": Tier.BALANCED, "opus": Tier.POWERFUL, "fable": Tier.POWERFUL}
 """By the family of a model, whatever version an id names with it."""
-_FAMILY: Final = re.compile(rf"(?<![a-z])(?:{'|'.join(_TIERS)})(?![a-z])", re.IGNORECASE)
+_FAMILY: Final = regex(rf"(?<![a-z])(?:{'|'.join(_TIERS)})(?![a-z])", re.IGNORECASE)
 _NO_MODEL: Final = ("", "inherit", "default")
 _EVERY_TOOL: Final = "*"
 _KNOWN: Final = frozenset(
@@ -52,11 +53,11 @@ _OURS: Final = frozenset(Card.model_fields) | ALIASES.keys()
 _MISSPELT: Final = 0.85
 """How alike a misspelt key is to the right one, see ``domain.errors.near``."""
 
-_FIELD: Final = re.compile(rf"(?:{'|'.join(sorted(_KNOWN | _OURS))}):(?=\s|\Z)")
-_LINE: Final = re.compile(r"(?P<key>[a-zA-Z_-]+):[ \t]+(?P<value>\S.*)")
-_NOT_PLAIN: Final = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
+_FIELD: Final = regex(rf"(?:{'|'.join(sorted(_KNOWN | _OURS))}):(?=\s|\Z)")
+_LINE: Final = regex(r"(?P<key>[a-zA-Z_-]+):[ \t]+(?P<value>\S.*)")
+_NOT_PLAIN: Final = regex(r"[{}\[\]*&#!|>%@`]|: ")
 _COMMAS: Final = ",\N{FULLWIDTH COMMA}\N{IDEOGRAPHIC COMMA}\N{ARABIC COMMA}"
-_TABS: Final = re.compile(r"^\t+", re.MULTILINE)
+_TABS: Final = regex(r"^\t+", re.MULTILINE)
 
 
 def read_front_matter(text: str, first_line: int) -> list[Document]:

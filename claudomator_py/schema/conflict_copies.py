@@ -11,7 +11,7 @@ import unicodedata
 from typing import Final
 
 from claudomator_py.domain.errors import Problem, shown
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _CONFLICT: Final = unicodedata.normalize(
     "NFKC",
@@ -45,20 +45,20 @@ class ConflictName:
 CONFLICT_NAMES: Final = (
     ConflictName(
         "Syncthing",
-        re.compile(r"\.sync-conflict-\d{8}-\d{6}(?:-\w+)?"),
+        regex(r"\.sync-conflict-\d{8}-\d{6}(?:-\w+)?"),
         "plan.sync-conflict-20261127-092733-ABCDEFG",
         "plan.sync-conflict",
     ),
-    ConflictName("Syncthing's versioning", re.compile(r"~\d{8}-\d{6}$"), "plan~20261127-092733", "plan~2"),
+    ConflictName("Syncthing's versioning", regex(r"~\d{8}-\d{6}$"), "plan~20261127-092733", "plan~2"),
     ConflictName(
         "a synchroniser such as Dropbox or Nextcloud",
-        re.compile(rf"\s*\((?=[^()]*(?:{_CONFLICT}))(?=[^()]*(?:{_COPY}))[^()]*\)", re.IGNORECASE),
+        regex(rf"\s*\((?=[^()]*(?:{_CONFLICT}))(?=[^()]*(?:{_COPY}))[^()]*\)", re.IGNORECASE),
         "plan (Ann's conflicted copy 2026-11-27)",
         "plan (copy)",
     ),
     ConflictName(
         "a synchroniser such as Dropbox",
-        re.compile(
+        regex(
             rf"[\s_.-]+(?:\S+['\N{{RIGHT SINGLE QUOTATION MARK}}]s\s+)?conflicted[ _-]copy[ _-]{_DATE}.*$",
             re.IGNORECASE,
         ),
@@ -67,13 +67,13 @@ CONFLICT_NAMES: Final = (
     ),
     ConflictName(
         "a synchroniser such as Seafile or Unison",
-        re.compile(rf"\s*\((?=[^()]*(?:{_CONFLICT}))(?=[^()]*{_DATE})[^()]*\)", re.IGNORECASE),
+        regex(rf"\s*\((?=[^()]*(?:{_CONFLICT}))(?=[^()]*{_DATE})[^()]*\)", re.IGNORECASE),
         "plan (SFConflict ann@example.com 2026-11-27-09-27-33)",
         "plan (merge conflict)",
     ),
     ConflictName(
         "a synchroniser that found names of one spelling",
-        re.compile(
+        regex(
             r"\s*\((?:[^()]*\s)?(?:case|white ?space|unicode encoding|selective sync) (?:conflict|clash)\b.*\)",
             re.IGNORECASE,
         ),
@@ -81,59 +81,55 @@ CONFLICT_NAMES: Final = (
         "plan (conflict of interest)",
     ),
     ConflictName(
-        "Proton Drive", re.compile(r"\s*\(# Name clash [^()]*#\)"), "plan (# Name clash 2026-11-27 aB3 #)", "plan (# 3)"
+        "Proton Drive", regex(r"\s*\(# Name clash [^()]*#\)"), "plan (# Name clash 2026-11-27 aB3 #)", "plan (# 3)"
     ),
     ConflictName(
         "a synchroniser such as pCloud",
-        re.compile(r"\s*\[conflict(?:ed)?(?: \d[^\]]*)?\]", re.IGNORECASE),
+        regex(r"\s*\[conflict(?:ed)?(?: \d[^\]]*)?\]", re.IGNORECASE),
         "plan [conflicted 2]",
         "plan [2]",
     ),
     ConflictName(
         "a synchroniser such as ownCloud or Nextcloud",
-        re.compile(
-            rf"[._ -]conflict(?:ed)?[._ -]{_DATE}[-_ ]\d{{4,6}}(?:-\d+)?|_{_DATE}_conflict(?:ed)?$", re.IGNORECASE
-        ),
+        regex(rf"[._ -]conflict(?:ed)?[._ -]{_DATE}[-_ ]\d{{4,6}}(?:-\d+)?|_{_DATE}_conflict(?:ed)?$", re.IGNORECASE),
         "plan_conflict-20261127-092733",
         "plan_conflict-2026",
     ),
     ConflictName(
         "Synology Drive",
-        re.compile(r"_[^_]+_[A-Z][a-z]{2}-\d{2}-\d{4,6}-\d{4}_[A-Za-z]*Conflict(?:_\d+)?$"),
+        regex(r"_[^_]+_[A-Z][a-z]{2}-\d{2}-\d{4,6}-\d{4}_[A-Za-z]*Conflict(?:_\d+)?$"),
         "plan_Andy-PC_Jan-03-0901-2013_CaseConflict_1",
         "plan_MergeConflict",
     ),
     ConflictName(
         "OneDrive",
-        re.compile(r"-(?:DESKTOP|LAPTOP|WIN)-[A-Z0-9]{6,12}(?:-\d+)?$"),
+        regex(r"-(?:DESKTOP|LAPTOP|WIN)-[A-Z0-9]{6,12}(?:-\d+)?$"),
         "plan-DESKTOP-4F7K2QX",
         "plan-desktop-settings",
     ),
-    ConflictName("Resilio Sync", re.compile(r"(?:\.Conflict\d*)+$"), "plan.Conflict", "plan.conflict"),
-    ConflictName("rclone", re.compile(r"(?:\.conflict\d+|\.\.path[12])$"), "plan.conflict1", "plan.path1"),
-    ConflictName(
-        "git mergetool", re.compile(r"[._](?:BACKUP|BASE|LOCAL|REMOTE)[._]\d+$"), "plan_LOCAL_123", "plan_LOCAL"
-    ),
+    ConflictName("Resilio Sync", regex(r"(?:\.Conflict\d*)+$"), "plan.Conflict", "plan.conflict"),
+    ConflictName("rclone", regex(r"(?:\.conflict\d+|\.\.path[12])$"), "plan.conflict1", "plan.path1"),
+    ConflictName("git mergetool", regex(r"[._](?:BACKUP|BASE|LOCAL|REMOTE)[._]\d+$"), "plan_LOCAL_123", "plan_LOCAL"),
     ConflictName(
         "a merge tool, patch or an editor",
-        re.compile(r"(?<=.)\.(?:orig|rej|bak)\d*$", re.IGNORECASE),
+        regex(r"(?<=.)\.(?:orig|rej|bak)\d*$", re.IGNORECASE),
         "plan.orig",
         "plan.original",
     ),
-    ConflictName("a merge tool", re.compile(r"(?<=.)\.(?:BASE|LOCAL|REMOTE|BACKUP)$"), "plan.BASE", "plan.base"),
+    ConflictName("a merge tool", regex(r"(?<=.)\.(?:BASE|LOCAL|REMOTE|BACKUP)$"), "plan.BASE", "plan.base"),
     ConflictName(
         "Subversion",
-        re.compile(r"(?<=.)\.merge-(?:left|right)\.r\d+$"),
+        regex(r"(?<=.)\.merge-(?:left|right)\.r\d+$"),
         "plan.merge-left.r12",
         "plan.merge-left",
     ),
     ConflictName(
         "a package manager",
-        re.compile(r"(?<=.)\.(?:dpkg-(?:old|new|dist|tmp)|ucf-(?:old|new|dist)|rpm(?:new|save|orig)|pacnew|pacsave)$"),
+        regex(r"(?<=.)\.(?:dpkg-(?:old|new|dist|tmp)|ucf-(?:old|new|dist)|rpm(?:new|save|orig)|pacnew|pacsave)$"),
         "plan.dpkg-old",
         "plan.dpkg",
     ),
-    ConflictName("an editor", re.compile(r"(?<=.)(?:~|\.sw[a-p])$"), "plan~", "plan-"),
+    ConflictName("an editor", regex(r"(?<=.)(?:~|\.sw[a-p])$"), "plan~", "plan-"),
 )
 """In the order in which they are looked for."""
 

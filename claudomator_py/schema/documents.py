@@ -16,6 +16,7 @@ from claudomator_py.schema.conflict_copies import conflict_problem
 from claudomator_py.schema.validation import marks_at, problem_at, remedy_among
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, Plain, quoted, read_documents
+from claudomator_py.values import regex
 
 EVERY_USE = frozenset(TextUse)
 
@@ -105,8 +106,8 @@ def _value_at(value: Any, path: Path) -> Plain:
 
 
 SUFFIXES = (".yaml", ".yml", ".md", ".json")
-_FENCE = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
-_ESCAPED = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
+_FENCE = regex(r"(?:---|\.\.\.)[ \t]*\Z")
+_ESCAPED = regex(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
 
 
 def is_document(name: str) -> bool:

@@ -5,18 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.schema.settings import Settings
+from claudomator_py.values import regex
 
-_SECRET_NAME = re.compile(
+_SECRET_NAME = regex(
     r"KEY(?!BOARD|WORD|MAP)|TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|(?<![A-Z])PASS(?![A-Z])|(?<=_)PWD|DBPASS"
     r"|CREDENTIAL|COOKIE|AUTH(?!OR(?!I))|DSN|JWT|BEARER|WEBHOOK|HEADERS|(?<![A-Z])PAT(?![A-Z])",
     re.IGNORECASE,
 )
-_PLACE_NAME = re.compile(r"_(?:FILE|PATH|DIR|DIRECTORY|SOCK|SOCKET|HOME)\Z", re.IGNORECASE)
+_PLACE_NAME = regex(r"_(?:FILE|PATH|DIR|DIRECTORY|SOCK|SOCKET|HOME)\Z", re.IGNORECASE)
 # A number or the bare address of a service: shown everywhere, and known to everybody.
-_PLAIN_VALUE = re.compile(r"[\d.,:]+|https?://[^/@?#\s]+(?:/v\d+\w*)?/?")
-_OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w-]*)(?:=(?P<value>.+))?", re.DOTALL)
-_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/@:]*:([^\s/]+)@")
-_QUOTED = re.compile(rb"%([0-9A-Fa-f]{2})")
+_PLAIN_VALUE = regex(r"[\d.,:]+|https?://[^/@?#\s]+(?:/v\d+\w*)?/?")
+_OPTION = regex(r"--?(?P<name>[A-Za-z][\w-]*)(?:=(?P<value>.+))?", re.DOTALL)
+_PASSWORD = regex(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/@:]*:([^\s/]+)@")
+_QUOTED = regex(rb"%([0-9A-Fa-f]{2})")
 _LONG_TAIL = 16
 
 

@@ -1,14 +1,13 @@
 """What is wrong with a text that is no acceptable YAML, in the words of somebody who writes a task."""
 
-import re
 from typing import Final, Self
 
 import yaml
 
 from claudomator_py.domain.errors import Path, Problem, shown
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-COMMENT: Final = re.compile(r"[ \t]+(#[^\r\n]*)")
+COMMENT: Final = regex(r"[ \t]+(#[^\r\n]*)")
 
 
 @dataclass(frozen=True, slots=True)

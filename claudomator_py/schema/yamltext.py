@@ -18,10 +18,10 @@ from yaml.resolver import Resolver
 
 from claudomator_py.domain.errors import NUMBER_OR_TEXT, Path, field_name, shown
 from claudomator_py.schema.yamlfaults import COMMENT, BadText, SuggestedValue, bad, syntax_fault
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 # YAML 1.1 wants a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
-_JSON_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")
+_JSON_FLOAT = regex(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")
 
 Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 
@@ -31,13 +31,13 @@ MAX_VALUES = 20_000
 MAX_CHARACTERS = 4 * 2**20
 MAX_DOCUMENTS = 500
 _MAX_NUMBER = 100
-_WHOLE = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
+_WHOLE = regex(r"0|[1-9]\d{0,9}", re.ASCII)
 _MAX_KEY = 200
 _MAX_QUOTED_LENGTH = 400
 
 _DECIMAL = {
-    "int": re.compile(r"[-+]?(?:0|[1-9][0-9]*)"),
-    "float": re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[0-9]+\.[0-9]*[eE][-+]?[0-9]+)"),
+    "int": regex(r"[-+]?(?:0|[1-9][0-9]*)"),
+    "float": regex(r"[-+]?(?:[0-9]+\.[0-9]*|[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[0-9]+\.[0-9]*[eE][-+]?[0-9]+)"),
 }
 """How people write numbers. YAML 1.1 has more: base 2, 8, 16 and 60, and ``_`` between digits (yaml.org/type/int.html
 and float.html)."""
@@ -49,7 +49,7 @@ _MARKS = (
     (b"\xff\xfe", "UTF-16"),
     (b"\xfe\xff", "UTF-16"),
 )
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 _resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = Resolver().resolve
 _constructor = SafeConstructor()

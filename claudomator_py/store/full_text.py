@@ -1,6 +1,5 @@
 """The full text of specialists: which skills have which words, with either database's own index of them."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -11,6 +10,7 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_SKILL
 from claudomator_py.store.tables.columns import RowNumber
 from claudomator_py.store.visibility import cards_given
+from claudomator_py.values import regex
 
 MAX_WORDS: Final = 32
 """Of a query; what comes after them is left out."""
@@ -28,7 +28,7 @@ _SAY_NOTHING: Final = """
     than too very s t can will just don should now please need want would could let us
 """
 _STOP_WORDS: Final = frozenset(_SAY_NOTHING.split())
-_WORD: Final = re.compile(r"[^\W_]+")
+_WORD: Final = regex(r"[^\W_]+")
 _ONE_WORD: Final = {
     "sqlite": "SELECT {n} AS word, rowid AS id FROM specialist_text WHERE specialist_text MATCH :word{n}",
     "postgresql": "SELECT {n} AS word, id FROM specialist_skill "

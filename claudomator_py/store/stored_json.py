@@ -11,7 +11,6 @@ hold can forget it. What a run needs as it was given, such as a task's content, 
 
 import json
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,6 +23,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from claudomator_py.domain.redaction import Redactor, clean
+from claudomator_py.values import regex
 
 MAX_DEPTH: Final = 200
 """As for events of agents, the deepest of what is stored, see ``agents.jsonlines``."""
@@ -32,9 +32,9 @@ MAX_KEPT: Final = 512
 MAX_KEPT_TEXT: Final = 8 * 1024
 """Characters of such a text."""
 _MAX_INTEGER: Final = 2**63
-_LONG_NUMBER = re.compile(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3})")
+_LONG_NUMBER = regex(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3})")
 """With one set of characters to begin with, it is looked for in the time that decoding takes."""
-_LONE: Final = re.compile("[\ud800-\udfff]")
+_LONE: Final = regex("[\ud800-\udfff]")
 _LONE_ON_POSTGRESQL: Final = (
     r"\\u0000"
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"

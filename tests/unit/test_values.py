@@ -3,13 +3,16 @@
 import copy
 import dataclasses
 import pickle
+import re
+import sys
 import threading
 from dataclasses import FrozenInstanceError, asdict, field, replace
 from typing import Any
 
 import pytest
 
-from claudomator_py.values import dataclass
+import claudomator_py.app.serving  # noqa: F401 - all that a daemon declares
+from claudomator_py.values import dataclass, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +172,28 @@ def test_threads_that_make_the_first_values_at_once_disturb_nobody() -> None:
         for thread in threads:
             thread.join()
         assert made == [Fresh(1)] * 4
+
+
+def test_an_expression_is_compiled_when_it_is_asked_something() -> None:
+    words: Any = regex(r"(?P<word>[a-z]+)", re.IGNORECASE)
+    assert set(vars(words)) == {"_made"}
+    assert words.findall("Ab c") == ["Ab", "c"]
+    assert (words.pattern, words.groupindex["word"]) == (r"(?P<word>[a-z]+)", 1)
+    assert words.search is words.search
+    assert words.sub("x", "Ab c") == "x x"
+    broken: Any = regex("(")
+    with pytest.raises(re.error):
+        broken.search("")
+    with pytest.raises(AttributeError):
+        _ = words.no_such_method
+    with pytest.raises(AttributeError):
+        _ = words.__no_such__
+
+
+def test_every_expression_of_the_package_compiles() -> None:
+    found = 0
+    for module in [one for name, one in sys.modules.items() if name.startswith("claudomator_py")]:
+        for value in vars(module).values():
+            if type(value) is regex and value.pattern:
+                found += 1
+    assert found > 50

@@ -1,7 +1,6 @@
 """What is known of each agent that speaks ACP, by ``profiles.toml``, read once."""
 
 import pkgutil
-import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -11,9 +10,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.kind import LoginFile
+from claudomator_py.values import regex
 
 GENERIC = "generic"
-_VERSION = re.compile(r"(?<=.)@[\w.^~-]+\Z")
+_VERSION = regex(r"(?<=.)@[\w.^~-]+\Z")
 _RUNNERS = frozenset({"npx", "uvx", "bunx", "pipx", "node", "env", "sh", "run", "-y", "--yes"})
 
 

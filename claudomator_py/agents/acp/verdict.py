@@ -16,7 +16,7 @@ from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.domain.outcome import OutcomeStatus, Reason
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 LOST_SESSION = words(r"does not know the session")
 """How the client says that the agent has no such conversation."""
@@ -77,7 +77,7 @@ _AUTH_REQUIRED = -32000
 _KEYS = ("errorKind", "errorName", "codexErrorInfo", "codex_error_info", "code", "type", "kind", "category", "status")
 _STATUS_KEYS = ("httpStatusCode", "statusCode", "http_status", "status", "code")
 _MAX_DEPTH = 6
-_SEPARATORS = re.compile(r"[\W_]+")
+_SEPARATORS = regex(r"[\W_]+")
 _RULES: Rules = (
     (
         words(
@@ -119,12 +119,12 @@ _STOPS: Mapping[str, Reason] = MappingProxyType(
         "cancelled": Reason.AGENT_ERROR,
     }
 )
-_LOOKS_LIKE_ERROR = re.compile(
+_LOOKS_LIKE_ERROR = regex(
     r"\s*(?:\W{0,3}(?:API |Internal |Fatal |Request )?error\W{0,3}:|unexpected status [45]\d\d|[45]\d\d [A-Z{])",
     re.IGNORECASE,
 )
 """How a text begins that may be an error, of an agent that says nothing else of how its turn went."""
-_PREFIX = re.compile(r"\A\s*(?:internal error|server error)\b:?", re.IGNORECASE)
+_PREFIX = regex(r"\A\s*(?:internal error|server error)\b:?", re.IGNORECASE)
 """What the protocol's libraries put before every error that is not theirs: it says nothing of the service."""
 _MAX_ERROR = 2_000
 

@@ -1,6 +1,5 @@
 """What an error of Claude Code means, by its typed fields where a version has them, else by its words."""
 
-import re
 from dataclasses import replace
 
 from claudomator_py.agents.api_errors import MAX_READ, SAYS_LIMITED, Rules, by_status, by_words, limited, words
@@ -9,7 +8,7 @@ from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_reset
 from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _BY_ENDING = {
     "max_turns": Reason.TURN_LIMIT,
@@ -92,7 +91,7 @@ _WINDOWS = (
 )
 _NO_FAMILY = r"(?:Claude|Session|Daily|Weekly|Monthly|Usage|Rate|Spend(?:ing)?|Free|Pro|Max|Team|Enterprise|API)\b"
 """What else stands in front of a limit: windows, plans, and the product."""
-_FAMILY_LIMIT = re.compile(
+_FAMILY_LIMIT = regex(
     rf"\b(?P<whose>your (?:weekly )?(?:Claude )?)?(?!{_NO_FAMILY})(?P<family>[A-Z][a-z]+)(?: \d[\d.]*)?"
     r"(?:[ -]only)?(?: (?:weekly|usage))? limit\b"
     rf"|\blimit (?:reached |exceeded )?(?:for|on) (?:Claude )?(?!{_NO_FAMILY})(?P<whom>[A-Z][a-z]+)\b"

@@ -32,9 +32,9 @@ from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-_RULED = re.compile(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
+_RULED = regex(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
 _ASK = "AskUserQuestion"
 _TALK = frozenset({_ASK, "ExitPlanMode"})
 """Tools by which it speaks to whoever watches: none that would need permission."""

@@ -9,7 +9,7 @@ from claudomator_py.agents.plaintext import storable
 from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 # One rule covers all tools that change files, and one all that read them.
 _FILES = {
@@ -17,7 +17,7 @@ _FILES = {
     **dict.fromkeys(("Glob", "Grep", "Read"), "Read"),
 }
 # A star stands for anything in a rule, and in a path so do these.
-_PATTERN = re.compile(r"[*?\[\]!()\\]")
+_PATTERN = regex(r"[*?\[\]!()\\]")
 
 
 def rule_for(tool: str, given: Event) -> str | None:
@@ -44,7 +44,7 @@ _MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInpu
 _SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself."""
 _MAX_WINDOWS = 20
-_FAMILY_WINDOW = re.compile(
+_FAMILY_WINDOW = regex(
     r"(?:[a-z]+[_-](?:hour|day|week|month)|hourly|daily|weekly|monthly)[_-](?:claude[_-])?([a-z]+(?:[_-]\d+)*)",
     re.IGNORECASE,
 )

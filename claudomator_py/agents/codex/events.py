@@ -15,7 +15,7 @@ from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, co
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Provenance, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _RULES: Rules = (
     (
@@ -54,17 +54,17 @@ _RULES: Rules = (
     (words(r"safety reasons|has been flagged|cyber_policy|content policy"), Reason.REFUSED),
 )
 _USED_UP = words(SAYS_LIMITED)
-_RETRYING = re.compile(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)
-_COMPLAINT = re.compile(r"^(?:ERROR|Error|error):? (?P<message>.+)")
+_RETRYING = regex(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)
+_COMPLAINT = regex(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _COMPLAINTS = 5
 _BANNER = "OpenAI Codex"
 """Begins what it writes to stderr without --json: the whole conversation, with what tools print."""
 REQUEST = "codex_http_client::client: Request completed "
 """In a line of its log that tells the answer to a request."""
-_LOGGED = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?")
+_LOGGED = regex(r"\d{4}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?")
 _HEADERS = " headers="
-_STATUS = re.compile(r"(?<!\S)status=(\d{3})\b")
-_WINDOW = re.compile(r'"x-codex-(primary|secondary)-(used-percent|reset-at)": "(\d{1,15}(?:\.\d{1,9})?)"')
+_STATUS = regex(r"(?<!\S)status=(\d{3})\b")
+_WINDOW = regex(r'"x-codex-(primary|secondary)-(used-percent|reset-at)": "(\d{1,15}(?:\.\d{1,9})?)"')
 _ALL_USED = 100.0
 _ROUNDED_MS = MINUTE_MS
 """How far from the exact reset its words can be, in addition to the offset of the zone in which they are."""
@@ -72,8 +72,8 @@ _ZONES_MS = 15 * MINUTE_MS
 """Offsets of zones are multiples of this."""
 _FARTHEST_ZONE_MS = 26 * HOUR_MS
 """Between any two zones, or the same time on another day."""
-_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ ")
-_BLOCKED = re.compile(
+_LOG_LINE = regex(r"\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ ")
+_BLOCKED = regex(
     r"\S+ +ERROR \S+ error=.*?blocked by PreToolUse hook: .*?\[beyond reach [\w.]+\]\.?"
     r"(?: (?:Command|Tool): )?(?P<call>.*)"
 )

@@ -1,7 +1,5 @@
 """Any program as an agent: its argv is configured, the task is on its stdin, its exit code is the terminal event."""
 
-import re
-
 from claudomator_py.agents.command import INFO
 from claudomator_py.agents.command.reader import CommandReader
 from claudomator_py.agents.event_kind import restrictions, unfenced, zone_of
@@ -11,11 +9,12 @@ from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.run import Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.values import regex
 
 PLACEHOLDERS = ("prompt_file", "task", "model")
-_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
+_PLACEHOLDER = regex(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 # A model may come from a task file, and a template may hand it to a shell.
-_PLAIN_MODEL = re.compile(r"[A-Za-z0-9][\w.:/@+\[\]-]*")
+_PLAIN_MODEL = regex(r"[A-Za-z0-9][\w.:/@+\[\]-]*")
 
 
 class CommandAgent:

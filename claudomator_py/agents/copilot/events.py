@@ -4,7 +4,6 @@ Its errors are events of their own, with the service's status, and its last even
 tokens.
 """
 
-import re
 from dataclasses import field
 from typing import ClassVar
 
@@ -17,7 +16,7 @@ from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, sh
 from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.run import Part
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _RULES: Rules = (
     (
@@ -42,7 +41,7 @@ _FILES = frozenset({"create", "edit", "str_replace", "write", "apply_patch"})
 _OF_A_TURN = frozenset({"user", "assistant", "tool"})
 """What begins the types of events of a turn: one that comes after a result begins another."""
 _BY_SUBCOMMAND = frozenset({"git", "gh"})
-_WORD = re.compile(r"[\w./+-]+")
+_WORD = regex(r"[\w./+-]+")
 
 
 @dataclass(kw_only=True)

@@ -1,6 +1,5 @@
 """What Gemini CLI writes with ``-o stream-json``: by meaning, whatever its version."""
 
-import re
 from dataclasses import field, replace
 from functools import partial
 from typing import ClassVar
@@ -16,16 +15,16 @@ from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import MINUTE_MS
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 STUCK_MS = 6 * MINUTE_MS
 """A longer sleep than this is a limit. It retries by itself after at most five minutes, and adds up to a fifth."""
 
-_ATTEMPT = re.compile(r"Attempt \d{1,3} failed: ")
+_ATTEMPT = regex(r"Attempt \d{1,3} failed: ")
 """Begins what it prints of a request that was refused; the service's message follows, of one line or several."""
-_SLEEP = re.compile(r"\. Retrying after (\d{1,13})ms\.\.\.$")
+_SLEEP = regex(r"\. Retrying after (\d{1,13})ms\.\.\.$")
 """Ends it, where it is about to sleep."""
-_PRINTED_SLEEP = re.compile(r"Retrying after (\d{1,13})ms")
+_PRINTED_SLEEP = regex(r"Retrying after (\d{1,13})ms")
 _MAX_PRINTED = 1_000
 """Sleeps in the results of tools that are told from its own; after more, none is believed."""
 _STOPPED = words(
@@ -38,7 +37,7 @@ _DENIED = words(r"requires user confirmation|denied by policy|not allowed by pol
 _ASK = "ask_user"
 _SHELL = "run_shell_command"
 # Tools that it offers only where they are allowed; any other that it does not know is none.
-_NEEDS_LEAVE = re.compile(rf"{_SHELL}|write_file|replace|edit|smart_edit|web_fetch|save_memory|mcp_\w+")
+_NEEDS_LEAVE = regex(rf"{_SHELL}|write_file|replace|edit|smart_edit|web_fetch|save_memory|mcp_\w+")
 _LIMITS = ((words(r"\bdaily\b|per[ _]?day"), "daily"), (words(r"per[ _]?minute"), "per_minute"))
 _ITS_MODEL = words(r"on this model|PerModel\b|per[ _]model\b")
 """A quota of the model that was asked."""

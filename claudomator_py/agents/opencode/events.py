@@ -15,7 +15,7 @@ from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, co
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _BY_NAME = {
     "ProviderAuthError": Reason.AUTH,
@@ -45,16 +45,16 @@ _BY_FINISH = {
 }
 _CALLS = "tool-calls"
 """Ends a step after which another one has to come."""
-_NO_MODEL = re.compile(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
+_NO_MODEL = regex(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _RULED = words(r"prevents you from using")
-_COMPLAINT = re.compile(r"^(?:Error|error|ERROR):? (?P<message>.+)")
-_LOGGED = re.compile(r"timestamp=\S+ level=ERROR ")
-_LOG_FIELD = re.compile(r"(?<!\S)([\w.]+)=(?:\"((?:[^\"\\]|\\.)*)\"|(\S*))")
+_COMPLAINT = regex(r"^(?:Error|error|ERROR):? (?P<message>.+)")
+_LOGGED = regex(r"timestamp=\S+ level=ERROR ")
+_LOG_FIELD = regex(r"(?<!\S)([\w.]+)=(?:\"((?:[^\"\\]|\\.)*)\"|(\S*))")
 """A name and its value, with quotes around it or without. Where one fails, the next try begins at another word."""
 _REFUSED_REQUEST = "stream error"
 _UNEXPLAINED = "check server logs"
-_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
+_SECONDS = regex(r"\d{1,9}(?:\.\d{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)

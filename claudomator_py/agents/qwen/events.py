@@ -17,16 +17,16 @@ from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
-_FAILED_REQUEST = re.compile(
+_FAILED_REQUEST = regex(
     r"\[API Error: (?:(?P<status>[45]\d\d) )?(?P<message>.*)\](?:\nPossible quota limitations[^\n]*)?\s*\Z"
     r"|\A(?P<login>Qwen OAuth (?:quota exceeded|free tier).*)",
     re.DOTALL,
 )
-_RETRYING = re.compile(r"Retrying in \d+s \(attempt \d+/\d+\): (.+)")
+_RETRYING = regex(r"Retrying in \d+s \(attempt \d+/\d+\): (.+)")
 _FAILED_MARK = "[API Error: "
-_EMPTY = re.compile(r"\[API Error: Model stream ended with[^\n\]]*\]\s*")
+_EMPTY = regex(r"\[API Error: Model stream ended with[^\n\]]*\]\s*")
 """All of a message, where the service answered with nothing: tokens are counted for that."""
 _BY_EXIT_CODE = {
     41: Reason.AUTH,

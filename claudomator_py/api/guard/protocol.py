@@ -7,7 +7,6 @@ request in plain text. Here a head has its time, the newest comer finds room, an
 import asyncio
 import contextlib
 import fcntl
-import re
 import struct
 import sys
 import termios
@@ -22,6 +21,7 @@ from claudomator_py.api.guard.exchange import SECURITY_HEADERS
 from claudomator_py.api.guard.limits import ConnectionLimit
 from claudomator_py.api.guard.security import ServerLoad
 from claudomator_py.api.problem import Refused
+from claudomator_py.values import regex
 
 HEAD_BYTES: Final = 32 * 1024
 """The longest head of a request: its first line and all headers."""
@@ -31,7 +31,7 @@ CHUNKS: Final = 4_096
 """The most chunks in a body: one of the largest size in parts of 256 bytes."""
 
 _OTHER_LINES = 2  # the request's first one, and the empty one at the end
-_END = re.compile(rb"\n\r?\n")
+_END = regex(rb"\n\r?\n")
 
 
 class Parser(h11.Connection):

@@ -13,7 +13,6 @@ ours, but arrives as if without a session.
 import asyncio
 import hmac
 import logging
-import re
 from collections.abc import Callable, Sequence
 from enum import Enum
 
@@ -30,26 +29,26 @@ from claudomator_py.domain.errors import Unavailable, shown
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.environment.secrets import PREFIX
 from claudomator_py.resources.access.keyring import Keyring
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 MAX_BODY_BYTES = 1024 * 1024
 RUN_PREFIX = PREFIX.encode("ascii")
 LOGIN_BODY_BYTES = 4 * 1024
 """What may be sent without credentials is a login, which is short."""
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
-WEBHOOK = re.compile(r"/v1/channels/[^/]+/incoming")
+WEBHOOK = regex(r"/v1/channels/[^/]+/incoming")
 """Where messages come in from outside, which are signed instead of having a token (``webhook.py`` of channels)."""
 WEBHOOK_BODY_BYTES = 256 * 1024
 UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
-PUBLIC_PAGES = re.compile(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
-_PAGES = re.compile(
+PUBLIC_PAGES = regex(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
+_PAGES = regex(
     r"/|/(?:tasks|schedules)/.+|/logout|/drain|/undrain|/next|/new(?:/check)?|/repositories"
     r"|/(?:agents|select|sessions|specialists|channels|routing|decisions|policy|report|night)(?:/.+)?"
 )
-_FOR_PROGRAMS = re.compile(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")
+_FOR_PROGRAMS = regex(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")
 """What a session counts for nowhere, but for streams that the page listens to."""
-_STREAMS = re.compile(r"/v1/events|/v1/runs/[^/]+/log")
+_STREAMS = regex(r"/v1/events|/v1/runs/[^/]+/log")
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 Style sheet and scripts, under /static, are few and small, so they are read once and served from memory.
 """
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.events.page import KINDS
 from claudomator_py.resources.policy.shape import CHECKS
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -81,7 +80,7 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Vary": "Cookie",
 }
-_CODE = re.compile(r"`([^`\n]+)`")
+_CODE = regex(r"`([^`\n]+)`")
 
 
 def render(

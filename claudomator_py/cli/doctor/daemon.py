@@ -16,6 +16,7 @@ from claudomator_py.client.errors import ClientError, NotStarted
 from claudomator_py.domain.health import CheckView
 from claudomator_py.resources.agents.shape import AgentView
 from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_found
+from claudomator_py.values import regex
 
 MAX_APART_S = 10.0
 
@@ -61,7 +62,7 @@ def _inside(check: CheckView) -> Finding:
 
 
 # Both ways of quoting that systemd has for one assignment.
-_PATH = re.compile(r"""^Environment=["']?PATH=(.*?)["']?\s*$""", re.MULTILINE)
+_PATH = regex(r"""^Environment=["']?PATH=(.*?)["']?\s*$""", re.MULTILINE)
 LINGER = Path("/var/lib/systemd/linger")
 
 

@@ -4,7 +4,6 @@ Structure decides first: only what is named here is kept. What is left goes thro
 what looks like a key, in case a secret stands where none belongs.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,8 +15,9 @@ from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.known_secrets import secrets_of
 from claudomator_py.schema.settings import Settings
+from claudomator_py.values import regex
 
-_OPTION = re.compile(r"--?[A-Za-z][\w-]*")
+_OPTION = regex(r"--?[A-Za-z][\w-]*")
 _TASK = frozenset(
     {"id", "name", "version", "state", "phase", "reason", "waiting_until", "priority", "specialist", "agent", "tier"}
     | {"model", "attempts", "runs", "tokens", "cost_usd", "created_at", "updated_at", "started_at", "generation"}

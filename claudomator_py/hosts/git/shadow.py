@@ -32,12 +32,12 @@ from pathlib import Path
 
 from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git.git import Git, GitRefused
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 # What holds data in a git directory. Not the logs of references: git appends to those by whatever link is there.
 _LINKED = ("objects", "refs", "packed-refs", "reftable", "info", "shallow", "index", "lfs")
 _TREES = "worktrees"
-_COPIED = re.compile(
+_COPIED = regex(
     r"core\.(repositoryformatversion|filemode|symlinks|ignorecase|precomposeunicode|autocrlf|eol|checkstat|trustctime"
     r"|protecthfs|protectntfs|sparsecheckout|sparsecheckoutcone|bigfilethreshold|logallrefupdates|sharedrepository)"
     r"|extensions\.(objectformat|compatobjectformat|refstorage)"
@@ -50,9 +50,9 @@ _COPIED = re.compile(
 # They say nothing of how data are read.
 _IGNORED_EXTENSIONS = frozenset({"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees"})
 _WORKTREE_CONFIG = "extensions.worktreeconfig"
-_ADDRESS = re.compile(r"remote\..+\.(url|lfsurl)", re.DOTALL)
-_HARMLESS_ADDRESS = re.compile(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?!:|//)")
-_FILTER = re.compile(r"filter\.(.+)\.(clean|smudge|process)", re.DOTALL)
+_ADDRESS = regex(r"remote\..+\.(url|lfsurl)", re.DOTALL)
+_HARMLESS_ADDRESS = regex(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?!:|//)")
+_FILTER = regex(r"filter\.(.+)\.(clean|smudge|process)", re.DOTALL)
 _MAX_CONFIG = 2**20
 
 POINTER = ".git"

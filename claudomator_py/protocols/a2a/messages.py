@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -17,7 +16,7 @@ from claudomator_py.protocols.a2a.tasks import STANDINGS, name_of
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import validate
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -50,7 +49,7 @@ MAX_LISTED: Final = 100
 _KEY_PREFIX: Final = "a2a:"
 """Apart from the keys that clients of the API choose."""
 _USER: Final = ("ROLE_USER", "user", 1)
-_CAPITAL = re.compile("[A-Z]")
+_CAPITAL = regex("[A-Z]")
 _FILES: Final = ("url", "raw", "file")
 """Keys of a part that is a file: those of 1.0, and that of 0.3."""
 

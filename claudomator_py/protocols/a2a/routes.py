@@ -6,7 +6,6 @@ refused by HTTP, as everywhere; what A2A has an error for is answered by JSON-RP
 
 import json
 import logging
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
@@ -56,7 +55,7 @@ from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 a2a = guarded()
 """It is described by its card, and by A2A itself, rather than by the document of the API."""
@@ -86,7 +85,7 @@ _NOT_OFFERED: Final = {
 }
 _VERSION: Final = "A2A-Version"
 _NEEDS: Final = {"send": "submitTask", "stream": "submitTask", "cancel": "cancelTask"}
-_VERSIONS: Final = re.compile(r"(?:0\.3(?:\.\d+)?|1(?:\.\d+){0,2})?")
+_VERSIONS: Final = regex(r"(?:0\.3(?:\.\d+)?|1(?:\.\d+){0,2})?")
 """Those that are spoken: patches change nothing, and a minor version is compatible with the earlier ones of its major
 one (specification 1.0, 3.6). Empty means 0.3."""
 _STREAMED: Final = ("stream", "subscribe")

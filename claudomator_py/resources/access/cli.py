@@ -3,7 +3,6 @@
 import contextlib
 import html
 import os
-import re
 import secrets
 import sys
 import time
@@ -32,6 +31,7 @@ from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import SECOND_MS, parse_duration
 from claudomator_py.resources.access.shape import NEVER, SessionView, TokenRequest, TokenView
 from claudomator_py.surface.table import Column, Table, ago, until
+from claudomator_py.values import regex
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -47,7 +47,7 @@ _TOKENS = Table[TokenView](
     Column("STATE", lambda token: "active" if token.active else "expired" if token.revoked_at is None else "revoked"),
     Column("ID", lambda token: token.id, wide=True),
 )
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE = regex(r"\d{4}-\d{2}-\d{2}")
 
 
 def _role(text: str) -> Role:

@@ -3,7 +3,6 @@
 Looking at /login with a code does not use the code up: previews of links and browsers look ahead. Only the form does.
 """
 
-import re
 from typing import Annotated
 from urllib.parse import quote
 
@@ -18,7 +17,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.text import one_line
 from claudomator_py.resources.access.http import Browsers, browsers
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _MAX_CODE_LENGTH = 200
 Code = Annotated[str, Query(max_length=_MAX_CODE_LENGTH)]
@@ -109,11 +108,11 @@ def _logged_out(entrance: Entrance) -> Response:
 _MAX_LENGTH = 60
 # The first that fits: most of them claim to be the ones after, too.
 _BROWSERS = (
-    ("Edge", re.compile(r"\bEdgA?/(\d+)")),
-    ("Opera", re.compile(r"\bOPR/(\d+)")),
-    ("Firefox", re.compile(r"\b(?:Firefox|FxiOS)/(\d+)")),
-    ("Chrome", re.compile(r"\b(?:HeadlessChrome|Chrome|CriOS)/(\d+)")),
-    ("Safari", re.compile(r"\bVersion/(\d+)\S* (?:\S+ )?Safari/")),
+    ("Edge", regex(r"\bEdgA?/(\d+)")),
+    ("Opera", regex(r"\bOPR/(\d+)")),
+    ("Firefox", regex(r"\b(?:Firefox|FxiOS)/(\d+)")),
+    ("Chrome", regex(r"\b(?:HeadlessChrome|Chrome|CriOS)/(\d+)")),
+    ("Safari", regex(r"\bVersion/(\d+)\S* (?:\S+ )?Safari/")),
 )
 _SYSTEMS = (
     ("Android", "Android"),

@@ -1,6 +1,5 @@
 """``agents``, ``hold`` and ``release``: the agents and their holds, and what an operator does about these."""
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +20,7 @@ from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimit
 from claudomator_py.schema.agent_settings import KnownAgent
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table, Time
+from claudomator_py.values import regex
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -96,8 +96,8 @@ def _read(hold: HoldView) -> str:
     return ": ".join(part for part in (run, hold.read) if part)
 
 
-_FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_CLOCK = re.compile(r"\d{1,2}:\d{2}")
+_FAMILY = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_CLOCK = regex(r"\d{1,2}:\d{2}")
 
 
 def _family(text: str) -> str:

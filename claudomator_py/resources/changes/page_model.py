@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from claudomator_py.domain.changes import Commit, FileChange, RunChanges
 from claudomator_py.domain.text import escaped
 from claudomator_py.resources.changes.shape import ChangesView, PatchView
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 MAX_RUNS = 10
 MAX_FILES = 100
@@ -19,9 +19,9 @@ MAX_FILE_CHARS = 20_000
 MAX_OPEN_LINES = 15
 MAX_OPEN_FILES = 3
 _HEADER = "diff --git "
-_FILE = re.compile(f"^(?={_HEADER})", re.MULTILINE)
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_QUOTED = re.compile(r"\\([0-7]{3}|.)")
+_FILE = regex(f"^(?={_HEADER})", re.MULTILINE)
+_HUNK = regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_QUOTED = regex(r"\\([0-7]{3}|.)")
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
 
 

@@ -15,7 +15,6 @@ import html
 import json
 import logging
 import os
-import re
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -47,6 +46,7 @@ from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import ChannelView
 from claudomator_py.schema.validation import odd_values, validate
 from claudomator_py.tasks.messages import PostedMessage
+from claudomator_py.values import regex
 
 log = logging.getLogger("claudomator.channels")
 
@@ -57,11 +57,11 @@ WINDOW_MS: Final = 5 * MINUTE_MS
 """A request is good for so long before and after its timestamp."""
 _SHORTEST_SECRET: Final = 16
 _MAX_SECRET_LENGTH: Final = 4_096
-_STAMP = re.compile(r"[0-9]{1,12}")
+_STAMP = regex(r"[0-9]{1,12}")
 _BY_PEOPLE: Final = (None, "file_share", "thread_broadcast", "me_message")
 """What Slack calls messages that a person has written; the others are edits, joins and the like."""
 _IN_SLACK: Final = "The content of this file is in Slack, and was not sent along."
-_SLACK_LINK = re.compile(r"<(https?://[^|>\s]+)(?:\|[^>]*)?>")
+_SLACK_LINK = regex(r"<(https?://[^|>\s]+)(?:\|[^>]*)?>")
 
 
 class NotSigned(Exception):

@@ -1,6 +1,5 @@
 """The policy with how often each of its rules applied, to whom it leaves a task, and approvals."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
@@ -29,8 +28,9 @@ from claudomator_py.store import decision_log, decision_rows, events, reads, rem
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
 from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve, specialists_for
+from claudomator_py.values import regex
 
-_LITERAL = re.compile(r"""(["'])(.*?)\1""")
+_LITERAL = regex(r"""(["'])(.*?)\1""")
 """A text in a condition."""
 SAMPLE = 5_000
 """Decisions that are looked at: the newest."""

@@ -1,6 +1,5 @@
 """Making a report from rows: what ended in a span of time, and what stands open at present."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -38,6 +37,7 @@ from claudomator_py.store.report_rows import FinishedRun
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
 from claudomator_py.surface.operation import answers
+from claudomator_py.values import regex
 
 DEFAULT_MS = 12 * HOUR_MS
 MAX_FAILURES = 500
@@ -48,9 +48,9 @@ MAX_DOUBTED = 200
 LATE_MS = 2 * MINUTE_MS
 """After which a time of a schedule that nobody has dealt with is missed."""
 _BRANCH = "refs/heads/"
-_TIME = re.compile(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
+_TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
 """As the daemon words times in sentences that it has not in parts."""
-_LEADING_TO_A_TIME = re.compile(r"(?: (?:at|until))+\s*$")
+_LEADING_TO_A_TIME = regex(r"(?: (?:at|until))+\s*$")
 
 
 class Reports(Service):

@@ -36,6 +36,7 @@ from claudomator_py.resources.runs.shape import (
 )
 from claudomator_py.resources.session import Session
 from claudomator_py.surface.operation import READ_OWN
+from claudomator_py.values import regex
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ _IDLE_AFTER_S = 30.0
 _BUSY_S = 0.02
 _PAGE = 200
 _READS_OF_PAGE = 64
-_POSITION = re.compile(r"(\d{1,16})(?:\.(\d{1,9}))?", re.ASCII)
+_POSITION = regex(r"(\d{1,16})(?:\.(\d{1,9}))?", re.ASCII)
 
 AnyView = Literal["raw", "text", "structured"]
 RunId = Annotated[str, Path(max_length=128, description="A run's id, or the beginning of it, of 4 characters or more.")]

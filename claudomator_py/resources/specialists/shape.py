@@ -1,6 +1,5 @@
 """Specialists as they are shown, and what can be asked about them. Field order is the order of the JSON."""
 
-import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -28,10 +27,11 @@ from claudomator_py.surface.operation import (
     Version,
     operation,
 )
+from claudomator_py.values import regex
 
 MAX_QUERY_LENGTH = 2_000
 """Characters of what is searched for."""
-_GRANTEE = re.compile(rf"(?:org:)?(?:{NAME_PATTERN[1:-1]})")
+_GRANTEE = regex(rf"(?:org:)?(?:{NAME_PATTERN[1:-1]})")
 
 
 class CardOrigin(StrEnum):
