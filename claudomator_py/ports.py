@@ -162,6 +162,9 @@ class RunHost(Protocol):
     def host_of(self, run_id: str) -> str:
         """Return the name of the host whose folder has the run; this machine's if none has."""
 
+    def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
+        """Return why none of these hosts can continue the conversation of that run, in a clause; None: one can."""
+
     def obstacle(self, run_id: str) -> str | None:
         """Return why the run has not begun although it was spawned, in plain words; None: nothing is known of that."""
 

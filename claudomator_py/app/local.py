@@ -108,7 +108,9 @@ def surroundings(
     agents = agents_in(settings)
     secrets.add(secrets_of(settings, agents, environ))
     registry = AgentRegistry(agents, AGENT_KINDS, search_path(), secrets.clean)
-    host = _run_host(settings, ground, registry)
+    trees = LocalTrees(state / "worktrees", environ, umask=ground.launcher.umask, clean=secrets.redact)
+    branches = LocalBranches(trees)
+    host = _run_host(settings, ground, registry, trees, branches)
     faults = Faults(now_ms, secrets.redact_piece)
     current = Current(configured_by(settings, environ, state, database, ground.run_tokens.of, None, registry, faults))
     stack.callback(lambda: current().close())
@@ -122,13 +124,12 @@ def surroundings(
     stack.callback(notifications.close)
     judge = PrimaryJudge(database, lambda: current().cheap_model, now_ms)
     stack.callback(judge.close)
-    trees = LocalTrees(state / "worktrees", environ, umask=ground.launcher.umask, clean=secrets.redact)
     around = Surroundings(
         database=database,
         registry=registry,
         host=host,
         trees=trees,
-        branches=LocalBranches(trees),
+        branches=branches,
         clock=now_ms,
         faults=faults,
         secrets=secrets,
@@ -144,13 +145,16 @@ def surroundings(
     return Local(around, current, host, KnownHealth(state / AGENTS_FILE, search_path()))
 
 
-def _run_host(settings: Settings, ground: Ground, registry: AgentRegistry) -> LocalRunHost:
+def _run_host(
+    settings: Settings, ground: Ground, registry: AgentRegistry, trees: LocalTrees, branches: LocalBranches
+) -> LocalRunHost:
     """Return where runs take place: what is for clusters is imported where there is one."""
     made: Callable[..., LocalRunHost] = LocalRunHost
     if settings.hosts:
-        from claudomator_py.hosts.slurm.host import ClusterRunHost  # few have one
+        from claudomator_py.hosts.slurm.clones import Clones  # few have one
+        from claudomator_py.hosts.slurm.host import ClusterRunHost
 
-        made = partial(ClusterRunHost, hosts=settings.hosts)
+        made = partial(ClusterRunHost, hosts=settings.hosts, clones=Clones(trees, branches))
     return made(
         ground.state / "runs",
         ground.launcher,

@@ -117,7 +117,15 @@ def agent_run(
     own = _own(run, rules, own_span(run.task_id, run.id))
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
     plain = _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules)
-    order = replace(plain.order, folders=spec.add_dirs, handoff=handoff, note=note, hosts=hosts, agent=agent.name)
+    order = replace(
+        plain.order,
+        folders=spec.add_dirs,
+        handoff=handoff,
+        note=note,
+        hosts=hosts,
+        agent=agent.name,
+        resumes=run.resumes,
+    )
     return replace(plain, order=order)
 
 

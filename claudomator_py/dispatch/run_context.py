@@ -157,7 +157,7 @@ class ContextReader:
         if resumption is None or resumption.given_up or (resumption.optional and resumption.agent != agent):
             return RunContext(task, spec, told=spec)
         earlier = run_rows.find(connection, resumption.run_id)
-        obstacle = self._resuming.obstacle(earlier, spec, agent)
+        obstacle = self._resuming.obstacle(earlier, spec, agent, Constraints.parse(task.constraints))
         if earlier is None or obstacle is not None:
             return RunContext(task, spec, told=spec, obstacle=obstacle)
         earlier = run_rows.newest_in_conversation(connection, earlier)

@@ -30,6 +30,12 @@ def _absolute(value: str) -> str:
     return value
 
 
+def _address(value: str) -> str:
+    if value.startswith("-") or "::" in value:
+        raise refusal(f"`{value}` is not an address of git's", "write it as for `git clone`: ssh://host/path")
+    return value
+
+
 class HostSpec(Strict):
     """A further place where runs may take place."""
 
@@ -50,6 +56,22 @@ class HostSpec(Strict):
         max_length=100,
         description="By agent: the Slurm licence of which each of its runs takes one, such as `{claude: claude-max}`. "
         "Slurm then keeps the number, for all who use the cluster.",
+    )
+    clone: Mapping[Annotated[Line, AfterValidator(_absolute)], Annotated[Line, AfterValidator(_address)]] = Field(
+        {},
+        max_length=100,
+        description="By folder: the git address at which nodes reach the repository that it is, or those that lie in "
+        "it, where they do not see the folder itself, such as `{/home/ada/src: ssh://desk/home/ada/src}`. A task with "
+        "`isolation: worktree` there has its job clone it, and push what it did back.",
+    )
+    scratch: Annotated[Line, AfterValidator(_absolute)] = Field(
+        "/tmp",  # noqa: S108 - a folder of our own is made in it
+        description="Folder on each node for such clones. They are removed with their job.",
+    )
+    shared_home: bool = Field(
+        True,
+        description="Whether the home directory, where agents keep conversations, is this machine's on all nodes. "
+        "Otherwise no run there continues one: it begins afresh, with a note of what was done.",
     )
     time_margin: Duration = Field(
         10 * MINUTE_MS,

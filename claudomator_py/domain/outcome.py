@@ -54,6 +54,8 @@ class Reason(StrEnum):
     EXPIRED = "expired"
     OUTPUT_LIMIT = "output_limit"
     SETUP_FAILED = "setup_failed"
+    CLONE_FAILED = "clone_failed"
+    PUSH_FAILED = "push_failed"
     DISK_FULL = "disk_full"
     LOST = "lost"
     UNFINISHED = "unfinished"
@@ -169,6 +171,8 @@ REASON_POLICIES: dict[Reason, ReasonPolicy] = {
     Reason.EXPIRED: _ends("Nobody answered or approved it in time."),
     Reason.OUTPUT_LIMIT: _ends("The run wrote more output than allowed."),
     Reason.SETUP_FAILED: _asks("The run could not be set up: directory, program or environment."),
+    Reason.CLONE_FAILED: _retries("The node could not clone the repository."),
+    Reason.PUSH_FAILED: _asks("What the run did on its node could not be brought back to the repository; it is kept."),
     Reason.DISK_FULL: _retries("There was no space left on the disk."),
     Reason.LOST: _ends("What the run did is not known: nobody could tell how it ended."),
     Reason.UNFINISHED: _retries("The model was cut off in the middle of its work, though the agent called it done."),

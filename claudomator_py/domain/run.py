@@ -152,6 +152,8 @@ class RunSpec:
     """What its node must have; only an engine can keep that."""
     agent: str | None = None
     """Whose run it is; None: a check's."""
+    resumes: str | None = None
+    """The run whose conversation it continues in."""
 
 
 class RunConflict(Exception):

@@ -9,6 +9,7 @@ from claudomator_py.domain.conversation import Conversations, ResumedConversatio
 from claudomator_py.domain.errors import Conflict, Invalid, Problem
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.requests import RestartRequest
+from claudomator_py.domain.routing import OPEN, Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.worktree import Isolation
@@ -182,9 +183,9 @@ class ResumePolicy:
             remedy = "leave it out, or restart it without `resume`"
             raise Invalid.of([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
 
-    def obstacle(self, earlier: Run | None, spec: TaskSpec, agent: str) -> str | None:
+    def obstacle(self, earlier: Run | None, spec: TaskSpec, agent: str, rules: Constraints = OPEN) -> str | None:
         """Return why a run on that agent which is about to start cannot continue in the conversation of the earlier one
-        after all, or None."""
+        after all, or None. rules: of its task."""
         if earlier is None or earlier.conversation_id is None:
             return "it is no longer known"
         chosen = self._registry.find(agent)
@@ -192,7 +193,7 @@ class ResumePolicy:
             return self._elsewhere(earlier.agent, earlier.kind)
         if spec.working_dir is None and self._host.scratch(scratch_of(earlier)) is None:
             return "its scratch folder is gone"
-        return None
+        return self._host.conversation_obstacle(earlier.id, self._registry.hosts(spec, chosen, rules))
 
     def _elsewhere(self, name: str, kind: str) -> str:
         """Why another agent has begun a task whose conversation that one has."""

@@ -70,7 +70,7 @@ class EndedRun:
 
 
 # They came from outside: the conversation is not to blame. After all others the next attempt begins a fresh one.
-_FROM_OUTSIDE = frozenset({Reason.DISK_FULL, Reason.LOST, Reason.INTERRUPTED})
+_FROM_OUTSIDE = frozenset({Reason.CLONE_FAILED, Reason.PUSH_FAILED, Reason.DISK_FULL, Reason.LOST, Reason.INTERRUPTED})
 
 
 def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:

@@ -2,19 +2,30 @@
 
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site
 
 
-def on_cluster(site: Site, *places: str, slots: int = 8, **more: object) -> None:
-    """Have the agent ``sh`` work on the cluster alone, or at these places. more: of the configuration."""
+def on_cluster(
+    site: Site,
+    *places: str,
+    slots: int = 8,
+    host: Mapping[str, object] = MappingProxyType({}),
+    simulated: Sequence[str] = ("local",),
+    **more: object,
+) -> None:
+    """Have the agent ``sh`` work on the cluster alone, or at these places. host: of the cluster; simulated: where
+    that agent works; more: of the configuration."""
     shared = site.root / "shared"
     shared.mkdir()
     site.run_roots.append(shared)
     agent = {"kind": "command", "command": site.ledger.agent, "max_concurrent": slots, "hosts": places or ["cluster"]}
-    hosts = {"cluster": {"kind": "slurm", "root": str(shared), "partition": "agents"}}
-    site.configure(hosts=hosts, agents={"sh": agent}, **more)
+    hosts = {"cluster": {"kind": "slurm", "root": str(shared), "partition": "agents", **host}}
+    agents = {"sh": agent, "simulated": {"kind": "simulated", "max_concurrent": slots, "hosts": simulated}}
+    site.configure(hosts=hosts, agents=agents, **more)
 
 
 def start(site: Site) -> Daemon:

@@ -1,6 +1,6 @@
 """A host of runs in memory: the rules of run directories and shims, with a test in the place of every process."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -116,6 +116,10 @@ class MemoryRunHost(ReportingHost):
     def hosts(self, *, ask: bool = True) -> list[HostView]:
         del ask
         return [HostView(name=LOCAL, kind=LOCAL, live=0)]
+
+    def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
+        del run_id, hosts
+        return None
 
     def host_of(self, run_id: str) -> str:
         del run_id

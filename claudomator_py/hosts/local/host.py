@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -107,6 +107,11 @@ class LocalRunHost(ReportingHost):
         """See ``RunHost``."""
         del run_id
         return LOCAL
+
+    def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
+        """See ``RunHost``. Here all are at hand."""
+        del run_id, hosts
+        return None
 
     def obstacle(self, run_id: str) -> str | None:
         """See ``RunHost``. Here nothing is in the way of one that was spawned."""
@@ -263,13 +268,17 @@ class LocalRunHost(ReportingHost):
         if future is None and not self._recorder.is_of_interest(self.path(request.run_id)):
             return report
         if future is None:
-            future = self._recorders.submit(self._recorder.after, self.path(request.run_id))
+            future = self._recorders.submit(self.record_changes, self._recorder, request.run_id)
             self._recording[request.run_id] = future
             future.add_done_callback(lambda _: self._tell())
         if not future.done():
             return None
         changes = self._recording.pop(request.run_id).result()
         return report if changes is None else self._with_changes(request, report, changes)
+
+    def record_changes(self, recorder: ChangeRecorder, run_id: str) -> RunChanges | None:
+        """Record what the run has changed, on a thread beside the loop."""
+        return recorder.after(self.path(run_id))
 
     def prompt(self, run_id: str) -> str:
         """See ``RunHost``."""

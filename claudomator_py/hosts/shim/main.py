@@ -16,7 +16,12 @@ from claudomator_py.hosts.shim.record import ExitFields
 from claudomator_py.hosts.shim.spawn import spawn
 from claudomator_py.hosts.shim.spec import BadSpec, Spec, load
 from claudomator_py.hosts.shim.stop import end_all, kill_children
-from claudomator_py.hosts.shim.watch import Watch
+from claudomator_py.hosts.shim.watch import Deadline, Watch
+
+TYPE_CHECKING = False
+"""For the type checker, as in ``typing``, whose import takes longer than all of these."""
+if TYPE_CHECKING:
+    from claudomator_py.hosts.shim.clone import Clone
 
 PROMPT = "prompt.md"
 LOG = "shim.log"
@@ -97,12 +102,13 @@ def run(path: str, environ: dict[str, str] | None, events: SignalEvents) -> int:
     orphan = record.orphan(directory)
     if orphan is None and record.given_up(directory):
         return LEFT
+    elsewhere = environ is None
     if environ is None:
         try:
             environ = record.take_variables(directory)
         except (OSError, ValueError):
             return LEFT
-    supervisor = Supervisor(directory, environ, events)
+    supervisor = Supervisor(directory, environ, events, elsewhere=elsewhere)
     try:
         code = supervisor.run() if orphan is None else supervisor.take_over(orphan)
     except Exception as fault:
@@ -160,10 +166,14 @@ def put_away(outputs: list[CappedOutput]) -> None:
 class Supervisor:
     """Starts the commands, holds them to the limits and ends whatever is left."""
 
-    def __init__(self, directory: int, environ: dict[str, str], events: SignalEvents) -> None:
+    def __init__(
+        self, directory: int, environ: dict[str, str], events: SignalEvents, *, elsewhere: bool = False
+    ) -> None:
+        """elsewhere: an engine has started it, so that its work tree may have to be fetched, see ``clone``."""
         self._directory = directory
         self._environ = environ
         self._events = events
+        self._elsewhere = elsewhere
         self._run_id = ""
         self._since = procfs.Beginning(0)
         self._agent = 0
@@ -175,24 +185,31 @@ class Supervisor:
             exit_file = record.ExitFile(self._directory)
         except OSError:
             return LEFT  # Nothing was started, and the daemon will see that.
-        ending = ExitFields()
+        ending, clone = ExitFields(), None
         try:
             self._say_who()
             record.claim_start(self._directory)
             spec = load(self._directory)
+            self._run_id = spec.run_id
+            if self._elsewhere and record.exists(self._directory, record.CLONE):
+                clone = self._cloned(spec)
             stage = CommandStage(self._directory, spec, self._environ)
         except (BadSpec, workdir.NotAllowed) as problem:
             ending.error = str(problem)
+            ending.ended_by = getattr(problem, "ended_by", None)
         except OSError as problem:
             ending.error = _words(problem)
             if problem.errno in (errno.ENOSPC, errno.EDQUOT):
                 ending.ended_by = "disk_full"
         else:
-            self._run_id = spec.run_id
             self._work(spec, stage, ending)
             ending.stragglers = self.end_everything(spec.grace)
             if record.is_gone(self._directory):
                 return BROKEN
+            if clone is not None:
+                if ending.ended_by is None and ending.exit_code != 0 and clone.is_full:
+                    ending.ended_by = "disk_full"
+                clone.end()
             put_away(stage.outputs)
             stage.close()
         crash("stragglers-ended")
@@ -234,6 +251,27 @@ class Supervisor:
             record.ExitFile(self._directory).commit(ending)
         return ENDED
 
+    def _cloned(self, spec: Spec) -> Clone:
+        """Make the work tree on this node, and have the run work there. Raises NotAllowed, OSError."""
+        from claudomator_py.hosts.shim.clone import Clone  # few have one
+
+        environ = {name: self._environ[name] for name in spec.env_names if name in self._environ}
+        null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+        def git(argv: list[str], variables: dict[str, str], output: int, deadline: Deadline) -> ExitFields:
+            said = ExitFields()
+            pid = spawn(argv, variables, self._directory, (null, output, output))
+            self._follow(pid, spec, deadline, said)
+            return said
+
+        try:
+            clone = Clone(self._directory, environ, git)
+        except (ValueError, KeyError) as problem:
+            raise BadSpec(f"{record.CLONE} cannot be used: {problem}") from problem
+        clone.begin(Watch(self._directory, spec, [], self._events).ending)
+        spec.cwd, spec.bounds = clone.place, workdir.WorkdirBounds([clone.folder], [])
+        return clone
+
     def _say_who(self) -> None:
         """Raises OSError."""
         process = procfs.read(os.getpid())
@@ -264,7 +302,7 @@ class Supervisor:
             if ending.ended_by or ending.exit_code != 0:
                 return
 
-    def _follow(self, pid: int, spec: Spec, watch: Watch, ending: ExitFields) -> None:
+    def _follow(self, pid: int, spec: Spec, watch: Watch | Deadline, ending: ExitFields) -> None:
         self._agent, self._status = pid, None
         while not self._agent_ended():
             ending.ended_by = watch.ending()

@@ -19,6 +19,7 @@ REVOKED = "revoked"
 CANCEL = "cancel"
 WIND_DOWN = "wind-down.json"
 VARIABLES = "variables.json"
+CLONE = "clone.json"
 EXIT = "exit.json"
 EXIT_TEMPORARY = "exit.json.tmp"
 _GIVE_UP = frozenset((REVOKED, CANCEL, STARTED, EXIT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from claudomator_py.hosts.shim import procfs, record
 from claudomator_py.hosts.shim.events import SignalEvents
@@ -76,6 +77,23 @@ class Watch:
         if self._stall is not None:
             waits.append(self._stall.next_look - now)
         return max(min(waits), 0.0)
+
+
+class Deadline:
+    """Ends a command beside the agent when its time is over, or as a further look says. Like ``Watch``."""
+
+    def __init__(self, seconds: float, further: Callable[[], str | None] | None = None) -> None:
+        self._until = time.monotonic() + seconds
+        self._further = further
+
+    def ending(self) -> str | None:
+        """See ``Watch``."""
+        found = None if self._further is None else self._further()
+        return found or ("timeout" if time.monotonic() > self._until else None)
+
+    def pause(self) -> float:
+        """See ``Watch``."""
+        return _PAUSE
 
 
 class WindDownWatch:

@@ -158,8 +158,6 @@ class Slurm:
         return self._pool.submit(self._try, "scancel", "--me", f"--name={key}")
 
     def _submit(self, key: str, path: str, first: Callable[[], None] | None) -> None:
-        if first is not None:
-            first()
         options = [
             "--parsable",
             "--no-requeue",
@@ -173,6 +171,8 @@ class Slurm:
             *(f"--{name}={value}" for name in _OPTIONS if (value := getattr(self._host, name)) is not None),
         ]
         try:
+            if first is not None:
+                first()
             python, archive = self._host.python or sys.executable, supervisor_in(self._host.root)
             command = interpreter(self._begin, "main", "main_with_file", path, python=python, library=archive)
             script = f"#!/bin/sh\nexec {shlex.join(command)}\n"

@@ -13,16 +13,18 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.host import LOCAL, HostSpec, HostType, HostView, choose_host
 from claudomator_py.domain.redaction import Redactor
-from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, RunStatus, Swept
+from claudomator_py.domain.report import RunReport
+from claudomator_py.domain.run import ExitRecord, LaunchRequest, RunConflict, RunFate, RunSpec, RunStatus, Swept
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.hosts.durable import FlushGroup
 from claudomator_py.hosts.git.changes import ChangeRecorder
@@ -34,6 +36,7 @@ from claudomator_py.hosts.local.sweep import sweep
 from claudomator_py.hosts.reporting import RedactorOf
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.record import now_ms
+from claudomator_py.hosts.slurm.clones import Clones, with_fault
 from claudomator_py.hosts.slurm.engine import PREFIX, EngineSilent, Slurm
 from claudomator_py.ports import AgentKind, Clock
 
@@ -68,14 +71,20 @@ class ClusterRunHost(LocalRunHost):
         redactor: RedactorOf = lambda *_: Redactor(),
         clock: Clock = now_ms,
         recorder: ChangeRecorder | None = None,
+        clones: Clones | None = None,
         absent_s: float = ABSENT_S,
     ) -> None:
-        """Like the host of this machine. absent_s: see ``ABSENT_S``. A cluster's folder is not made: where it is not
-        mounted, one in its place would have no run, and each would begin again. Raises OSError."""
+        """Like the host of this machine. clones: of repositories that nodes do not see. absent_s: see ``ABSENT_S``.
+
+        A cluster's folder is not made: where it is not mounted, one in its place would have no run, and each would
+        begin again. Raises OSError.
+        """
         super().__init__(
             root, launcher, grace_ms=grace_ms, kinds=kinds, redactor=redactor, clock=clock, recorder=recorder
         )
         self._absent_s = absent_s
+        self._clones = clones
+        self._specs = hosts
         self._roots = {name: os.path.realpath(host.root) for name, host in hosts.items()}
         self._engines = {name: Slurm(host, launcher.begin) for name, host in hosts.items()}
         self._hosts: dict[str, str] = {}
@@ -138,6 +147,8 @@ class ClusterRunHost(LocalRunHost):
 
     def remove(self, run_id: str) -> None:
         """See ``RunHost``."""
+        if self._clones is not None:
+            self._clones.forget(self.place(run_id))
         super().remove(run_id)
         self._hosts.pop(run_id, None)
 
@@ -156,7 +167,15 @@ class ClusterRunHost(LocalRunHost):
             group.write_new(SUBMITTED, directory=directory)
             group.write_new(record.VARIABLES, json.dumps(dict(environment)).encode(), directory)
             group.flush()
-        self._submitting[key] = engine.submit(key, path, self.to_do_first(run_id, step))
+        recording = self.to_do_first(run_id, step)
+
+        def first() -> None:
+            if self._clones is not None:
+                self._clones.order(path, run_id, self._specs[self.host_of(run_id)], returns=step == 0)
+            if recording is not None:
+                recording()
+
+        self._submitting[key] = engine.submit(key, path, first)
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """See ``RunHost``. On a cluster: an end is recorded, a held lock is life, and what Slurm says matters only
@@ -207,6 +226,24 @@ class ClusterRunHost(LocalRunHost):
                 return False
         return super().end_survivors(run_id)
 
+    def record_changes(self, recorder: ChangeRecorder, run_id: str) -> RunChanges | None:
+        """See above. What it did in a clone is brought into its work tree before."""
+        if self._clones is not None:
+            self._clones.bring_home(self.place(run_id))
+        return super().record_changes(recorder, run_id)
+
+    def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
+        """See ``RunHost``. That a run's work could not be brought back is a failure."""
+        report = super().report(request, record, step)
+        if report is None or report.outcome is None or self._clones is None:
+            return report
+        fault = self._clones.fault(self.place(request.run_id))
+        if fault is None:
+            return report
+        outcomes = {"outcome": report.outcome, "undisturbed": report.undisturbed}
+        told = {name: outcome and with_fault(outcome, fault) for name, outcome in outcomes.items()}
+        return report.model_copy(update=told)
+
     def sweep(self, known: frozenset[str]) -> list[Swept]:
         """See ``RunHost``. Jobs of ours that no row knows are ended first, whoever forgot them."""
         swept = super().sweep(known)
@@ -226,6 +263,19 @@ class ClusterRunHost(LocalRunHost):
         """See ``RunHost``. Slurm is asked."""
         here = [view.model_copy(update={"live": self._active[LOCAL]}) for view in super().hosts()]
         return here + [self._view(name, engine, ask=ask) for name, engine in self._engines.items()]
+
+    def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
+        """See ``RunHost``. Agents keep conversations in the home directory, by the folder that they were held in: so
+        one of a clone can go on in a clone alone."""
+        where = self.host_of(run_id)
+        known = [name for name in hosts if name == LOCAL or name in self._specs]
+        at_home = [name for name in known if name == LOCAL or self._specs[name].shared_home]
+        if where in hosts:
+            return None if where in at_home else f"{where}, which has it, keeps no home directory for all of its nodes"
+        alike = [name for name in at_home if name == LOCAL or not self._specs[name].clone]
+        if alike and not os.path.exists(f"{self.place(run_id)}/{record.CLONE}"):
+            return None
+        return f"{where}, which has it, takes no runs of the task at present"
 
     def obstacle(self, run_id: str) -> str | None:
         """See ``RunHost``. By what Slurm said last; it is not waited for."""
@@ -261,10 +311,12 @@ class ClusterRunHost(LocalRunHost):
         )
 
     def _choose(self, order: RunSpec) -> str:
-        """Where it works in the folder of another run, it goes where that is."""
+        """Where it works in the folder of another run, or continues its conversation, it goes where that is."""
         if order.scratch_of is not None:
             return self.host_of(order.scratch_of)
         allowed = [name for name in order.hosts if name == LOCAL or name in self._engines]
+        if order.resumes is not None and (known := self.host_of(order.resumes)) in allowed:
+            return known
         if len(allowed) < 2:
             return allowed[0] if allowed else LOCAL
         waiting: Counter[str] = Counter()

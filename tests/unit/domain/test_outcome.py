@@ -11,7 +11,7 @@ from claudomator_py.domain.outcome import OUTAGES, REASON_POLICIES, HoldKind, Ou
 CODES = """
 rate_limited overloaded network auth no_credit invalid_model context_too_long refused turn_limit budget
 timeout stalled check_failed permission_denied bad_invocation interrupted cancelled rejected handoff_refused unreachable
-not_running dependency_failed expired output_limit setup_failed disk_full lost
+not_running dependency_failed expired output_limit setup_failed clone_failed push_failed disk_full lost
 unfinished no_answer agent_error"""
 COST_NO_ATTEMPT = {"rate_limited", "auth", "no_credit", "overloaded", "network", "unreachable"}
 OF_AN_OUTAGE = {"overloaded", "network", "unreachable"}
@@ -23,11 +23,13 @@ NEED_A_PERSON = {
     "bad_invocation",
     "not_running",
     "setup_failed",
+    "push_failed",
 }
 RETRIED = {
     "context_too_long",
     "stalled",
     "check_failed",
+    "clone_failed",
     "disk_full",
     "unfinished",
     "no_answer",

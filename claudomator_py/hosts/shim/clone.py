@@ -1,0 +1,238 @@
+"""A work tree on this node: cloned from the address of its repository before the run, and brought back after it.
+
+Its commits go to a reference of the run's own there, with what was not committed as one more. If that cannot be, they
+stay as a bundle in the run directory, or, without room for one, on the node. It is brought back by a repository
+of ours beside the clone: git sees nothing that the run has configured there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable
+
+from claudomator_py.hosts.shim import record
+from claudomator_py.hosts.shim.output import disk_is_full
+from claudomator_py.hosts.shim.watch import Deadline
+from claudomator_py.hosts.shim.workdir import NotAllowed
+
+RETURNED = "returned.json"
+BUNDLE = "work.bundle"
+LOG = "git.log"
+
+_OURS = "returned.git"
+_WORK = "refs/heads/work"
+_LONGEST_S = 600.0
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_MAX_WORDS = 400
+_SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false")
+_SELF = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "claudomator"), ("EMAIL", "claudomator@localhost"))
+}
+
+Run = Callable[[list[str], dict[str, str], int, Deadline], record.ExitFields]
+"""Runs a command with these variables, with that output, and within that time."""
+
+
+class NotCloned(NotAllowed):
+    """There is no work tree. ended_by: as ``exit.json`` names it, where that is known."""
+
+    def __init__(self, words: str, ended_by: str | None = None) -> None:
+        super().__init__(words)
+        self.ended_by = ended_by
+
+
+class Clone:
+    """The work tree of a run, by what ``clone.json`` says. directory: of the run, opened."""
+
+    def __init__(self, directory: int, environ: dict[str, str], run: Run) -> None:
+        """Raises OSError, ValueError."""
+        order = record.read(record.CLONE, directory)
+        self._directory = directory
+        self._path = os.readlink(f"/proc/self/fd/{directory}")
+        self._address, self._branch, self._commit = str(order["address"]), str(order["branch"]), str(order["commit"])
+        self._reference = order["reference"]
+        self._title = str(order["title"])
+        self.folder = str(order["folder"])
+        self.place = os.path.join(self.folder, str(order["inner"]))
+        """Where the run works."""
+        self._ours = f"{self._path}/{_OURS}"
+        self._run = run
+        self._environ = {
+            "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+            **environ,
+            "LC_ALL": "C",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "/bin/false",
+            "SSH_ASKPASS": "/bin/false",
+        }
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._log = os.open(LOG, flags, 0o600, dir_fd=directory)
+
+    def begin(self, further: Callable[[], str | None]) -> None:
+        """Make it. further: what else ends that. Raises NotCloned; OSError."""
+        try:
+            self._begin(further)
+        except NotCloned as problem:
+            self._tell({"fault": "clone", "words": str(problem)})
+            raise
+        except OSError as problem:
+            words = f"{self._address} could not be cloned on {os.uname().nodename}: {problem.strerror}"
+            self._tell({"fault": "clone", "words": words})
+            raise NotCloned(words, "disk_full" if problem.errno in _NO_ROOM else None) from problem
+
+    def _begin(self, further: Callable[[], str | None]) -> None:
+        parent = os.path.dirname(self.folder)
+        try:
+            os.mkdir(parent, 0o700)
+        except FileExistsError:
+            pass
+        status = os.lstat(parent)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise NotCloned(f"{parent} belongs to somebody else on {os.uname().nodename}")
+        if os.path.lexists(self.folder):
+            _remove(self.folder)
+        said = self._git(["clone", "--quiet", "--branch", self._branch, "--", self._address, self.folder], further)
+        if said.ended_by is not None or said.exit_code != 0:
+            words = f"{self._address} could not be cloned on {os.uname().nodename}: {self._words()}"
+            is_full = "No space left" in words or disk_is_full_at(parent)
+            _remove(self.folder)
+            raise NotCloned(words, "disk_full" if is_full else said.ended_by if said.ended_by != "timeout" else None)
+        if self._tip(f"{self.folder}/.git", f"refs/heads/{self._branch}") != self._commit:
+            _remove(self.folder)
+            raise NotCloned(f"{self._address} does not have {self._branch} at {self._commit[:10]}")
+        os.makedirs(self.place, exist_ok=True)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room left where it is."""
+        return disk_is_full_at(self.folder)
+
+    def end(self) -> None:
+        """Bring back what was done in it, note in ``returned.json`` what became of that, and remove it."""
+        told: dict[str, object] = {"base": self._commit, "commit": None, "pushed": False, "fault": None, "words": ""}
+        if self._reference is None:
+            _remove(self.folder)
+            return
+        try:
+            self._bring_back(told)
+        except OSError as problem:
+            told["fault"] = "disk_full" if problem.errno in _NO_ROOM else "push"
+            told["words"] = str(problem)
+        kept = told["fault"] is not None and not os.path.exists(f"{self._path}/{BUNDLE}")
+        if kept:
+            there = f"{self.folder}.kept-{os.path.basename(self._path)}"
+            told["words"] = f"{told['words']}; its files are on {os.uname().nodename} in {there}"
+            os.rename(self.folder, there)
+        else:
+            _remove(self.folder)
+            _remove(self._ours)
+        self._tell(told)
+
+    def _tell(self, told: dict[str, object]) -> None:
+        """Note it. Raises OSError."""
+        new = f"{self._path}/{RETURNED}.new"
+        with open(new, "w", encoding="utf-8") as file:
+            json.dump(told, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, f"{self._path}/{RETURNED}")
+
+    def _bring_back(self, told: dict[str, object]) -> None:
+        """Raises OSError."""
+        if not self._gather():
+            told["fault"] = "disk_full" if disk_is_full(self._directory) else "push"
+            told["words"] = f"what was done could not be read: {self._words()}"
+            return
+        commit = told["commit"] = self._tip(self._ours, _WORK)
+        if commit == self._commit:
+            told["pushed"] = True
+            return
+        if self._does("push", "--quiet", "--no-verify", "--", self._address, f"+{_WORK}:{self._reference}"):
+            told["pushed"] = True
+            return
+        told["fault"], told["words"] = "push", f"git push to {self._address}: {self._words()}"
+        bundle = f"{self._path}/{BUNDLE}"
+        if not (
+            self._does("bundle", "create", "--quiet", f"{bundle}.new", _WORK, f"^{self._commit}")
+            or self._does("bundle", "create", "--quiet", f"{bundle}.new", _WORK)
+        ):
+            return
+        os.rename(f"{bundle}.new", bundle)
+
+    def _gather(self) -> bool:
+        """Have all that was done in a repository of ours, which borrows the objects of the clone. Raises OSError."""
+        if not self._does("init", "--quiet", "--bare", self._ours, at=None):
+            return False
+        with open(f"{self._ours}/objects/info/alternates", "w", encoding="utf-8") as file:
+            file.write(f"{self.folder}/.git/objects\n")
+        with open(f"{self._ours}/HEAD", "w", encoding="utf-8") as file:
+            file.write(f"ref: {_WORK}\n")
+        there = ["-c", "protocol.file.allow=always"]
+        if not self._does(*there, "fetch", "--quiet", "--no-tags", "--", f"{self.folder}/.git", f"HEAD:{_WORK}"):
+            return False
+        files = ["--work-tree", self.folder, "-c", "core.bare=false"]
+        if not self._does(*files, "read-tree", "HEAD") or not self._does(*files, "add", "--all", "--", self.folder):
+            return False
+        if self._does(*files, "diff-index", "--cached", "--quiet", "HEAD", "--"):
+            return True
+        who = {} if self._does("var", "GIT_COMMITTER_IDENT") and self._does("var", "GIT_AUTHOR_IDENT") else _SELF
+        return self._does(*files, "commit", "--quiet", "--no-verify", "--message", self._title, variables=who)
+
+    def _does(self, *arguments: str, at: str | None = "", variables: dict[str, str] | None = None) -> bool:
+        """Whether git does that in our repository. at: None: there is none yet."""
+        place = [] if at is None else ["--git-dir", self._ours]
+        said = self._git([*place, *arguments], None, variables)
+        return said.ended_by is None and said.exit_code == 0
+
+    def _git(
+        self, arguments: list[str], further: Callable[[], str | None] | None, variables: dict[str, str] | None = None
+    ) -> record.ExitFields:
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        environ = self._environ if variables is None else {**self._environ, **variables}
+        os.ftruncate(self._log, 0)
+        return self._run(["git", *settings, *arguments], environ, self._log, Deadline(_LONGEST_S, further))
+
+    def _words(self) -> str:
+        """What git said last."""
+        said = os.pread(self._log, 64 * 1024, 0).decode(errors="replace")
+        return " ".join(said.split())[-_MAX_WORDS:] or "git said nothing"
+
+    @staticmethod
+    def _tip(git_dir: str, reference: str) -> str | None:
+        """The commit that a reference is at which git has just written."""
+        try:
+            with open(f"{git_dir}/{reference}", encoding="ascii") as file:
+                return file.read().strip()
+        except (OSError, ValueError):
+            return None
+
+
+def disk_is_full_at(path: str) -> bool:
+    """Return whether there is no space left where that folder is."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return disk_is_full(fd)
+    finally:
+        os.close(fd)
+
+
+def _remove(folder: str) -> None:
+    """Remove what a run may have left in any state."""
+
+    def retry(function: Callable[..., object], path: str, _: object) -> None:
+        try:
+            os.chmod(os.path.dirname(path), 0o700)
+            function(path)
+        except OSError:
+            return
+
+    shutil.rmtree(folder, onerror=retry)

@@ -1,0 +1,179 @@
+"""Work trees of repositories that nodes do not see: each job clones one, and what it pushes back comes into the tree
+that the daemon has of it. So all that is asked of a work tree is asked of that one, as at home.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from claudomator_py.domain.host import HostSpec
+from claudomator_py.domain.merging import NotMerged
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
+from claudomator_py.domain.units import short_id
+from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
+from claudomator_py.hosts.durable import flush_directory, write_new
+from claudomator_py.hosts.git.git import GitRefused
+from claudomator_py.hosts.git.merging import LocalBranches
+from claudomator_py.hosts.git.moving import BranchMover, Move, checkout_of
+from claudomator_py.hosts.git.shadow import ShadowRepository
+from claudomator_py.hosts.git.worktrees import LocalTrees
+from claudomator_py.hosts.shim import record, spec
+from claudomator_py.hosts.shim.clone import BUNDLE, RETURNED
+
+log = logging.getLogger(__name__)
+
+REFERENCES: Final = "refs/claudomator/runs/"
+"""Where a run's work is pushed to, by the run's id."""
+_FETCH_S: Final = 600.0
+_OVER_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+_FAULTS: Final = (GitRefused, NotMerged, TreeBusy, TreeFault, OSError, ValueError, LookupError)
+
+
+@dataclass(frozen=True, slots=True)
+class CloneFault:
+    """Why a run had no clone, or why its work is not where it belongs."""
+
+    reason: Reason
+    words: str
+
+
+class Clones:
+    """Clones of the repositories on this machine. Safe to use from many threads."""
+
+    def __init__(self, trees: LocalTrees, branches: LocalBranches) -> None:
+        self._trees = trees
+        self._branches = branches
+        self._mover = BranchMover(trees.git, trees.path("moves"))
+        self._at_home: dict[str, str | None] = {}
+        """By run directory: why what it pushed is not in the tree; None: it is."""
+
+    def order(self, run_dir: str, run_id: str, host: HostSpec, *, returns: bool) -> None:
+        """Note in a run directory what its job has to clone, if its tree is of a repository that nodes do not see.
+        returns: whether what it does there is brought back. Raises OSError."""
+        try:
+            folder = Path(json.loads((Path(run_dir) / spec.FILE).read_bytes())["cwd"])
+            inner = folder.relative_to(self._trees.path(""))
+        except (ValueError, LookupError):
+            return
+        tree = self._trees.find(inner.parts[0])
+        address = None if tree is None else address_of(tree.repository, host.clone)
+        if tree is None or address is None:
+            return
+        try:
+            # What runs at home have left there is a part of what the next one begins with.
+            self._branches.commit(tree.name, f"What was left of run {short_id(run_id)}")
+            with self._trees.opened(tree.name) as (_, shadow):
+                commit = shadow("rev-parse", "--verify", f"refs/heads/{tree.branch}")
+        except (GitRefused, NotMerged, TreeBusy, TreeFault) as problem:
+            raise OSError(f"no clone of {tree.path}: {problem}") from problem
+        order = {
+            "tree": tree.name,
+            "address": address,
+            "branch": tree.branch,
+            "commit": commit,
+            "folder": f"{host.scratch}/claudomator-{os.geteuid()}/{tree.name}",
+            "inner": str(Path(*inner.parts[1:])),
+            "reference": f"{REFERENCES}{run_id}" if returns else None,
+            "title": f"What run {short_id(run_id)} did not commit",
+        }
+        write_new(Path(run_dir) / record.CLONE, json.dumps(order).encode())
+        flush_directory(Path(run_dir))
+
+    def bring_home(self, run_dir: str) -> None:
+        """Have what a run pushed in the tree that it worked in. Never raises; see ``fault``."""
+        order, told = _read(run_dir, record.CLONE), _read(run_dir, RETURNED)
+        if not order or not told.get("commit"):
+            return
+        try:
+            with self._trees.opened(order["tree"]) as (tree, shadow):
+                self._take(run_dir, order, told, tree, shadow)
+            self._at_home[run_dir] = None
+        except _FAULTS as problem:
+            words = " ".join(str(problem).split())
+            log.warning("the work of the run in %s is not in its work tree: %s", run_dir, words)
+            self._at_home[run_dir] = words
+
+    def fault(self, run_dir: str) -> CloneFault | None:
+        """Return what went wrong with a run's clone; None: nothing, or it had none."""
+        told = _read(run_dir, RETURNED)
+        kind, words = told.get("fault"), str(told.get("words") or "")
+        home = self._at_home.get(run_dir)
+        if kind == "clone":
+            return CloneFault(Reason.CLONE_FAILED, words)
+        if kind is None and home is None:
+            return None
+        bundle = f"{run_dir}/{BUNDLE}"
+        if home is not None:
+            words = f"{words}; {home}" if words else home
+        if os.path.exists(bundle):
+            words += f"; its commits are in {bundle}" + ("" if home is not None else ", and in its work tree")
+        elif told.get("pushed"):
+            words += f"; its commits are at {REFERENCES}{Path(run_dir).name}"
+        return CloneFault(Reason.DISK_FULL if kind == "disk_full" else Reason.PUSH_FAILED, words)
+
+    def forget(self, run_dir: str) -> None:
+        """Forget a run whose directory goes."""
+        self._at_home.pop(run_dir, None)
+
+    def _take(
+        self, run_dir: str, order: Mapping[str, Any], told: Mapping[str, Any], tree: Tree, shadow: ShadowRepository
+    ) -> None:
+        commit, own, reference = told["commit"], f"refs/heads/{tree.branch}", order["reference"]
+        if not _has(shadow, commit):
+            if told["pushed"]:
+                fetch = ("fetch", "--quiet", "--no-tags", "--", order["address"], f"+{reference}:{reference}")
+                shadow(*fetch, timeout_s=_FETCH_S, variables=_OVER_NETWORK)
+            else:
+                shadow("bundle", "unbundle", f"{run_dir}/{BUNDLE}", timeout_s=_FETCH_S)
+        now = shadow("rev-parse", "--verify", own)
+        if now != commit:
+            # It is kept by that until it is on the branch.
+            shadow("update-ref", reference, commit)
+            if now != order["commit"]:
+                raise NotMerged(f"{tree.branch} was moved while the run was elsewhere", "merge it by hand")
+            checkout = checkout_of(own, tree)
+            if checkout is None:
+                shadow("update-ref", own, commit, now)
+            else:
+                move = Move(own, now, commit, tree.common_dir, checkout.top, checkout.git_dir)
+                self._mover.move(shadow, move, lambda _: None)
+        with suppress(GitRefused):
+            shadow.delete(reference, commit)
+
+
+def address_of(repository: str, addresses: Mapping[str, str]) -> str | None:
+    """Return the address of a repository, by the longest folder that it is or lies in; None: nodes see it."""
+    folders = [folder for folder in addresses if Path(repository).is_relative_to(folder)]
+    if not folders:
+        return None
+    folder = max(folders, key=len)
+    inner = Path(repository).relative_to(folder)
+    return addresses[folder] if inner == Path() else f"{addresses[folder].rstrip('/')}/{inner}"
+
+
+def with_fault(outcome: Outcome, fault: CloneFault) -> Outcome:
+    """Return the outcome of a run with what went wrong with its clone, where nothing else went wrong before."""
+    never = fault.reason is Reason.CLONE_FAILED and outcome.reason is Reason.SETUP_FAILED
+    if not never and outcome.status is not OutcomeStatus.SUCCEEDED:
+        return outcome
+    return outcome.model_copy(update={"status": OutcomeStatus.FAILED, "reason": fault.reason, "detail": fault.words})
+
+
+def _has(shadow: ShadowRepository, commit: str) -> bool:
+    try:
+        shadow("cat-file", "-e", f"{commit}^{{commit}}")
+    except GitRefused:
+        return False
+    return True
+
+
+def _read(run_dir: str, name: str) -> dict[str, Any]:
+    """What one of the two files says; nothing where it cannot be read."""
+    with suppress(OSError, ValueError):
+        return dict(record.read(f"{run_dir}/{name}"))
+    return {}

@@ -1,0 +1,164 @@
+"""Repositories that the nodes of a cluster do not see: a job clones one over git's own protocol, and what it has done
+there comes home, whatever happens to the address meanwhile."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from claudomator_py.domain.task import TaskSpec
+from tests.e2e.daemon import Daemon
+from tests.e2e.on_cluster import on_cluster, reaching, start, starts
+from tests.e2e.repositories import COMMIT, git, repository, spec
+from tests.e2e.scenarios_support import document, ended, last_run, why
+from tests.e2e.site import Site
+from tests.patience import wait_until
+from tests.slurm import free_ports
+
+pytestmark = [pytest.mark.slurm, pytest.mark.usefixtures("slurm_cluster")]
+
+
+class Server:
+    """git's own, for the repositories in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.pid_file = folder / "git-daemon.pid"
+        (port,) = free_ports(1)
+        self.address = f"git://127.0.0.1:{port}"
+        options = ["--export-all", "--enable=receive-pack", "--reuseaddr", "--detach", f"--pid-file={self.pid_file}"]
+        place = [f"--base-path={folder}", "--listen=127.0.0.1", f"--port={port}"]
+        subprocess.run(["git", "daemon", *options, *place], env={"PATH": os.environ["PATH"]}, check=True)
+        wait_until(self.pid_file.exists)
+
+    def stop(self) -> None:
+        with suppress(OSError, ValueError):
+            os.kill(int(self.pid_file.read_text()), signal.SIGTERM)
+
+
+@pytest.fixture
+def server(site: Site) -> Iterator[Server]:
+    """Serves ``site.root/shop``, which is not on the nodes' file systems as far as the daemon knows."""
+    repository(site.root / "shop")
+    present = Server(site.root)
+    yield present
+    present.stop()
+
+
+def begin(site: Site, server: Server, *places: str, simulated: Sequence[str] = ("local",)) -> Daemon:
+    scratch = site.root / "node"
+    scratch.mkdir(exist_ok=True)
+    host = {"clone": {str(site.root): server.address}, "scratch": str(scratch)}
+    on_cluster(site, *places, host=host, simulated=simulated)
+    return start(site)
+
+
+def shop_task(site: Site, name: str, does: str, **more: object) -> TaskSpec:
+    return spec(site.root / "shop", name, does, agent={"type": "sh"}, **more)
+
+
+def left_on_node(site: Site) -> list[str]:
+    return [path.name for folder in (site.root / "node").iterdir() for path in folder.iterdir()]
+
+
+def test_what_is_done_in_a_clone_comes_home_and_is_gone_on_with(site: Site, server: Server) -> None:
+    shop, daemon = site.root / "shop", begin(site, server)
+    does = f"pwd > {site.work}/where; echo more >> readme; {COMMIT} -a; echo loose > loose; mkdir in; echo a > in/b"
+    daemon.client.submit(shop_task(site, "first", does, check=["test -f loose", "grep -q more readme"]))
+    first = ended(daemon, "first")
+    assert first.state == "COMPLETED", first.reason_text
+    assert (site.work / "where").read_text().startswith(f"{site.root}/node/claudomator-{os.geteuid()}/shop-first-")
+    assert left_on_node(site) == []
+    assert git(shop, "for-each-ref", "refs/claudomator") == ""
+    assert git(shop, "log", "--format=%s", f"main..{first.branch}").splitlines()[1:] == ["work"]
+    assert last_run(daemon, "first").host == "cluster"
+    told = site.command("diff", "first", **reaching()).stdout
+    assert all(words in told for words in ("+more", "loose", "in/b"))
+    follows = shop_task(site, "second", "cat loose in/b > both; git rm -q loose", continues="first")
+    daemon.client.submit(follows.model_copy(update={"working_dir": None, "isolation": type(follows.isolation).NONE}))
+    second = ended(daemon, "second")
+    assert (second.state, second.branch) == ("COMPLETED", first.branch), second.reason_text
+    assert site.command("merge", "second", **reaching()).returncode == 0
+    assert (shop / "both").read_text() == "loose\na\n"
+    assert not (shop / "loose").exists()
+    assert git(shop, "status", "--porcelain") == ""
+    assert set(starts(site).values()) == {1}
+
+
+def test_a_push_that_is_refused_loses_nothing_and_says_so(site: Site, server: Server) -> None:
+    shop, daemon = site.root / "shop", begin(site, server)
+    hook = shop / ".git" / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho nobody pushes here >&2\nexit 1\n")
+    hook.chmod(0o755)
+    daemon.client.submit(shop_task(site, "refused", "echo kept > kept"))
+    refused = ended(daemon, "refused")
+    assert (refused.state, refused.reason) == ("FAILED", "push_failed")
+    run = last_run(daemon, "refused")
+    bundle = site.root / "shared" / run.id / "work.bundle"
+    assert run.outcome is not None
+    assert "nobody pushes here" in str(run.outcome.detail)
+    assert str(bundle) in str(run.outcome.detail)
+    git(shop, "fetch", "-q", str(bundle), "refs/heads/work")
+    assert git(shop, "show", "FETCH_HEAD:kept") == git(shop, "show", f"{refused.branch}:kept") == "kept"
+    assert left_on_node(site) == []
+
+
+@pytest.mark.slow
+def test_an_address_that_goes_away_during_a_run_loses_nothing(site: Site, server: Server) -> None:
+    daemon = begin(site, server)
+    does, once = f"kill $(cat {server.pid_file}); sleep 0.5; echo kept > kept; exit 7", {"max_attempts": 1}
+    daemon.client.submit(shop_task(site, "gone", does, retry=once))
+    gone = ended(daemon, "gone")
+    # What the agent itself ended with comes first.
+    assert (gone.state, gone.reason) == ("FAILED", "agent_error")
+    assert git(site.root / "shop", "show", f"{gone.branch}:kept") == "kept"
+    daemon.client.submit(shop_task(site, "never", "true", retry=once))
+    never = ended(daemon, "never")
+    assert (never.state, never.reason) == ("FAILED", "clone_failed")
+    assert server.address in str(never.reason_text)
+    assert starts(site).total() == 1
+
+
+@pytest.mark.slow
+@pytest.mark.needs_root
+def test_a_full_node_loses_nothing_that_was_committed(site: Site, server: Server) -> None:
+    node = site.root / "node"
+    node.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(node)], check=True)
+    try:
+        daemon = begin(site, server)
+        does = f"echo kept > kept; git add kept; {COMMIT}; dd if=/dev/zero of=large bs=1M count=64 || exit 1"
+        daemon.client.submit(shop_task(site, "full", does, retry={"max_attempts": 1}))
+        full = ended(daemon, "full")
+        assert (full.state, full.reason) == ("FAILED", "disk_full"), full.reason_text
+        assert git(site.root / "shop", "show", f"{full.branch}:kept") == "kept"
+        assert left_on_node(site) == []
+    finally:
+        subprocess.run(["umount", "-l", str(node)], check=False)
+
+
+@pytest.mark.slow
+def test_a_conversation_goes_on_where_it_is_or_begins_afresh_and_says_so(site: Site, server: Server) -> None:
+    daemon = begin(site, server, "local", "cluster", simulated=["local", "cluster"])
+    kind = {"agent": {"type": "simulated"}}
+    dig = spec(site.root / "shop", "dig", "nothing", **kind, host="cluster")
+    daemon.client.submit(dig.model_copy(update={"instructions": "Dig.\nsimulate: text=dug"}))
+    assert ended(daemon, "dig").state == "COMPLETED", why(daemon, "dig")
+    again = {"agent": "simulated", "continues": "dig"}
+    site.drop("fill.yaml", document(None, "Fill it.", "simulate: text=filled", **again))
+    assert ended(daemon, "fill").state == "COMPLETED", why(daemon, "fill")
+    # This agent keeps its conversations in the folder, which was another clone: so it says that it knows none.
+    first, (asked, second) = last_run(daemon, "dig"), daemon.client.runs("fill")
+    assert (asked.resumes, asked.host) == (first.id, "cluster")
+    assert (second.resumes, second.host) == (None, "cluster")
+    site.command("drain", "--host", "cluster", "--reason", "a new disk", **reaching())
+    site.drop("sow.yaml", document(None, "Sow.", "simulate: text=sown", agent="simulated", continues="fill"))
+    assert ended(daemon, "sow").state == "COMPLETED", why(daemon, "sow")
+    (third,) = daemon.client.runs("sow")
+    assert (third.resumes, third.host) == (None, "local")
+    assert "cluster, which has it, takes no runs of the task at present" in why(daemon, "sow")
+    assert "filled" in (site.state / "runs" / third.id / "prompt.md").read_text()
