@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from claudomator_py.domain.changes import NotMerged
 from claudomator_py.domain.host import HostSpec
-from claudomator_py.domain.merging import NotMerged
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
