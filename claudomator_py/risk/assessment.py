@@ -128,10 +128,11 @@ def assess_anew(text: str) -> Assessment:
         return len(signs) >= MAX_SIGNS or risky >= MAX_RISKY or orders >= MAX_ORDERS
 
     for piece, sentence, ordered in sentences(text, is_enough):
-        orders += len(ordered)
-        found = [one for one in ordered if is_risky(one)]
-        risky += len(found)
-        signs |= {(Sign(one.kind), _told(one.text)): None for one in found}
+        if ordered:
+            orders += len(ordered)
+            found = [one for one in ordered if is_risky(one)]
+            risky += len(found)
+            signs |= {(Sign(one.kind), _told(one.text)): None for one in found}
         if sentence.harm is not None:
             if sentence.harm.refuse and not piece.pasted:
                 return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(piece.text)), *signs)[:MAX_SIGNS])

@@ -31,13 +31,12 @@ _ROLES: Final = (
 )
 ROLE: Final = {name: 1 << 24 + number for number, name in enumerate(_ROLES)}
 """The bit of each list of the lexicon."""
-_MARKS: Final = range(44, 56)
-PHRASE, GAP, ASKED, COMMON, KNOWN, NUMBER, BREAKS, PROGRAM, HARM, FOREIGN, SECOND, ORDERS = (
-    1 << place for place in _MARKS
-)
-"""``SECOND``: it begins as the second word of some phrase does. ``ORDERS``: a phrase that orders begins with it."""
+PHRASE, GAP, ASKED, KNOWN, NUMBER, BREAKS, PROGRAM, HARM, FOREIGN, SCRIPT, ORDERS = (1 << at for at in range(44, 55))
+"""``ORDERS``: a phrase that orders begins with it. ``SCRIPT``: it is in letters of a language of their own."""
 READ, BUILD, CODE, TEST, LEAD = (ROLE[name] for name in ("reads", "builds", "code", "test", "lead"))
 ACTS: Final = VERB | DONE | DOING | READ | BUILD
+LOANED: Final = VERB | THING | CODE | TEST | ROLE["prod"] | KNOWN | PROGRAM
+"""What English words are in other languages."""
 
 
 class _Phrase(NamedTuple):
@@ -56,10 +55,10 @@ class Words(dict[str, int]):
         self.stems: dict[str, int] = {}
         self.pairs: dict[str, dict[str, list[_Phrase]]] = {}
         """Phrases, by their first word and how the second begins; ``_``: those with a gap."""
-        self.seconds: set[str] = set()
         self.starts: dict[str, int] = {}
         """Of what single letters there are words, and how long the longest is."""
         self.lengths: tuple[int, ...] = ()
+        self.english: Words | None = None
 
     def __missing__(self, word: str) -> int:
         if len(self) > _MAX_MEMO:
@@ -71,8 +70,10 @@ class Words(dict[str, int]):
             if length > len(plain):
                 break
             tells |= self.stems.get(plain[:length], 0)
-        tells |= SECOND if word[:_KEY] in self.seconds else 0
         tells |= KNOWN | NUMBER if plain[-1].isdigit() else 0
+        if self.english is not None:
+            # English words are said in other languages too, where they are none of theirs.
+            tells |= self.english[word] & (LOANED if not tells and len(word) > _SHORT - 1 else KNOWN | PROGRAM)
         self[word] = tells
         return tells
 
@@ -90,7 +91,6 @@ class Words(dict[str, int]):
             tells |= ASKED if tells & LEAD else 0
             key = "_" if "_" in rest else rest[0][:_KEY]
             self.pairs.setdefault(first, {}).setdefault(key, []).append(_Phrase(tuple(rest), tells, hides))
-            self.seconds.add(key)
             mark = PHRASE | (GAP if "_" in rest else 0) | (ORDERS if tells & (VERB | DONE | DOING) else 0)
             self.exact[first] = self.exact.get(first, 0) | mark
             return
@@ -103,19 +103,20 @@ class Words(dict[str, int]):
         said, told, done = list[str](), list[int](), 0
         for place in [at for at, one in enumerate(tells[:-1]) if one & PHRASE]:
             one = tells[place]
-            if place < done or not (tells[place + 1] & SECOND or one & GAP):
-                continue
-            if words[place + 1][:_KEY] in self.pairs[words[place].replace("\u2019", "'")] or one & GAP:
-                length, one = self._phrase(words, tells, place)
+            known = self.pairs[words[place].replace("\u2019", "'")]
+            if place >= done and (one & GAP or words[place + 1][:_KEY] in known):
+                length, one = self._phrase(words, tells, place, known)
                 if length or one != tells[place]:
                     said += [*words[done:place], " ".join(words[place : place + (length or 1)])]
                     told += [*tells[done:place], one]
                     done = place + (length or 1)
         return (words, tells) if not done else ([*said, *words[done:]], [*told, *tells[done:]])
 
-    def _phrase(self, words: list[str], tells: list[int], place: int) -> tuple[int, int]:
+    def _phrase(
+        self, words: list[str], tells: list[int], place: int, known: Mapping[str, list[_Phrase]]
+    ) -> tuple[int, int]:
         """How many words the longest phrase takes that begins there, and what it tells; one with a gap takes none."""
-        length, told, known = 0, tells[place], self.pairs[words[place].replace("\u2019", "'")]
+        length, told = 0, tells[place]
         for rest, tell, hides in known.get(words[place + 1][:_KEY], ()):
             end = place + 1 + len(rest)
             if (
@@ -177,39 +178,41 @@ def lexicon() -> Lexicon:
     said = data()
     languages = {name: _language(name, entry) for name, entry in said.items() if "reads" in entry}
     sets = {name: frozenset(listed(text)) for name, text in said["commands"].items() if isinstance(text, str)}
-    sets["open"] = frozenset(listed(said["lines"]["open"]))
-    sets["states"] = frozenset(listed(said[ENGLISH]["states"]))
-    english = languages[ENGLISH]
-    for words, tells in (
-        (("and", "then", "but", "or", "so"), BREAKS),
-        ({re.split("[-.]", name)[0] for name in sets["programs"]}, PROGRAM),
-    ):
-        for word in words:
-            english.exact[word] = english.exact.get(word, 0) | tells
+    sets |= {"open": frozenset(listed(said["lines"]["open"])), "states": frozenset(listed(said[ENGLISH]["states"]))}
+    english, harm = languages[ENGLISH], harms(said)
+    programs = {re.split("[-.]", name)[0] for name in sets["programs"]}
+    _mark(english.exact, dict.fromkeys(("and", "then", "but", "or", "so"), BREAKS))
+    _mark(english.exact, dict.fromkeys(programs, PROGRAM))
     for name, language in languages.items():
         if name != ENGLISH and name not in said["scripts"]:
+            for first, those in language.pairs.items():
+                if any(one.tells & VERB for phrases in those.values() for one in phrases):
+                    _mark(english.exact, {first: FOREIGN})
             for mine, theirs in ((english.exact, language.exact), (english.stems, language.stems)):
-                for word, tells in theirs.items():
-                    mine[word] = mine.get(word, 0) | (FOREIGN if tells & VERB else 0)
-            for word, phrases in language.pairs.items():
-                verb = any(one.tells & VERB for those in phrases.values() for one in those)
-                english.exact[word] = english.exact.get(word, 0) | (FOREIGN if verb else 0)
-    known = harms(said)
-    for stem in known.stems:
-        english.stems[stem] = english.stems.get(stem, 0) | HARM
+                _mark(mine, {word: FOREIGN for word, tells in theirs.items() if tells & VERB})
+    _mark(english.stems, dict.fromkeys(harm.stems, HARM))
     for language in languages.values():
+        for stem in harm.stems if language.name in SPACELESS else ():
+            if not stem.isascii():
+                language.put(stem, HARM)
+        language.english = english if language is not english else None
         language.lengths = tuple(sorted({len(stem) for stem in language.stems}))
     logged = re.compile(rf"\s*(?:{'|'.join(said['lines']['logged'])})")
     reported = re.compile(rf"(?i)[\W_]*(?:{'|'.join(said['lines']['reported'].split())})\b[^:.]{{0,30}}:?")
     scripts, seen = ({name: re.compile(one) for name, one in said[key].items()} for key in ("scripts", "seen"))
-    return Lexicon(languages, sets, logged, reported, known, scripts, seen)
+    return Lexicon(languages, sets, logged, reported, harm, scripts, seen)
+
+
+def _mark(table: dict[str, int], marks: Mapping[str, int]) -> None:
+    for word, tells in marks.items():
+        table[word] = table.get(word, 0) | tells
 
 
 def _language(name: str, said: Mapping[str, Any]) -> Words:
     found = Words(name, listed(said["words"]))
     english = name == ENGLISH
     for word in found.common:
-        found.put(word, COMMON | KNOWN, whole=True)
+        found.put(word, KNOWN, whole=True)
     for role, bit in ROLE.items():
         for entry in listed(said.get(role, "")):
             found.put(entry, bit | KNOWN, whole=role == "own", plural=english and role == "code")

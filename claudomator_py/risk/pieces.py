@@ -85,7 +85,7 @@ def _goes_on(before: str, line: str) -> bool:
     if not (_GOES_ON.match(line) and _MAY_GO_ON.match(before[-1])):
         return False
     for word in line.split(None, _MAX_LEAD)[:_MAX_LEAD]:
-        tells = lexicon().languages[ENGLISH][fold(word).strip("`,:")]
+        tells = lexicon().languages[ENGLISH][fold(word).strip("`,:") or word]
         if tells & (VERB | READ | BUILD | PROGRAM) and not tells & LEAD:
             return False
         if not tells & (LEAD | NUMBER):

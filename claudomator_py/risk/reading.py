@@ -1,12 +1,12 @@
 """What a sentence orders: verbs and things of which classes, where, and in what form, as bits that are weighed.
 
-A word is looked up once and tells bits; a clause is what its words tell together. Most sentences tell no verb that acts
-on others, and are left at that, so that length and company hide nothing.
+What stands between blanks is looked up once and tells bits; a clause is what its words tell together. Most sentences
+tell no verb that acts on others, and are left at that, so that length and company hide nothing.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache, reduce
+from collections.abc import Sequence
+from functools import lru_cache, reduce
 from operator import or_
 from typing import Final, NamedTuple
 
@@ -18,7 +18,6 @@ from claudomator_py.risk.lexicon import (
     BREAKS,
     BUILD,
     CODE,
-    COMMON,
     DOING,
     DONE,
     ENGLISH,
@@ -33,7 +32,7 @@ from claudomator_py.risk.lexicon import (
     PROGRAM,
     READ,
     ROLE,
-    SECOND,
+    SCRIPT,
     SPACELESS,
     TEST,
     THING,
@@ -51,20 +50,14 @@ _MAX_MEMO: Final = 50_000
 _ASIDE: Final = regex(r"\s*\(([^()]{1,120})\)(?=[\s.,;:!?]|$)")
 _PROGRAM: Final = regex(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
 _SAID: Final = regex(r"[\w:]+")
-_SHARE_BITS: Final = 16
-_SHARE: Final = (1 << _SHARE_BITS) - 1
 _QUOTES: Final = frozenset('"\u201c\u201e\u00ab')
 _PROD, _MANY, _OWN, _NOT, _FAILS, _WHEN, _STRONG, _PASSIVE, _STATES, _DET, _BACK, _STOP = (
     ROLE[name]
     for name in ("prod", "many", "own", "not", "fails", "when", "strong", "passive", "states", "det", "back", "stops")
 )
 _AROUND: Final = TEST | _PROD | _MANY | _OWN | _NOT | _FAILS
-_MAY_ORDER: Final = VERB | DONE | DOING | PROGRAM | ORDERS
-"""Words without any of which nothing is ordered that acts on others."""
 _BEGINS: Final = VERB | READ | BUILD | LEAD | NUMBER
 _FOREIGN: Final = READ | BUILD | CODE | _OWN | _NOT | _WHEN | _FAILS
-_SHARED: Final = VERB | THING | CODE | TEST | _PROD
-"""What English words are in other languages."""
 
 # What a clause tells, in bits: the verb's kinds in those of verbs; in those of things what it names; in those of verbs
 # in other forms what "it" is; roles in their own; and these.
@@ -76,13 +69,28 @@ _MORE: Final = (
     "only.build",
 )
 BIT: Final = {name: 1 << 60 + number for number, name in enumerate(_MORE)}
+_ALONE, _DETERMINED, _BARE = BIT["alone"], BIT["det"], BIT["bare"]
+_SHIFT: Final = {"form.done": 6, "form.doing": 12}
+_JOINS: Final = frozenset({"and", "or", "then", "&"})
 _AFTER: Final = {READ: BIT["after.read"], BUILD: BIT["after.build"], VERB: BIT["after.order"]}
-COMMAND: Final = BIT["cmd.order"] | BIT["cmd.named"]
-
 
 # Read while this module is imported, which one thread does: two that were read at a time would not know each other's
 # languages.
 _LEXICON: Final = lexicon()
+_ENGLISH: Final = _LEXICON.languages[ENGLISH]
+_LATIN: Final = [one for name, one in _LEXICON.languages.items() if name not in _LEXICON.scripts]
+"""Languages that are told by their commonest words; English is the first."""
+_COUNT: Final = 12
+"""Bits of a count of words."""
+_MAX_COUNT: Final = (1 << _COUNT) - 1
+_KNOWN: Final = 1 << _COUNT
+_COMMON: Final = {
+    word: sum(1 << _COUNT * (2 + number) for number, language in enumerate(_LATIN) if word in language.common)
+    for word in {word for language in _LATIN for word in language.common}
+}
+"""Of which languages a word is a common one: a one in the bits of each, so that the sum over words counts."""
+_SEEN: Final = [(BIT[name.partition(":")[0]], pattern) for name, pattern in _LEXICON.seen.items()]
+_LETTERS: Final = sum(bit for bit, _ in _SEEN)
 
 
 class Order(NamedTuple):
@@ -91,15 +99,17 @@ class Order(NamedTuple):
     part: str
     """Of which sentence, or aside in it, it is a clause."""
     tells: int
-    words: tuple[int, int] = (0, 0)
-    """Its first of those and the one behind its last; none: it is all of it."""
+    words: Sequence[str] = ()
+    """Those of that sentence; those of a phrase are one."""
+    begin: int = 0
+    end: int = 0
     verb: str = ""
-    nouns: frozenset[str] = frozenset()
+    nouns: Sequence[str] = ()
 
     @property
     def text(self) -> str:
-        """The clause as it is written; folded, where that changes its length."""
-        return _written(self.part, *self.words) if self.words[1] else self.part.strip()
+        """The clause as it is written."""
+        return _written(self.part, self.words, self.begin, self.end)
 
     @property
     def kind(self) -> str:
@@ -109,215 +119,197 @@ class Order(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence as it is read: what it orders, asks of harm, and speaks of."""
+    """A sentence as it is read: what it orders, and asks of harm."""
 
-    orders: tuple[Order, ...] = ()
+    orders: Sequence[Order] = ()
     harm: Harm | None = None
-    speaks: int = 0
-    """Of which classes what it speaks of is, in the bits of things."""
     in_use: bool = False
     """Whether it speaks of what people use."""
     known: int = 0
     words: int = 0
 
 
-def read(sentence: str, *, for_harm: bool = False) -> Sentence:
-    """Return what a sentence says. for_harm: only what it asks for of harm."""
-    folded, english = fold(sentence), _LEXICON.languages[ENGLISH]
-    words, tells = _said(folded)
-    told = reduce(or_, tells, 0)
-    foreign = not folded.isascii()
-    harm = None
-    if foreign or told & HARM:
-        may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
-        harm = _LEXICON.harms.of(folded, may, foreign=foreign)
-    if for_harm:
-        return Sentence(harm=harm)
-    language: Words | None = english
-    known, count = len([1 for one in tells if one & KNOWN]), len(tells) - tells.count(BREAKS)
-    if foreign or (told & FOREIGN and not _surely(tells)) or known * 2 < count:
-        language = told_by(folded, words, tells)
-        if language is not english:
-            return _foreign(sentence, folded, words, harm, language)
-    orders: tuple[Order, ...] = ()
-    said = words
-    if told & PHRASE and told & _MAY_ORDER:
-        said, tells = english.read(words, tells)
-        told |= reduce(or_, tells, 0)
-    if told & _MAY_ORDER:
-        orders = tuple(_english(sentence, folded, said, tells, told))
-    return Sentence(orders, harm, told & THING, bool(told & _PROD), known, count)
+class _Chunk(NamedTuple):
+    """What stands between blanks."""
+
+    words: list[str]
+    """Words and marks."""
+    tells: list[int]
+    """What each is in English."""
+    told: int
+    """What they are together."""
+    counts: int
+    """Counts of words, of those that are known in English, and of the common ones of each language of ``_LATIN``."""
 
 
-class _Chunks(dict[str, tuple[str, ...]]):
-    """What stands between blanks, in words and marks, found out once."""
+class _Chunks(dict[str, _Chunk]):
+    """What stands between blanks, found out once."""
 
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
+    def __init__(self, language: Words) -> None:
+        self.language = language
+
+    def __missing__(self, chunk: str) -> _Chunk:
         if len(self) > _MAX_MEMO:
             self.clear()
-        found = self[chunk] = tuple(_TOKEN.findall(chunk))
+        words = _TOKEN.findall(fold(chunk))
+        tells = [self.language[word] for word in words]
+        counts = sum(_COMMON.get(word, 0) for word in words)
+        counts += sum((not one & BREAKS) + (_KNOWN if one & KNOWN else 0) for one in tells)
+        if words:
+            tells[0] |= reduce(or_, (bit for bit, pattern in _SEEN if pattern.search(chunk)), 0)
+            if not chunk.isascii():
+                scripts = _LEXICON.scripts.values()
+                tells[0] |= SCRIPT if any(one.search(word) for one in scripts for word in words) else 0
+        found = self[chunk] = _Chunk(words, tells, reduce(or_, tells, 0), counts)
         return found
 
 
-_CHUNKS: Final = _Chunks()
+_CHUNKS: Final = {name: _Chunks(language) for name, language in _LEXICON.languages.items()}
 
 
-def tokens(folded: str) -> list[str]:
-    """Return the words of a folded sentence, and the marks between its clauses."""
-    return [word for chunk in folded.split() for word in _CHUNKS[chunk]]
+def read(sentence: str, *, for_harm: bool = False) -> Sentence:
+    """Return what a sentence says. for_harm: only what it asks for of harm."""
+    words, tells, told, counts = _said(sentence)
+    language, parts = _ENGLISH, list[tuple[str, int]]()
+    known, count, common = counts >> _COUNT & _MAX_COUNT, counts & _MAX_COUNT, counts >> 2 * _COUNT & _MAX_COUNT
+    if told & SCRIPT:
+        folded = fold(sentence)
+        language = next(_LEXICON.languages[name] for name, one in _LEXICON.scripts.items() if one.search(folded))
+        parts = list(language.parts(folded)) if language.name in SPACELESS else []
+        told |= reduce(or_, (one & HARM for _, one in parts), 0)
+    elif (told & FOREIGN and (common < 3 or common * 3 < count)) or known * 2 < count:
+        language = _told_by(words, counts)
+    harm = None
+    if told & HARM:
+        may = [word for word, one in zip(words, tells, strict=True) if one & HARM]
+        may += [word for word, one in parts if one & HARM]
+        harm = _LEXICON.harms.of(fold(sentence), may)
+    if for_harm:
+        return Sentence(harm=harm)
+    if language is not _ENGLISH:
+        return _foreign(sentence, parts, harm, language)
+    orders = list[Order]()
+    if told & (VERB | DONE | DOING | PROGRAM | ORDERS):
+        words, tells, told = _with_phrases(words, tells, told)
+        if told & (VERB | DONE | DOING | PROGRAM):
+            orders = [*_english(sentence, words, tells, told)]
+    return Sentence(orders, harm, bool(told & _PROD), known, count)
 
 
-def _said(folded: str) -> tuple[list[str], list[int]]:
-    """Return its words, and what each tells in English."""
-    words = tokens(folded)
-    return words, list(map(_LEXICON.languages[ENGLISH].__getitem__, words))
+def _said(text: str, language: str = ENGLISH) -> tuple[list[str], list[int], int, int]:
+    """Return its words, what each tells in that language and what all do, and counts."""
+    words, tells, told, counts = list[str](), list[int](), 0, 0
+    chunks = _CHUNKS[language]
+    for chunk in text.split():
+        some, their, together, count = chunks[chunk]
+        words += some
+        tells += their
+        told |= together
+        counts += count
+    return words, tells, told, counts
 
 
-def _surely(tells: Sequence[int]) -> bool:
-    common = len([1 for one in tells if one & COMMON])
-    return common >= 3 and common * 3 >= len(tells)
+def _with_phrases(words: list[str], tells: list[int], told: int) -> tuple[list[str], list[int], int]:
+    if told & PHRASE:
+        words, tells = _ENGLISH.read(words, tells)
+        for one in tells:
+            told |= one
+    return words, tells, told
 
 
-def told_by(folded: str, words: Sequence[str], tells: Sequence[int]) -> Words | None:
-    """Return the language of a folded sentence of those words; None: its letters are none of those that are known."""
-    known = _LEXICON.languages
-    if not folded.isascii():
-        for name, script in _LEXICON.scripts.items():
-            if script.search(folded):
-                return known[name]
-        if not re.search("[a-z]", folded):
-            return None if re.search(r"[^\W\d_]", folded) else known[ENGLISH]
-    if _surely(tells):
-        return known[ENGLISH]
-    said = set(words)
-    packed = sum(filter(None, map(_shares().get, said)))
-    shared = [packed >> place & _SHARE for place in range(0, _SHARE_BITS * len(_latin()), _SHARE_BITS)]
-    most = max(shared)
-    best = [one for count, one in zip(shared, _latin(), strict=True) if count == most]
-    return best[0] if len(best) == 1 else max(best, key=lambda one: sum(bool(one[word] & KNOWN) for word in said))
-
-
-@cache
-def _latin() -> tuple[Words, ...]:
-    return tuple(one for name, one in _LEXICON.languages.items() if name not in _LEXICON.scripts)
-
-
-@cache
-def _shares() -> Mapping[str, int]:
-    """Of which languages a word is a common one: a one in the bits of each, so that the sum over words counts."""
-    found: dict[str, int] = {}
-    for number, language in enumerate(_latin()):
-        for word in language.common:
-            found[word] = found.get(word, 0) + (1 << number * _SHARE_BITS)
-    return found
+def _told_by(words: Sequence[str], counts: int) -> Words:
+    """Return the language of a sentence in Latin letters: of which most words are common, or else known."""
+    shares = [counts >> place & _MAX_COUNT for place in range(2 * _COUNT, (2 + len(_LATIN)) * _COUNT, _COUNT)]
+    most = max(shares)
+    best = [one for share, one in zip(shares, _LATIN, strict=True) if share == most]
+    return best[0] if len(best) == 1 else max(best, key=lambda one: sum(bool(one[word] & KNOWN) for word in words))
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------
 
 
-def _english(sentence: str, folded: str, words: list[str], tells: list[int], told: int) -> Iterator[Order]:
+def _english(sentence: str, words: list[str], tells: list[int], told: int) -> list[Order]:
     beside = BIT["not.beside"] if told & _NOT else 0
     beside |= BIT["prod.beside"] if told & _PROD else BIT["test.beside"] if told & TEST else 0
-    asides = _ASIDE.findall(folded) if "(" in folded else ()
+    asides = _ASIDE.findall(sentence) if "(" in sentence else ()
     if not asides:
-        yield from _clauses(sentence, words, tells, beside)
-        return
+        return _clauses(sentence, words, tells, told, beside)
     # What stands in brackets parts no verb from its thing or place: "Run the scan (full policy) on production".
-    for part in (_ASIDE.sub("", sentence), *asides):
-        yield from _clauses(part, *_LEXICON.languages[ENGLISH].read(*_said(fold(part))), beside)
+    parts = (_ASIDE.sub("", sentence), *asides)
+    return [order for part in parts for order in _clauses(part, *_with_phrases(*_said(part)[:3]), beside)]
 
 
-def _clauses(part: str, words: list[str], tells: list[int], beside: int) -> Iterator[Order]:
-    told = reduce(or_, tells, 0)
+def _clauses(part: str, words: list[str], tells: list[int], told: int, beside: int) -> list[Order]:
     # Else it is an order only where its first words are.
     within = (told & DONE and told & _PASSIVE) or told & ASKED or (told & DOING and ("by" in words or "needs" in words))
-    programs = told & PROGRAM
-    ends = [at for at, one in enumerate(tells) if one & BREAKS]
-    begin = before = mood = 0
-    for end in (*ends, len(words)):
-        found = place = mood = command = 0
-        # Most clauses are left at a look at their first word, or at what all of their words tell together.
-        told = reduce(or_, tells[begin:end], 0) if within or programs or (begin < end and tells[begin] & _BEGINS) else 0
-        if told & _MAY_ORDER:
-            if told & (VERB | DONE | DOING) and (within or tells[begin] & _BEGINS):
-                found, place, mood = _order(words, tells, begin, end, told)
-            if told & PROGRAM:
-                command = _command(_written(part, *_span(words, begin, end)))
-        mark = words[end] if end < len(words) else ""
-        if found:
-            here = found | command | beside | (_AFTER.get(before, 0))
-            own = here & THING
-            if own:
-                here &= ~BIT["back"]
-            else:
-                here |= BIT["nothing"]
-                here |= (reduce(or_, tells[:begin], 0) & THING) >> 12 if here & BIT["back"] else 0
-            here |= BIT["heading"] if mark == ":" else 0
-            quoted = begin and words[begin - 1] in _QUOTES and (end - begin) * 2 < len(words)
-            here |= BIT["quoted"] if quoted else 0
-            nouns = {
-                word.removesuffix("s")
-                for word, one in zip(words[place + 1 : end], tells[place + 1 : end], strict=True)
-                if one & THING
-            }
-            yield Order(part, here, _span(words, begin, end), words[place], frozenset(nouns))
-        if command and not found:
-            command |= BIT["only.read"] if mood == READ else BIT["only.build"] if mood else 0
-            about = told & (TEST | _PROD | THING)
-            yield Order(part, command | about | beside, _span(words, begin, end))
-        before = mood if mark in ("and", "or", "then", "&") else 0
+    begins = -1 if within or told & PROGRAM else _BEGINS
+    found, begin, before = list[Order](), 0, 0
+    for end in [*[at for at, one in enumerate(tells) if one & BREAKS], len(words)] if told & BREAKS else [len(words)]:
+        mood = 0
+        if begin < end and tells[begin] & begins:
+            here, mood, place = _clause(part, words, tells, begin, end, within=bool(within))
+            if here:
+                here |= beside | (_AFTER.get(before, 0) if place >= 0 else 0)
+                if place >= 0 and end < len(words) and words[end] == ":":
+                    here |= BIT["heading"]
+                if place >= 0 and begin and words[begin - 1] in _QUOTES and (end - begin) * 2 < len(words):
+                    here |= BIT["quoted"]
+                nouns = [words[at].removesuffix("s") for at in range(place + 1, end) if tells[at] & THING]
+                verb = words[place] if place >= 0 else ""
+                found.append(Order(part, here, words, begin, end, verb, tuple({*nouns}) if verb else ()))
+        before = mood if end < len(words) and words[end] in _JOINS else 0
         begin = end + 1
+    return found
 
 
-def _span(words: Sequence[str], begin: int, end: int) -> tuple[int, int]:
-    """Which words these are, if those of phrases are counted singly."""
-    first = " ".join(words[:begin]).count(" ") + 1 if begin else 0
-    return first, first + (" ".join(words[begin:end]).count(" ") + 1 if begin < end else 0)
-
-
-def _written(part: str, begin: int, end: int) -> str:
-    text, places = _places(part)
-    return text[places[begin - 1][1] if begin else 0 : places[end][0] if end < len(places) else None].strip(" .;!?")
-
-
-@lru_cache(maxsize=50)
-def _places(part: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text of which words are counted, and where each of them is."""
-    folded = fold(part)
-    return part if len(folded) == len(part) else folded, [found.span() for found in _TOKEN.finditer(folded)]
-
-
-def _order(words: Sequence[str], tells: Sequence[int], begin: int, end: int, told: int) -> tuple[int, int, int]:
-    """What a clause's order tells, where its verb is, and the clause's mood."""
-    place, form = _verb(words, tells, begin, end)
-    if place < 0:
-        return 0, 0, 0
-    verb = tells[place] if form in ("", "form.asked") else tells[place] >> (6 if form == "form.done" else 12) & VERB
-    if not verb & VERB:
-        return 0, place, READ if verb & READ else BUILD
-    after = reduce(or_, tells[place + 1 : end], 0)
-    found = BIT["order"] | verb & (VERB | READ | BUILD) | tells[place] & _STRONG | told & _AROUND
-    found |= (told if form == "form.done" else after) & THING
-    found |= BIT["back"] if place + 1 == end or after & _BACK else 0
+def _clause(
+    part: str, words: list[str], tells: list[int], begin: int, end: int, *, within: bool
+) -> tuple[int, int, int]:
+    """What a clause tells that orders something, or has a command in it; its mood; and where its verb is."""
+    told = mood = verb = 0
+    for one in tells[begin:end]:
+        told |= one
+    place, form = -1, ""
+    if told & (VERB | DONE | DOING) and (within or tells[begin] & _BEGINS):
+        place, form = _verb(words, tells, begin, end)
+    if place >= 0:
+        verb = (
+            tells[place] >> (6 if form == "form.done" else 12) & VERB
+            if form in ("form.done", "form.doing")
+            else tells[place]
+        )
+        mood = VERB if verb & VERB else READ if verb & READ else BUILD
+    command = _command(_written(part, words, begin, end)) if told & PROGRAM else 0
+    if mood != VERB:
+        about = BIT["only.read"] if mood == READ else BIT["only.build"] if mood else 0
+        return command and command | about | told & (TEST | _PROD | THING | _LETTERS), mood, -1
+    after = 0
+    for one in tells[place + 1 : end]:
+        after |= one
+    found = BIT["order"] | command | verb & (VERB | READ | BUILD) | tells[place] & _STRONG
+    found |= told & (_AROUND | _LETTERS) | (told if form == "form.done" else after) & THING
+    if not found & THING:
+        found |= BIT["nothing"] | (BIT["back"] if place + 1 == end or after & _BACK else 0)
     if form:
         found |= BIT[form]
     elif place + 1 == end:
-        found |= BIT["alone"]
+        found |= _ALONE
     elif tells[place + 1] & (_DET | NUMBER):
-        found |= BIT["det"]
+        found |= _DETERMINED
     else:
-        stated = any(one & _STATES for one in tells[place + 1 : min(end, place + 8)])
-        found |= BIT["bare"] | (BIT["stated"] if stated else 0)
+        found |= _BARE
+        if after & _STATES and any(one & _STATES for one in tells[place + 1 : min(end, place + 8)]):
+            found |= BIT["stated"]
     if told & (CODE | THING):
         first = place + 1 if not form else begin
         stop = next((there for there in range(first, end) if tells[there] & _STOP), end)
         last = tells[stop - 1] if stop > first else 0
-        object_ = reduce(or_, tells[first:stop], 0)
-        found |= BIT["code.last"] if last & CODE else 0
         found |= BIT["thing.last"] if last & THING else 0
-        found |= BIT["code.object"] if object_ & CODE and not last & CODE else 0
-        found |= BIT["code.else"] if told & CODE and not object_ & CODE else 0
-    return found, place, VERB
+        if last & CODE:
+            found |= BIT["code.last"]
+        elif told & CODE:
+            found |= BIT["code.object" if reduce(or_, tells[first:stop], 0) & CODE else "code.else"]
+    return found, VERB, place
 
 
 def _verb(words: Sequence[str], tells: Sequence[int], begin: int, end: int) -> tuple[int, str]:
@@ -329,9 +321,9 @@ def _verb(words: Sequence[str], tells: Sequence[int], begin: int, end: int) -> t
         if not one & (LEAD | NUMBER):
             break
     for place in range(begin, end):
-        one, several = tells[place], " " in words[place]
+        one = tells[place]
         if one & _PASSIVE:
-            for there in range(place + 1, min(end, place + (3 if several else 6))):
+            for there in range(place + 1, min(end, place + (3 if " " in words[place] else 6))):
                 if tells[there] & DONE:
                     return there, "form.done"
                 if tells[there] & DOING and words[place] == "needs":
@@ -341,6 +333,21 @@ def _verb(words: Sequence[str], tells: Sequence[int], begin: int, end: int) -> t
         if words[place] == "by" and place < end - 1 and tells[place + 1] & DOING:
             return place + 1, "form.doing"
     return -1, ""
+
+
+def _written(part: str, words: Sequence[str], begin: int, end: int) -> str:
+    """What stands between blanks of which some of these words are."""
+    if not words:
+        return part.strip()
+    said, place = list[str](), 0
+    first = begin + sum(word.count(" ") for word in words[:begin])
+    stop = first + end - begin + sum(word.count(" ") for word in words[begin:end])
+    for chunk in part.split():
+        after = place + len(_CHUNKS[ENGLISH][chunk].words)
+        if after > first and place < stop:
+            said.append(chunk)
+        place = after
+    return " ".join(said).strip(" .,;!?")
 
 
 def _command(raw: str) -> int:
@@ -373,28 +380,18 @@ def _risky(command: str) -> bool:
 # --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
 
 
-def _foreign(sentence: str, folded: str, words: list[str], harm: Harm | None, language: Words | None) -> Sentence:
-    if language is None:
-        return Sentence((), harm, words=len(words))
-    english = _LEXICON.languages[ENGLISH]
+def _foreign(sentence: str, parts: list[tuple[str, int]], harm: Harm | None, language: Words) -> Sentence:
+    words, tells, told, counts = _said(sentence, language.name)
+    known, count = counts >> _COUNT & _MAX_COUNT, counts & _MAX_COUNT
     if language.name in SPACELESS:
-        parts = list(language.parts(folded))
-        told = reduce(or_, (one for _, one in parts), 0)
-        known, count = sum(len(word) for word, _ in parts), len(re.findall(r"[^\W\d_a-z]", folded)) or 1
-        others = re.findall(r"[a-z][a-z0-9]+", folded)
-    else:
-        said, tells = language.read(words, list(map(language.__getitem__, words)))
-        told = reduce(or_, tells, 0)
-        known = sum(bool((language[word] | english[word]) & KNOWN) for word in words)
-        others = [word for word, one in zip(said, tells, strict=True) if not one & ~SECOND and len(word) > 2]
-        count = len(words)
-    told |= reduce(or_, (english[word] & _SHARED for word in others), 0)
-    command = _command(sentence) if any(english[word] & PROGRAM for word in words) else 0
-    found = BIT["foreign"] | command | told & (VERB | THING | TEST | _PROD | _MANY | _FOREIGN)
-    if not told & VERB:
-        orders = (Order(sentence.strip(), found | BIT["states"]),) if command else ()
-    else:
+        told |= reduce(or_, (one for _, one in parts), 0)
+        known, count = sum(len(word) for word, _ in parts), len(re.findall(r"[^\W\d_a-z]", fold(sentence))) or 1
+    elif told & PHRASE:
+        told |= reduce(or_, language.read(words, tells)[1], 0)
+    command = _command(sentence) if told & PROGRAM else 0
+    found = BIT["foreign"] | command | told & (VERB | THING | TEST | _PROD | _MANY | _FOREIGN | _LETTERS)
+    if told & VERB:
         pair = told & VERB & told >> 18
         found |= BIT["order"] | BIT["f.pair" if pair else "f.cross" if told & THING else "nothing"]
-        orders = (Order(sentence.strip(), found),)
-    return Sentence(orders, harm, told & THING, bool(told & _PROD), known, count)
+    orders = (Order(sentence, found | (0 if told & VERB else BIT["states"])),) if command or told & VERB else ()
+    return Sentence(orders, harm, bool(told & _PROD), known, count)
