@@ -36,7 +36,14 @@ def search_path() -> str:
 
 def agents_in(settings: Settings) -> list[AgentSpec]:
     """Return the agents that are configured, else those whose programs are found."""
-    return list(settings.agents.values()) if settings.agents_configured else detected_agents(search_path())
+    agents = list(settings.agents.values()) if settings.agents_configured else detected_agents(search_path())
+    if not settings.hosts:
+        return agents
+    kept = [agent.kept_to_one(os.environ) for agent in agents]
+    for agent, one in zip(agents, kept, strict=True):
+        if one.max_concurrent < agent.max_concurrent:
+            log.warning("agent_kept_to_one_slot", agent=agent.name, note="a login is refreshed on one node at a time")
+    return kept
 
 
 def card_folders(settings: Settings) -> Inbox:

@@ -1,5 +1,6 @@
 """An agent: a configured backend that runs work. Two logins of one CLI are two agents."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 
@@ -97,6 +98,16 @@ class AgentSpec(BaseModel):
         info = info_of(self.kind).of(self.command)
         tells = self.output.result is not None and self.output.result.usage is not None
         return replace(info, reports=Reports.DOLLARS) if tells else info
+
+    def kept_to_one(self, environ: Mapping[str, str]) -> "AgentSpec":
+        """Return it with one slot, where its runs may go to more than one machine and log in by a file: two that
+        refresh such a login at once lose it. environ: the daemon's variables, of which it is given some."""
+        how = self.info.login
+        if self.hosts == (LOCAL,) or how is None or not how.files:
+            return self
+        if any(name in self.env or (name in self.pass_env and environ.get(name)) for name in how.variables):
+            return self
+        return self.model_copy(update={"max_concurrent": 1})
 
     @property
     def quota_account(self) -> str:

@@ -39,6 +39,10 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
     if not how.variables and not how.files:
         yield ok(name, f"what it logs in by is not known; `{how.command}` logs it in")
         return
+    if agent.kept_to_one(environ).max_concurrent < agent.max_concurrent:
+        wanted = how.variables[0] if how.variables else "a key"
+        remedy = f"Set max_concurrent: 1, or give it a key: pass_env: [{wanted}] in agents.{agent.name}."
+        yield warn(name, "it has one slot: a login is refreshed on one node at a time", remedy)
     own = dict(environ) | agent.env
     given = [known for known in how.variables if known in agent.env or (known in agent.pass_env and environ.get(known))]
     if given:

@@ -8,7 +8,10 @@ import importlib.util
 import os
 import py_compile
 import tempfile
+import time
 import zipfile
+from collections.abc import Collection
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,6 +19,9 @@ from typing import Final
 import claudomator_py
 from claudomator_py.hosts import shim
 
+_PREFIX: Final = ".supervisor-"
+_END: Final = ".zip"
+_HALF_MADE_S: Final = 3_600.0
 _PACKAGE: Final = Path(str(claudomator_py.__file__)).parent
 _BEGIN: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time that such an archive knows: the same for the same files, whenever they were installed."""
@@ -23,10 +29,23 @@ _BEGIN: Final = (1980, 1, 1, 0, 0, 0)
 
 def supervisor_in(root: str) -> str:
     """Return the path of the archive in that folder, and make it if it is not there. Raises OSError."""
-    path = f"{root}/.supervisor-{_digest()}.zip"
+    path = f"{root}/{_PREFIX}{_digest()}{_END}"
     if not os.path.exists(path):
         _write(path)
     return path
+
+
+def remove_others(root: str, named: Collection[str]) -> None:
+    """Remove the archives in that folder that no run needs, such as those of versions before. named: the paths of those
+    that live runs were submitted with. What cannot be removed now stays for the next time."""
+    needed = {os.path.basename(path) for path in (*named, supervisor_in(root))}
+    with os.scandir(root) as entries:
+        old = [entry for entry in entries if entry.name.startswith(_PREFIX) and entry.name not in needed]
+    for entry in old:
+        with suppress(OSError):
+            # One without an end is being written, or was left by a crash.
+            if entry.name.endswith(_END) or time.time() - entry.stat().st_mtime > _HALF_MADE_S:
+                os.unlink(entry.path)
 
 
 def _content() -> dict[Path, bytes]:
@@ -45,7 +64,7 @@ def _digest() -> str:
 
 def _write(path: str) -> None:
     """With the compiled files, which another version of Python leaves alone."""
-    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=".supervisor-", delete=False) as new:
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=_PREFIX, delete=False) as new:
         with zipfile.ZipFile(new, "w") as archive, tempfile.TemporaryDirectory() as folder:
             for name, text in _content().items():
                 archive.writestr(zipfile.ZipInfo(str(name), _BEGIN), text)

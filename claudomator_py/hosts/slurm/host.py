@@ -36,6 +36,7 @@ from claudomator_py.hosts.local.sweep import sweep
 from claudomator_py.hosts.reporting import RedactorOf
 from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.record import now_ms
+from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
 from claudomator_py.hosts.slurm.clones import Clones, with_fault
 from claudomator_py.hosts.slurm.engine import PREFIX, EngineSilent, Slurm
 from claudomator_py.ports import AgentKind, Clock
@@ -43,7 +44,8 @@ from claudomator_py.ports import AgentKind, Clock
 log = logging.getLogger(__name__)
 
 SUBMITTED: Final = "submitted"
-"""In a run directory: it was given to Slurm, or is about to be, and never will be again."""
+"""In a run directory: it was given to Slurm, or is about to be, and never will be again. It names the archive that its
+supervisor is imported from."""
 ABSENT_S: Final = 30.0
 """How long Slurm must not have known a job before its run is given up. It may have been asked and not have said yet."""
 
@@ -164,7 +166,7 @@ class ClusterRunHost(LocalRunHost):
             return
         with FlushGroup() as group:
             directory = group.add_directory(path)
-            group.write_new(SUBMITTED, directory=directory)
+            group.write_new(SUBMITTED, supervisor_in(self._roots[self.host_of(run_id)]).encode(), directory)
             group.write_new(record.VARIABLES, json.dumps(dict(environment)).encode(), directory)
             group.flush()
         recording = self.to_do_first(run_id, step)
@@ -257,6 +259,8 @@ class ClusterRunHost(LocalRunHost):
                 log.warning("nothing is swept on %s: %s", name, problem)
                 continue
             swept += sweep(Path(self._roots[name]), known, grace_ms=self.grace_ms)
+            with suppress(OSError):
+                remove_others(self._roots[name], _archives_of_live(self._roots[name]))
         return swept
 
     def hosts(self, *, ask: bool = True) -> list[HostView]:
@@ -415,6 +419,15 @@ def job_name(run_id: str, step: int = 0) -> str:
 def run_of(key: str) -> str:
     """Return the run whose job has that name."""
     return key.removeprefix(PREFIX).rpartition("-")[0]
+
+
+def _archives_of_live(root: str) -> set[str]:
+    """Return the archives that supervisors of runs need which have no end. Raises OSError."""
+    found = set()
+    for submitted in [*Path(root).glob(f"*/{SUBMITTED}"), *Path(root).glob(f"*/{CHECK}*/{SUBMITTED}")]:
+        if not any((submitted.parent / name).exists() for name in _OVER):
+            found.add(submitted.read_text())
+    return found
 
 
 def _jobs_of(engine: Slurm, run_id: str) -> list[str] | None:

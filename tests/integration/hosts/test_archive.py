@@ -1,6 +1,7 @@
 """The supervisor as one file, from which a Python starts it that has nothing else of ours."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 from claudomator_py.domain.run import RunSpec
 from claudomator_py.hosts.local.directory import RunDirectory
 from claudomator_py.hosts.local.launcher import interpreter
-from claudomator_py.hosts.slurm.archive import supervisor_in
+from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
 from tests.integration.hosts.rig import LIMITS
 
 WHERE = (
@@ -26,6 +27,17 @@ def test_it_is_made_once_and_complete(tmp_path: Path) -> None:
     assert Path(supervisor_in(f"{tmp_path}/elsewhere")).read_bytes() == Path(path).read_bytes()
     found = subprocess.run([sys.executable, "-I", "-S", "-c", WHERE, path], capture_output=True, text=True, check=True)
     assert found.stdout == f"{path}/claudomator_py/hosts/shim/main.pyc\n"
+
+
+def test_those_that_no_run_needs_are_removed(tmp_path: Path) -> None:
+    present = supervisor_in(str(tmp_path))
+    old, needed, half, stale = (tmp_path / f".supervisor-{name}" for name in ("a.zip", "b.zip", "half", "stale"))
+    for path in (old, needed, half, stale):
+        path.touch()
+    os.utime(stale, (0, 0))
+    (tmp_path / "run").mkdir()
+    remove_others(str(tmp_path), [str(needed)])
+    assert {path.name for path in tmp_path.iterdir()} == {Path(present).name, needed.name, half.name, "run"}
 
 
 def test_a_run_is_supervised_from_it(tmp_path: Path) -> None:
