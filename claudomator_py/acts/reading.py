@@ -14,8 +14,7 @@ from typing import Final
 
 from claudomator_py.acts import code, recipes
 from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
-from claudomator_py.acts.pattern import UNKNOWN, Call
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import UNKNOWN, Call, Place
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.state import State
 from claudomator_py.acts.task_files import defined

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
-from claudomator_py.acts.pattern import UNKNOWN, Call
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import UNKNOWN, Call, Place
 from claudomator_py.acts.shell import parse
 from claudomator_py.acts.shell_tree import Script
 from claudomator_py.acts.wrapped import after

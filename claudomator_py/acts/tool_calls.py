@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from claudomator_py.acts.catalogue import Catalogue, catalogue
-from claudomator_py.acts.pattern import Call
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import Call, Place
 from claudomator_py.acts.reach import DIGEST_LENGTH, Reach
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act

@@ -39,14 +39,12 @@ from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.channels.webhook import incoming
 from claudomator_py.resources.daemon.http import health
-from claudomator_py.resources.daemon.service import DaemonService
-from claudomator_py.resources.daemon.shape import BackupCalls, CleanupCalls, DrainCalls, ReasonCalls
+from claudomator_py.resources.daemon.service import DaemonService, Hosts
+from claudomator_py.resources.daemon.shape import BackupCalls, CleanupCalls, DrainCalls, HostCalls, ReasonCalls
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.decisions.shape import DecisionCalls
 from claudomator_py.resources.events.http import events
 from claudomator_py.resources.events.service import Events
-from claudomator_py.resources.hosts.service import Hosts
-from claudomator_py.resources.hosts.shape import HostCalls
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.notifications.shape import NotificationCalls
 from claudomator_py.resources.overview.service import Overview

@@ -34,10 +34,9 @@ from claudomator_py.resources.branches.service import BranchService
 from claudomator_py.resources.changes.service import Changes
 from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.channels.webhook import IncomingWebhooks
-from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.daemon.service import DaemonService, Hosts
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
-from claudomator_py.resources.hosts.service import Hosts
 from claudomator_py.resources.night.service import Nights
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.overview.service import Overview

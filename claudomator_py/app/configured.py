@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from claudomator_py.agents.programs import mcp_command
-from claudomator_py.classify.configured import CLI_VARIABLES, tier_model
+from claudomator_py.classify import CLI_VARIABLES, tier_model
 from claudomator_py.daemon import calibrations
 from claudomator_py.dispatch.alternative import OtherConfiguration
-from claudomator_py.dispatch.cheap_model import GuardedModel
-from claudomator_py.dispatch.choosing import Chooser
+from claudomator_py.dispatch.cheap_model import Chooser, GuardedModel
 from claudomator_py.dispatch.classify import CONCURRENCY, TierAsker
 from claudomator_py.dispatch.deciding import Decided, Decider
 from claudomator_py.dispatch.launch import LaunchRules

@@ -19,7 +19,7 @@ from claudomator_py.app.startup import migrate_database, operator_token, ship_ca
 from claudomator_py.daemon.locks import claim_database, hold_state
 from claudomator_py.daemon.reload import Current
 from claudomator_py.daemon.systemd import Notifier
-from claudomator_py.dispatch.primary_judge import PrimaryJudge
+from claudomator_py.dispatch.cheap_model import PrimaryJudge
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.notice import NotifyTarget
@@ -32,7 +32,7 @@ from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.log import clean_with as clean_log_with
-from claudomator_py.notify.configured import messenger
+from claudomator_py.notify import messenger
 from claudomator_py.ports import Messenger
 from claudomator_py.schema.known_secrets import secrets_in, secrets_of
 from claudomator_py.schema.settings import Settings

@@ -33,7 +33,7 @@ from claudomator_py.log import set_up as set_up_log
 from claudomator_py.schema.configfile import ConfigError, LoadedConfig, resolve_state_dir
 from claudomator_py.schema.settings import Log, LogFormat, OnStop, Settings
 from claudomator_py.store.database import StoreUnavailable
-from claudomator_py.telemetry.configured import span_exporter
+from claudomator_py.telemetry import span_exporter
 from claudomator_py.workers.tracing import SpanSender
 from claudomator_py.workers.worker import Worker
 

@@ -1,1 +1,36 @@
-"""Asking a cheap model for a tier: one file per way to reach one."""
+"""The classifier as the configuration wants it. Only the one that is used is imported, with its client."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from claudomator_py.schema.settings import Classifier, ClassifierKind
+
+if TYPE_CHECKING:
+    from claudomator_py.classify.gemini_cli import GeminiCli
+    from claudomator_py.classify.http import GeminiApi, OpenAiApi
+
+CLI_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL")
+"""What the Gemini CLI needs in its environment, in addition to what every program needs."""
+
+
+def tier_model(
+    classifier: Classifier, environ: Mapping[str, str], for_cli: Mapping[str, str]
+) -> "GeminiApi | OpenAiApi | GeminiCli | None":
+    """Return the classifier; None for kind ``none``. environ: where the key is; for_cli: all that a process which is
+    asked gets."""
+    key = environ.get(classifier.key_variable, "") if classifier.key_variable is not None else ""
+    match classifier.kind:
+        case ClassifierKind.NONE:
+            return None
+        case ClassifierKind.GEMINI_API:
+            from claudomator_py.classify.http import GeminiApi
+
+            return GeminiApi(classifier.model_name, classifier.base_url, key)
+        case ClassifierKind.OPENAI:
+            from claudomator_py.classify.http import OpenAiApi
+
+            return OpenAiApi(classifier.model_name, classifier.base_url, key or None)
+        case ClassifierKind.GEMINI_CLI:
+            from claudomator_py.classify.gemini_cli import GeminiCli
+
+            return GeminiCli(classifier.model_name, classifier.command, for_cli)

@@ -83,7 +83,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         _command("tasks", "reject", "cli_change"),
     ),
     "agents": LazyCommand("List the agents.", _command("agents", "agents")),
-    "hosts": LazyCommand("Show where runs take place.", _command("hosts", "hosts")),
+    "hosts": LazyCommand("Show where runs take place.", _command("daemon", "hosts")),
     "hold": LazyCommand("Start no tasks on an agent. Running ones continue.", _command("agents", "hold")),
     "release": LazyCommand(
         "End the holds of agents, and of their accounts. Tasks start on them again.", _command("agents", "release")

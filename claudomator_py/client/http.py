@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from claudomator_py.resources.branches.shape import BranchCalls
     from claudomator_py.resources.changes.shape import ChangeCalls
     from claudomator_py.resources.channels.shape import ChannelCalls
-    from claudomator_py.resources.daemon.shape import DaemonCalls
+    from claudomator_py.resources.daemon.shape import DaemonCalls, HostCalls
     from claudomator_py.resources.decisions.shape import DecisionCalls
     from claudomator_py.resources.events.shape import EventCalls, EventView
-    from claudomator_py.resources.hosts.shape import HostCalls
     from claudomator_py.resources.notifications.shape import NotificationCalls
     from claudomator_py.resources.overview.shape import OverviewCalls
     from claudomator_py.resources.policy.shape import PolicyCalls
@@ -76,7 +75,7 @@ else:
 # Those that most commands ask come first.
 _RESOURCES: Final = (
     *("tasks:TaskCalls", "overview:OverviewCalls", "runs:RunCalls", "events:EventCalls", "agents:AgentCalls"),
-    *("routing:RoutingCalls", "specialists:SpecialistCalls", "hosts:HostCalls", "changes:ChangeCalls"),
+    *("routing:RoutingCalls", "specialists:SpecialistCalls", "daemon:HostCalls", "changes:ChangeCalls"),
     *("branches:BranchCalls", "channels:ChannelCalls", "schedules:ScheduleCalls", "decisions:DecisionCalls"),
     *("access:TokenCalls", "access:LoginCalls", "policy:PolicyCalls", "daemon:DaemonCalls"),
     *("notifications:NotificationCalls", "report:ReportCalls"),

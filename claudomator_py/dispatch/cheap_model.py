@@ -1,6 +1,15 @@
-"""The cheap model behind what is asked of it: left alone while it fails, and while its account is limited."""
+"""The cheap model behind what is asked of it: left alone while it fails, and while its account is limited.
+
+It is asked what has few answers: which of some close specialists a task is for, how risky it is, and in less than a
+second whether a channel's primary should answer.
+"""
 
 import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -8,9 +17,13 @@ from claudomator_py.domain.breaker import Breaker, Trouble
 from claudomator_py.domain.limits import Bucket, Hold, RanOn
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.log import get_logger
 from claudomator_py.ports import CheapModel, Clock
-from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
+from claudomator_py.routing.questions import Choice, Reply, ReplyQuestion, RiskQuestion, says_yes
+from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion, NoAnswer
 from claudomator_py.store import hold_rows
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.tables import Task
 from claudomator_py.tasks.holds import hold_account
 
 
@@ -90,3 +103,110 @@ class GuardedModel:
     def _tried(self, *, ok: bool) -> None:
         with self._lock:
             self._breaker = self._breaker.succeeded() if ok else self._breaker.failed(self._clock())
+
+
+log = get_logger("claudomator.routing")
+
+_REMEMBERED = 1_000
+"""Choices that are not asked for again."""
+
+
+class Chooser:
+    """Lets a cheap model choose among answers. No fault of it does more than leave the choice to what there is without
+    it: the signals of close candidates, and what words say of a risk."""
+
+    def __init__(self, model: GuardedModel, database: Database, timeout_ms: int, clock: Clock) -> None:
+        self._model = model
+        self._database = database
+        self._timeout_s = timeout_ms / 1000
+        self._clock = clock
+        self._known: OrderedDict[str, str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def name(self, choice: Choice | RiskQuestion) -> str:
+        """Return the name by which a decision says who chose."""
+        return f"{self._model.name}/{choice.version}"
+
+    def choose(self, choice: Choice | RiskQuestion, task: Task) -> str | None:
+        """Return what it names; None: nothing, and the log says why. What it has named for the same is not asked again,
+        unless an operator has restarted the task. Takes as long as the timeout. Raises StoreUnavailable."""
+        key = choice.key(self._model.name)
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None and task.generation == 1:
+            return known
+        try:
+            if self._database.read(lambda connection: self._model.hold(connection, self._clock())) is not None:
+                raise ModelFault(Cause.LIMITED, self._model.hold_text())
+            said = choice.answer(self._model.ask(choice.question, self._timeout_s, anyway=task.generation > 1))
+        except NoAnswer as fault:
+            log.warning("choice_fallback", task=task.name, task_id=task.id, cause=fault.cause, detail=fault.detail)
+            self._met(task, fault)
+            return None
+        with self._lock:
+            self._known[key] = said
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return said
+
+    def _met(self, task: Task, fault: NoAnswer) -> None:
+        if not isinstance(fault, ModelFault) or fault.cause is not Cause.LIMITED:
+            return
+        self._database.write(
+            lambda connection: self._model.met(connection, task.id, fault.detail, fault.retry_after_s, self._clock())
+        )
+
+
+channel_log = get_logger("claudomator.channels")
+
+TIMEOUT_S: Final = 0.9
+CONCURRENCY: Final = 8
+
+
+class PrimaryJudge:
+    """Asks the model that is configured at present. No fault of it does more than mean no."""
+
+    def __init__(
+        self,
+        database: Database,
+        model: Callable[[], GuardedModel | None],
+        clock: Clock,
+        *,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        """model: None: there is none."""
+        self._database = database
+        self._model = model
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._pool = ThreadPoolExecutor(CONCURRENCY, "primary")
+
+    def ask(self, question: ReplyQuestion) -> Reply:
+        """Return what it says in time."""
+        model = self._model()
+        if model is None:
+            return Reply(yes=False, cause="no classifier is configured")
+        try:
+            asked = self._pool.submit(self._ask, model, question)
+            return Reply(asked.result(self._timeout_s))
+        except NotInTime:
+            channel_log.warning("primary_not_judged", channel=question.channel, cause="timeout")
+            return Reply(yes=False, cause="timeout")
+        except NoAnswer as fault:
+            channel_log.warning("primary_not_judged", channel=question.channel, cause=fault.cause, detail=fault.detail)
+            return Reply(yes=False, cause=fault.cause.replace("_", " "))
+        except StoreUnavailable as error:
+            channel_log.warning("primary_not_judged", channel=question.channel, problem=str(error))
+            return Reply(yes=False, cause="the database is not available")
+        except Exception:
+            channel_log.exception("primary_not_judged", channel=question.channel)
+            return Reply(yes=False, cause="an error in the daemon, see its log")
+
+    def close(self) -> None:
+        """Ask nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, model: GuardedModel, question: ReplyQuestion) -> bool:
+        if self._database.read(lambda connection: model.hold(connection, self._clock())) is not None:
+            raise ModelFault(Cause.LIMITED, model.hold_text())
+        return says_yes(model.ask(question.question, self._timeout_s))

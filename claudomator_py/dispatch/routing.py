@@ -11,7 +11,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.acts.reach import Reach
-from claudomator_py.dispatch.choosing import Chooser
+from claudomator_py.dispatch.cheap_model import Chooser
 from claudomator_py.dispatch.deciding import Decided, Decider, Subject
 from claudomator_py.dispatch.policing import stop
 from claudomator_py.domain.card import Card, Registration, Transport

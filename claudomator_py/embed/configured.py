@@ -15,11 +15,11 @@ def encoder(settings: EncoderSettings, environ: Mapping[str, str]) -> Encoder:
         case EncoderKind.HASHED:
             return Hashed()
         case EncoderKind.MINILM:
-            from claudomator_py.embed.minilm import minilm, weights
+            from claudomator_py.embed.bundled import minilm, weights
 
             return minilm(weights())
         case EncoderKind.ONNX:
-            from claudomator_py.embed.onnx import onnx
+            from claudomator_py.embed.bundled import onnx
 
             return onnx(Path(settings.folder or ""))
         case EncoderKind.OPENAI:

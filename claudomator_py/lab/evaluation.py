@@ -16,11 +16,11 @@ from claudomator_py.lab.labelled_set import TO_SOMEBODY, Case
 from claudomator_py.policy.verdict import Policy, Verdict, with_built_in
 from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.calibration import Calibration, calibration_for
+from claudomator_py.routing.lessons import keyword_in
 from claudomator_py.routing.mentions import Names, Participant
 from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import ANYBODY, NO_LIKENESS, Needs, RoutingRules, decide, rank, unless_vague
-from claudomator_py.routing.signals import keyword_in
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.routing_settings import Preset

@@ -19,8 +19,8 @@ from claudomator_py.domain.vectors import Vector
 from claudomator_py.lab.evaluation import Evaluation, Words, space_of
 from claudomator_py.lab.labelled_set import Case
 from claudomator_py.routing.calibration import Calibration
+from claudomator_py.routing.lessons import NO_PERFORMANCE, keyword_in
 from claudomator_py.routing.ranking import DIGITS
-from claudomator_py.routing.signals import NO_PERFORMANCE, keyword_in
 from claudomator_py.values import dataclass
 
 MIN_TASKS: int = 40

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from claudomator_py.domain.card import WAYS_ON, Card
 from claudomator_py.domain.card_warnings import CardWarning, CardWarningCode, card_warning
+from claudomator_py.routing.lessons import keyword_in
 from claudomator_py.routing.profile import profile_of
-from claudomator_py.routing.signals import keyword_in
 
 if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin

@@ -11,9 +11,8 @@ from claudomator_py.domain.rationale import Rationale, RationaleCode, rationale
 from claudomator_py.domain.routing import HARM, Risk
 from claudomator_py.risk.assessment import Assessment, Sign
 from claudomator_py.routing.calibration import Calibration, Weights
-from claudomator_py.routing.lessons import Standings, Votes, standing_of
+from claudomator_py.routing.lessons import Standings, Votes, keyword_in, recency, standing_of
 from claudomator_py.routing.profile import Likeness, Request
-from claudomator_py.routing.signals import keyword_in, recency
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.values import dataclass

@@ -35,8 +35,7 @@ from claudomator_py.domain.retention import Retention
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.policy.rule import Rules
 from claudomator_py.schema.agent_settings import KNOWN_KINDS, SUPPORTED_KINDS, parse_agents
-from claudomator_py.schema.concurrency import Concurrency, odd_shares
-from claudomator_py.schema.host_settings import odd_hosts
+from claudomator_py.schema.concurrency import Concurrency, odd_hosts, odd_shares
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
 from claudomator_py.schema.validation import odd_values, problem_at, validate
 

@@ -10,9 +10,8 @@ from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.outcome import Outcome, Reason
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.log import get_logger
-from claudomator_py.routing.lessons import corrected, moved
+from claudomator_py.routing.lessons import NO_PERFORMANCE, corrected, moved
 from claudomator_py.routing.profile import Request
-from claudomator_py.routing.signals import NO_PERFORMANCE
 from claudomator_py.scheduler.decision import DecisionKind, SpecialistRecord
 from claudomator_py.store import decision_rows, dependency_rows, events, hold_rows, learning_rows, run_rows, task_rows
 from claudomator_py.store.learning_rows import LearningProgress

@@ -15,14 +15,13 @@ from tokenizers import Tokenizer
 
 from claudomator_py.domain.encoder import Encoder, EncoderFault
 from claudomator_py.domain.vectors import Vector, cosine
-from claudomator_py.embed import minilm as minilm_module
+from claudomator_py.embed import bundled as minilm_module
+from claudomator_py.embed import bundled as onnx_module
 from claudomator_py.embed import model_process
-from claudomator_py.embed import onnx as onnx_module
+from claudomator_py.embed.bundled import minilm, onnx, weights
 from claudomator_py.embed.configured import encoder as configured
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.embed.minilm import minilm, weights
 from claudomator_py.embed.model_process import ModelProcess
-from claudomator_py.embed.onnx import onnx
 from claudomator_py.embed.openai import BATCH_SIZE, OpenAi
 from claudomator_py.schema.routing_settings import EncoderSettings
 from tests.fakes.onnx_graph import TABLE, WIDTH, model_folder, node

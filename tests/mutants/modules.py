@@ -24,7 +24,7 @@ MODULES = {
     "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
     "dispatch/policing.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
-    "dispatch/choosing.py": [f"{_DISPATCH}/test_choosing.py", f"{_DISPATCH}/test_weighing.py"],
+    "dispatch/cheap_model.py": [f"{_DISPATCH}/test_choosing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/deciding.py": [
         f"{_DISPATCH}/test_deciding.py",
         f"{_DISPATCH}/test_routing_faults.py",

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.tool_calls import BeyondReach, exceeding
 

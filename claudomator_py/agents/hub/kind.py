@@ -95,7 +95,7 @@ class HubAgent(RemoteKind):
 
     def launch(self, request: LaunchRequest) -> Launch:
         """Return its process, which only waits: the hub takes the prompt from the run directory."""
-        return Launch(own_program("claudomator_py.agents.hub_runner.main"), {}, request.prompt)
+        return Launch(own_program("claudomator_py.agents.hub_runner"), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> HubEvents:
         """Return what its events mean, with nothing taken yet."""

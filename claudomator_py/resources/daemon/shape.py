@@ -6,10 +6,11 @@ from pydantic import Field
 
 from claudomator_py.domain.fields import Strict
 from claudomator_py.domain.health import CheckView, DrainView
+from claudomator_py.domain.host import HostView
 from claudomator_py.domain.outcome import HoldKind, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.shape import Instant, View
-from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, READ, Calls, JsonBody, JsonField, operation
+from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, READ, Calls, JsonBody, JsonField, PathText, operation
 
 
 class DrainRequest(Strict):
@@ -121,3 +122,33 @@ class HealthCalls(Calls):
 
 class DaemonCalls(DrainCalls, BackupCalls, CleanupCalls, ReasonCalls, HealthCalls):
     """Every operation on the daemon itself, as the client calls it."""
+
+
+HostName = Annotated[str, PathText("The host's name, such as `local`.")]
+
+
+class HostCalls(Calls):
+    """Every operation on hosts, as the client calls it."""
+
+    @operation("GET /v1/hosts", "listHosts", READ, "Where runs take place")
+    def hosts(self) -> list[HostView]:
+        """This machine, and the hosts of the configuration. Their engines are asked, for half a minute at most."""
+
+    @operation(
+        "POST /v1/hosts/{name}/drain",
+        "drainHost",
+        ADMIN_WHOLE,
+        "Start nothing on a host; running ones finish",
+        refuses=(404,),
+    )
+    def drain_host(
+        self, name: HostName, reason: Annotated[str | None, JsonField(DrainRequest, DRAINED, required=False)] = None
+    ) -> DrainView:
+        """What may run elsewhere does; the rest waits, and says so. Harmless when repeated. It survives restarts of the
+        daemon and lasts until `undrain`. The number of runs is that of the host."""
+
+    @operation(
+        "POST /v1/hosts/{name}/undrain", "undrainHost", ADMIN_WHOLE, "Start tasks on a host again", refuses=(404,)
+    )
+    def undrain_host(self, name: HostName) -> DrainView:
+        """Harmless when repeated."""

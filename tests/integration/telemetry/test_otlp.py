@@ -15,8 +15,7 @@ from claudomator_py import __version__
 from claudomator_py.domain.trace import Span, SpanLink, SpanName
 from claudomator_py.ports import ExportFault
 from claudomator_py.schema.settings import TelemetrySettings
-from claudomator_py.telemetry import otlp
-from claudomator_py.telemetry.configured import span_exporter
+from claudomator_py.telemetry import otlp, span_exporter
 from claudomator_py.telemetry.otlp import OtlpExporter
 from tests.fakes.collector import Collector, Received
 from tests.patience import PATIENCE_S
@@ -176,7 +175,7 @@ def test_without_an_endpoint_there_is_no_exporter_and_nothing_is_imported() -> N
 import sys
 import claudomator_py.app.serving
 from claudomator_py.schema.settings import TelemetrySettings
-from claudomator_py.telemetry.configured import span_exporter
+from claudomator_py.telemetry import span_exporter
 assert span_exporter(TelemetrySettings(), {}) is None
 heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "opentelemetry.proto", "google.protobuf", "requests")
 print([name for name in heavy if name in sys.modules])

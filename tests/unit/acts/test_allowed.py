@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.prose import MAX_TOLD, needed_commands
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import acts, least_reach

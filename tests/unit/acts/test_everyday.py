@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.tool_calls import BeyondReach, exceeding
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import acts, code_acts, least_reach
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.reach import Reach, digest_in, without_words
 from claudomator_py.acts.tool_calls import (
     beyond,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.acts.place import Place
+from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.reach import Reach, digest_in
 from claudomator_py.acts.tool_calls import exceeding
 from claudomator_py.agents.catalogue import AGENT_KINDS

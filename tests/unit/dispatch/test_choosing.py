@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch import choosing
-from claudomator_py.dispatch.cheap_model import GuardedModel
-from claudomator_py.dispatch.choosing import Chooser
+from claudomator_py.dispatch import cheap_model
+from claudomator_py.dispatch.cheap_model import Chooser, GuardedModel
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter
@@ -223,7 +222,7 @@ def test_a_model_that_keeps_failing_is_left_alone_but_for_a_task_that_is_restart
 
 
 def test_the_latest_choices_are_remembered(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_REMEMBERED", 2)
+    monkeypatch.setattr(cheap_model, "_REMEMBERED", 2)
     routed = Routed(database)
     routed.submit("leak")
     task = routed.world.row("leak")

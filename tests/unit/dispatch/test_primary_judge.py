@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from claudomator_py.dispatch.cheap_model import GuardedModel
-from claudomator_py.dispatch.primary_judge import TIMEOUT_S, PrimaryJudge
+from claudomator_py.dispatch.cheap_model import TIMEOUT_S, GuardedModel, PrimaryJudge
 from claudomator_py.routing.questions import Reply, ReplyQuestion
 from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQuestion
 from claudomator_py.store.database import Database

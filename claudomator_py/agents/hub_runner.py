@@ -1,4 +1,7 @@
-"""From the mailbox of the run, which the hub writes, to events on standard output."""
+"""From the mailbox of the run, which the hub writes, to events on standard output.
+
+The standard library alone, so that it starts fast and isolated: see ``agents/hub/kind.py``.
+"""
 
 import json
 import sys

@@ -1,1 +1,0 @@
-"""Hosts: where runs take place, and how these places are."""
