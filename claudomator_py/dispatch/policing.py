@@ -34,7 +34,8 @@ from claudomator_py.risk.assessment import Assessment, assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
 from claudomator_py.schema.agent_settings import reads_task
-from claudomator_py.store import access_rows, channel_rows, decision_rows, queue, remembered, task_rows
+from claudomator_py.store import access_rows, channel_rows, decision_rows, events, queue, remembered, task_rows
+from claudomator_py.store.events import EventQuery
 from claudomator_py.store.tables import Channel, Task
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.handing_on import hops
@@ -44,6 +45,8 @@ from claudomator_py.values import dataclass
 
 GOOD_FOR_MS = MINUTE_MS
 """How long a verdict holds that depends on the time or on what was spent."""
+_MAX_CHANGES = 50
+"""Of the content of one task: as many are looked through for who made the one that it has."""
 _STOPS = {PolicyVerdict.HELD: Route.HUMAN_REVIEW, PolicyVerdict.DENIED: Route.REJECT}
 IN_FORCE = "policy"
 """Under which name the ``hash`` of the rules is remembered by which queued tasks were judged, and since when:
@@ -136,6 +139,8 @@ class Policing:
         spent = self._spent(connection, now_ms)
         risk = Risk.LOW if judgement is None else judgement.risk
         actor, role = self._actor(connection, task.creator, task.organisation), None
+        if self._acts and task.revision > 1 and (wrote := _wrote(connection, task)) not in (None, task.creator):
+            actor, role = self._author(connection, actor, wrote)
         if task.channel is not None and self._acts:
             asked = channel_rows.asked_in(connection, task.channel, task.id)
             actor, role = self._author(connection, actor, None if asked is None else asked.author)
@@ -263,10 +268,10 @@ class Policing:
         return Principal(creator, role, organisation)
 
     def _author(self, connection: Connection, creator: Principal, author: str | None) -> tuple[Principal, str]:
-        """Who wrote in the channel of that creator, and the role that counts: the lesser of theirs.
+        """Who wrote in the channel or the task of that creator, and the role that counts: the lesser of theirs.
 
-        Whoever may write in a channel does not for that reason have the role of whoever made it. author: None: it is
-        not known any more.
+        Whoever may write there does not for that reason have the role of whoever made it. author: None: it is not known
+        any more.
         """
         if author is None or author.startswith(FROM_OUTSIDE):
             return Principal(author or creator.id, Role.READ, creator.organisation), WEBHOOK
@@ -296,6 +301,17 @@ class Policing:
             approved=tuple(sorted(judged.approved)),
             constraints=verdict.constraints,
         )
+
+
+def _wrote(connection: Connection, task: Task) -> str | None:
+    """Return by whom the content is that the task has now; None: nobody asked for it to be another than it was."""
+    content = task_rows.revision_of(connection, task.id, task.revision)
+    given = content.derived_from or content.revision
+    changes = EventQuery(task_id=task.id, kinds=("content_changed",))
+    for event in reversed(events.newest(connection, _MAX_CHANGES, changes)):
+        if event.data.get("revision") == given:
+            return event.by
+    return None
 
 
 def _with_handed_on(connection: Connection, task: Task, spec: TaskSpec) -> TaskSpec:

@@ -1,18 +1,23 @@
-"""Whose word a message in a channel is, as rules see it: that of who wrote it, and never more than its channel's."""
+"""Whose word a message, an edit or a restart is, as rules see it: that of who wrote it, and never more than that of
+who made the channel or the task."""
 
 from functools import partial
 
 import pytest
 
 from claudomator_py.domain.channel import NewChannel, NewMessage
+from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
+from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import MessageView
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import PostedMessage
 from tests.contract.policed import Make, policed_world, rule
 from tests.fakes.cards import card
+from tests.fakes.steps import spec
 from tests.fakes.world import World
 
 JOE = Principal("joe", Role.OPERATE)
@@ -103,3 +108,72 @@ def test_what_an_agent_asks_of_another_is_the_word_of_who_asked_first(policed: M
             world.succeed(asked)
             world.tick()
     assert states == ["RUNNING", "NEEDS_INPUT approval"]
+
+
+def edited(world: World, by: Principal, **fields: object) -> None:
+    world.access.as_(by)[Tasks].edit("t", spec("t", **{"instructions": "Bake bread.", "specialist": "cook", **fields}))
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("creator", "editors", "state"),
+    [
+        (OPERATOR, (JOE,), "NEEDS_INPUT approval"),
+        (MARA, (JOE,), "NEEDS_INPUT approval"),
+        (JOE, (OPERATOR,), "NEEDS_INPUT approval"),  # the lesser of both
+        (OPERATOR, (MARA,), "RUNNING"),
+        (OPERATOR, (JOE, OPERATOR), "RUNNING"),
+        (OPERATOR, (OPERATOR, JOE), "NEEDS_INPUT approval"),
+    ],
+)
+def test_whoever_writes_a_task_anew_does_not_have_the_role_of_who_made_it(
+    policed: Make, creator: Principal, editors: tuple[Principal, ...], state: str
+) -> None:
+    world = staffed(policed(rule("bread", when=NOT_ADMIN, approve={})))
+    world.access.as_(creator)[Tasks].submit(spec("t", instructions="Make supper.", specialist="cook"))
+    for number, by in enumerate(editors):
+        edited(world, by, expected_output=f"loaf {number}")
+    world.router.route()
+    world.tick()
+    assert world.state("t") == state
+
+
+def begun(world: World) -> World:
+    world.access.as_(OPERATOR)[Tasks].submit(spec("t", instructions="Make supper.", specialist="cook"))
+    world.router.route()
+    world.tick()
+    assert world.state("t") == "RUNNING"
+    return world
+
+
+def test_nor_where_its_words_come_after_a_run_or_are_pinned_to_another_by_somebody_else(policed: Make) -> None:
+    world = begun(staffed(policed(rule("bread", when=NOT_ADMIN, approve={}))))
+    edited(world, JOE)
+    world.succeed("t")
+    world.tick()
+    world.router.route()
+    world.tick()
+    assert world.state("t") == "NEEDS_INPUT approval"
+    world.access.as_(OPERATOR)[Tasks].restart("t", RestartRequest(specialist="baker"))
+    world.router.route()
+    world.tick()
+    assert world.state("t") == "NEEDS_INPUT approval", "a revision that was made of it is its author's"
+
+
+@pytest.mark.parametrize(("by", "is_told"), [(OPERATOR, True), (MARA, True), (JOE, False)])
+def test_what_a_restart_tells_a_conversation_is_judged_like_an_answer(
+    policed: Make, by: Principal, is_told: bool
+) -> None:
+    world = begun(staffed(policed(rule("bread", when=NOT_ADMIN, deny="administrators alone"))))
+    world.end("t", reason="agent_error", detail="It stopped.", status="failed")
+    world.tick()
+    tasks, asked = world.access.as_(by)[Tasks], RestartRequest(resume=True, reason="Bake bread instead.")
+    if not is_told:
+        with pytest.raises(Forbidden, match="administrators alone"):
+            tasks.restart("t", asked)
+        tasks.restart("t", RestartRequest(reason="Bake bread instead."))  # nobody is told
+        return
+    tasks.restart("t", asked)
+    world.router.route()
+    world.tick()
+    assert world.state("t") == "RUNNING"

@@ -1,24 +1,95 @@
 """Any program as an agent: what everybody may know of it."""
 
+import re
 from typing import Final
 
 from claudomator_py.domain.kind import KindInfo, Reports
 
-_SHELLS: Final = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
-_INTERPRETERS: Final = _SHELLS | {"node", "perl", "php", "psql", "python", "python3", "ruby", "sqlite3"}
-"""What does as its standard input says where no argument names a script."""
-_AGENTS: Final = frozenset(
-    {"aider", "amp", "claude", "codex", "copilot", "crush", "droid", "gemini", "goose", "opencode", "qwen"}
+_INTERPRETERS: Final = frozenset(
+    {
+        "ash",
+        "bash",
+        "dash",
+        "fish",
+        "ksh",
+        "sh",
+        "zsh",
+        "bun",
+        "deno",
+        "irb",
+        "lua",
+        "node",
+        "nodejs",
+        "perl",
+        "php",
+        "pwsh",
+        "python",
+        "python3",
+        "Rscript",
+        "ruby",
+        "tclsh",
+    }
 )
+"""What does as its standard input says where no argument names a script."""
+_DATABASES: Final = frozenset(
+    {"clickhouse-client", "duckdb", "mariadb", "mongosh", "mysql", "psql", "redis-cli", "sqlite3"}
+)
+"""The same, with arguments that name a database, where none says what to do."""
+_SAYS_WHAT: Final = ("-c", "-e", "-f", "--command", "--execute", "--file", "--eval")
+_RUNS_ITS_INPUT: Final = frozenset({"at", "batch", "eval", "parallel", "xargs"})
+_AGENTS: Final = frozenset(
+    {
+        "aichat",
+        "aider",
+        "amp",
+        "auggie",
+        "chatgpt",
+        "claude",
+        "claude-code",
+        "cline",
+        "codex",
+        "copilot",
+        "crush",
+        "cursor-agent",
+        "droid",
+        "gemini",
+        "gemini-cli",
+        "goose",
+        "gptme",
+        "kimi",
+        "llm",
+        "mods",
+        "ollama",
+        "opencode",
+        "opencode-ai",
+        "openhands",
+        "qwen",
+        "qwen-code",
+        "sgpt",
+        "vibe",
+    }
+)
+_PARTS_COMMANDS: Final = re.compile(r"[;|&\n(){}]+")
 
 
 def _reads_task(command: tuple[str, ...]) -> bool:
-    """Return whether a program does what a task's text says, as far as its command line shows. command: argv."""
-    program = command[0].rpartition("/")[2] if command else ""
-    if program == "env":
-        return _reads_task(tuple(word for word in command[1:] if "=" not in word and not word.startswith("-")))
-    by_stdin = program in _INTERPRETERS and all(word in ("-", "-s") for word in command[1:])
-    return by_stdin or program in _AGENTS or any("{prompt_file}" in word for word in command)
+    """Return whether a program does what a task's text says, as far as its command line shows. command: argv.
+
+    What stands behind others, such as ``timeout``, ``sudo``, ``ssh`` and ``sh -c``, counts as well: rather is a text
+    judged for nothing than an order not.
+    """
+    for place, argument in enumerate(command):
+        program, behind = argument.strip("\"'`$").rpartition("/")[2], command[place + 1 :]
+        if "{prompt_file}" in argument or program.partition("@")[0] in _AGENTS or program in _RUNS_ITS_INPUT:
+            return True
+        if program in _INTERPRETERS and all(word[:1] == "-" and not word.startswith(_SAYS_WHAT) for word in behind):
+            return True
+        if program in _DATABASES and not any(word.startswith(_SAYS_WHAT) for word in behind):
+            return True
+        scripts = _PARTS_COMMANDS.split(argument) if any(map(str.isspace, argument)) else ()
+        if any(_reads_task(tuple(script.split())) for script in scripts):
+            return True
+    return False
 
 
 INFO = KindInfo(

@@ -251,6 +251,9 @@ class Tasks(Service):
         """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
 
         def change(connection: Connection, task: Task, now_ms: int) -> None:
+            approval = None
+            if request.resume and request.reason is not None:  # its agent is told
+                approval = self._policing().of_answer(connection, task, request.reason, self._by)
             restart(
                 connection,
                 task,
@@ -261,6 +264,8 @@ class Tasks(Service):
                 workdirs=self._workdirs(),
                 resuming=self._resuming,
             )
+            if approval is not None:
+                record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
 
         return self._change(ref, change, versions, key, lambda: crashpoint("restart-committed"))
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from claudomator_py.agents.command import INFO
 from claudomator_py.agents.command.kind import CommandAgent
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
@@ -20,6 +21,58 @@ NOW_MS = 1_795_293_400_000
 
 def agent(*command: str) -> AgentSpec:
     return AgentSpec(name="lint", kind="command", command=command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh",
+        "bash -x",
+        "python3 -",
+        "env X=1 aider",
+        "timeout 60 llm",
+        "nice -n 5 codex exec",
+        "sudo -u x /opt/bin/claude",
+        "npx @anthropic-ai/claude-code",
+        "npx opencode-ai@latest run",
+        "python -m aider",
+        "ollama run qwen",
+        "ssh host sh -s",
+        "docker run -i image bash",
+        "xargs rm",
+        "psql shop",
+        "sqlite3 shop.db",
+        ["sh", "-c", 'claude -p "$(cat)"'],
+        ["sh", "-c", "cd work; cat | sh"],
+        ["bash", "-lc", 'eval "$(cat)"'],
+        ["ssh", "host", "cd work && codex exec -"],
+        ["./run.sh", "--file={prompt_file}"],
+    ],
+)
+def test_a_command_that_obeys_the_text_of_its_task_is_known(command: str | list[str]) -> None:
+    words = command.split() if isinstance(command, str) else command
+    assert INFO.reads_task(tuple(words))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "true",
+        "./run.sh",
+        "make lint",
+        "python agent.py",
+        "timeout 60 ./sh/run",
+        "/home/claude/bin/lint",
+        "docker run image",
+        "psql shop --file report.sql",
+        "python3 -I -c pass",
+        ["sh", "-c", "make lint"],
+        ["sh", "-c", "cd src && ./build.sh; echo done | wc -l"],
+    ],
+)
+def test_one_that_does_what_it_is_configured_to_do_is_not_taken_for_one(command: str | list[str]) -> None:
+    words = command.split() if isinstance(command, str) else command
+    assert not INFO.reads_task(tuple(words))
 
 
 def launch(*command: str, model: str | None = None) -> Launch:

@@ -55,6 +55,8 @@ NO_RULES = """
 agents:
   claude: {}
   sh: {kind: command, command: [sh]}
+  behind: {kind: command, command: [timeout, "60", nice, sh]}
+  scripted: {kind: command, command: [sh, -c, "cat | bash -s"]}
   lint: {kind: command, command: [make, lint]}
   wrapped: {kind: command, command: [sh, -c, ./run.sh], reads_task: true}
   distant: {kind: a2a, url: "https://agents.example.com/"}
@@ -70,6 +72,8 @@ DANGER = "name: danger\ninstructions: Delete the production database.\nagent: {t
         ("distant", "held"),
         ("sh", "held"),
         ("wrapped", "held"),
+        ("behind", "held"),
+        ("scripted", "held"),
         ("lint", "allowed"),
         ("player", "allowed"),
     ],
