@@ -8,8 +8,8 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Final, TypeVar
 
 from claudomator_py.domain.principal import OPERATOR, Principal
@@ -38,6 +38,10 @@ _CALL_S: Final = 0.005
 _REQUEST_S: Final = 0.0015
 """What it costs to read any request and to send its answer."""
 _DESK_S: Final = 0.1
+MAX_AHEAD_S: Final = 0.25
+"""So long at most an answer to the operator keeps others from beginning: it may wait for something else itself."""
+MAX_BEHIND_S: Final = 0.1
+"""So long at most a call of others waits for such answers, however many there are."""
 _MAX_STRAIN: Final = 4.0
 _STRAIN_MEMORY: Final = 0.98
 _MAX_COMMON_DEBT_S: Final = 0.5
@@ -49,16 +53,49 @@ class PrincipalBusy(Exception):
 
 
 class ComputeQueue:
-    """Where one at a time is served beside the loop: of several threads that compute, each keeps the loop waiting."""
+    """Where one at a time is served beside the loop: of several threads that compute, each keeps the loop waiting.
+
+    Nobody begins while the operator waits for an answer.
+    """
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
+        self._ahead = 0
+        self._clear = asyncio.Event()
+        self._clear.set()
+
+    @contextmanager
+    def ahead(self) -> Iterator[Callable[[], None]]:
+        """Keep others from beginning until the end, or sooner: by what is yielded, or after a moment."""
+        self._ahead += 1
+        self._clear.clear()
+        is_ahead = True
+
+        def leave() -> None:
+            nonlocal is_ahead
+            if is_ahead:
+                is_ahead = False
+                self._ahead -= 1
+                if not self._ahead:
+                    self._clear.set()
+
+        timer = asyncio.get_running_loop().call_later(MAX_AHEAD_S, leave)
+        try:
+            yield leave
+        finally:
+            timer.cancel()
+            leave()
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[Callable[[], None]]:
         """Wait for it, and give it up at the end; sooner by what is yielded, or after a moment: who takes longer waits
         for something else than the processor."""
         await self._lock.acquire()
+        try:
+            await self._wait_behind()
+        except asyncio.CancelledError:
+            self._lock.release()
+            raise
         held = True
 
         def leave() -> None:
@@ -73,6 +110,12 @@ class ComputeQueue:
         finally:
             timer.cancel()
             leave()
+
+    async def _wait_behind(self) -> None:
+        """Wait until the operator waits for nothing, but not for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MAX_BEHIND_S):
+                await self._clear.wait()
 
 
 class Strain:
@@ -226,7 +269,8 @@ class Paces:
         self._clock = clock
         self._most = most
         self._common = Account(ALL_PRINCIPALS, clock, _MAX_COMMON_DEBT_S)
-        self._desk = ComputeQueue()
+        self.desk = ComputeQueue()
+        """Where all but the operator are served."""
         self._strain = Strain()
         self._own: OrderedDict[Principal, Account] = OrderedDict()
 
@@ -238,4 +282,4 @@ class Paces:
         self._own[by] = own
         if len(self._own) > self._most:
             self._own.popitem(last=False)
-        return Pace(own, self._common, self._desk, self._strain)
+        return Pace(own, self._common, self.desk, self._strain)

@@ -142,8 +142,11 @@ class Security:
             if scope["method"] == "HEAD":
                 scope, heard = {**scope, "method": "GET"}, answer.only_head(heard)
             pace = None if admitted.by is None or scope["path"] in OPEN_PATHS else self._paces.of(admitted.by)
-            if pace is None:
+            if pace is None and not authorised:
                 await self._app(scope, heard, answer)
+            elif pace is None:
+                with self._paces.desk.ahead() as answer.begins:
+                    await self._app(scope, heard, answer)
             else:
                 async with pace.serving() as answer.begins:
                     await self._app(scope, heard, answer)

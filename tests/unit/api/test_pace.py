@@ -9,7 +9,9 @@ import pytest
 
 from claudomator_py.api.guard.pace import (
     ALL_PRINCIPALS,
+    MAX_AHEAD_S,
     MAX_ALL_WAITING,
+    MAX_BEHIND_S,
     MAX_WAITING,
     MAX_WAITING_THEN,
     ONE_PRINCIPAL,
@@ -95,6 +97,43 @@ def test_who_asks_now_and_then_does_not_wait_for_the_greedy() -> None:
 def test_the_operator_waits_for_nobody() -> None:
     async def scenario() -> None:
         assert paces().of(OPERATOR) is None
+
+    run_quickly(scenario())
+
+
+async def _when_served(among: Paces, by: Principal) -> float:
+    async with pace_of(among, by).serving():
+        return asyncio.get_running_loop().time()
+
+
+def test_nobody_begins_while_the_operator_waits_for_an_answer() -> None:
+    async def scenario() -> None:
+        among, loop = paces(), asyncio.get_running_loop()
+        with among.desk.ahead() as first, among.desk.ahead() as second:
+            waiting = asyncio.create_task(_when_served(among, guest("one")))
+            await asyncio.sleep(MAX_BEHIND_S / 4)
+            first()
+            first()
+            await asyncio.sleep(MAX_BEHIND_S / 4)
+            assert not waiting.done()
+            second()
+            assert await waiting == pytest.approx(loop.time())
+
+    run_quickly(scenario())
+
+
+def test_an_operator_that_asks_all_the_time_keeps_nobody_for_ever() -> None:
+    async def scenario() -> None:
+        among, loop = paces(), asyncio.get_running_loop()
+        with among.desk.ahead():
+            began = loop.time()
+            assert await _when_served(among, guest("one")) == pytest.approx(began + MAX_BEHIND_S)
+            given_up = asyncio.create_task(_when_served(among, guest("two")))
+            await asyncio.sleep(MAX_BEHIND_S / 2)
+            given_up.cancel()
+            await asyncio.sleep(MAX_AHEAD_S)
+            # It waits itself for longer than a moment, and whoever went has left the place.
+            assert await _when_served(among, guest("three")) == pytest.approx(loop.time())
 
     run_quickly(scenario())
 
