@@ -16,7 +16,22 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from bench import acp, adoption, beside, changes, disk, hotpath, load, metrics, queue, routing, scale, shims, size
+from bench import (
+    acp,
+    adoption,
+    beside,
+    changes,
+    disk,
+    hotpath,
+    load,
+    metrics,
+    pages,
+    queue,
+    routing,
+    scale,
+    shims,
+    size,
+)
 
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
@@ -25,6 +40,7 @@ MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "adoption": (adoption.measure, 300),
     "queue": (queue.measure, 300),
     "metrics": (metrics.measure, 300),
+    "pages": (pages.measure, 300),
     "routing": (routing.measure, 120),
     "changes": (changes.measure, 300),
     "shims": (shims.measure, 120),

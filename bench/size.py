@@ -57,14 +57,14 @@ def measure() -> None:
         subject.run_all(1)
         subject.stop()
         for size in SIZES:
-            _copy(subject, "COMPLETED", range(subject.count("1 = 1"), size))
+            copy(subject, "COMPLETED", range(subject.count("1 = 1"), size))
             _tell(f"{size:,}", _figures(subject, spooler))
         subject.start()
         subject.running.client.hold("blocked")
         subject.drop("blocked")
         subject.wait_for(lambda: subject.count("state = 'QUEUED'") == 1, "a task that is blocked")
         subject.stop()
-        _copy(subject, "QUEUED", range(2 * SIZES[-1], 2 * SIZES[-1] + BLOCKED))
+        copy(subject, "QUEUED", range(2 * SIZES[-1], 2 * SIZES[-1] + BLOCKED))
         _tell(f"and {BLOCKED:,} blocked", _figures(subject, spooler))
         _part_lanes(subject)
         _tell(f"and {BLOCKED:,} blocked lanes", _figures(subject, spooler))
@@ -122,15 +122,15 @@ def _asked(daemon: Daemon, question: Callable[[Daemon], object]) -> float:
     return statistics.median(taken)
 
 
-def _copy(subject: Claudomator, state: str, numbers: range) -> None:
+def copy(subject: Claudomator, state: str, numbers: range, apart_ms: int = APART_MS) -> None:
     """Copy a task of that state, with what belongs to it, once for each number."""
-    with _opened(subject) as connection:
+    with opened(subject) as connection:
         (first,) = connection.execute("SELECT id FROM task WHERE state = ? LIMIT 1", (state,)).fetchone()
         connection.execute("CREATE TEMP TABLE n (i INTEGER PRIMARY KEY)")
         connection.executemany("INSERT INTO n VALUES (?)", ((number,) for number in numbers))
         for table in _COPIED:
             columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            values = ", ".join(_copied(table, name) for name in columns)
+            values = ", ".join(_copied(table, name, apart_ms) for name in columns)
             of_first = "id" if table == "task" else "task_id"
             connection.execute(
                 f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table}, n WHERE {of_first} = ?",  # noqa: S608 - its own tables
@@ -140,25 +140,26 @@ def _copy(subject: Claudomator, state: str, numbers: range) -> None:
 
 def _part_lanes(subject: Claudomator) -> None:
     """Have each of the blocked tasks be in a lane of its own."""
-    with _opened(subject) as connection:
+    with opened(subject) as connection:
         connection.execute("UPDATE task SET eligibility = eligibility || id WHERE state = 'QUEUED'")
 
 
 @contextmanager
-def _opened(subject: Claudomator) -> Iterator[sqlite3.Connection]:
+def opened(subject: Claudomator) -> Iterator[sqlite3.Connection]:
+    """Its database, as long as the daemon does not run."""
     with closing(sqlite3.connect(subject.site.state / "claudomator.db")) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         yield connection
         connection.commit()
 
 
-def _copied(table: str, column: str) -> str:
+def _copied(table: str, column: str, apart_ms: int) -> str:
     """The column of a copy, in SQL."""
     if (table, column) == ("event", "id"):
         # Before all that have happened: else those who follow events would have as many new ones to read.
-        return f"{column} - {APART_MS} * n.i"
+        return f"{column} - {apart_ms} * n.i"
     if column in ("id", "task_id", "run_id", "last_run_id", "supersedes"):
         return f"{column} || '-' || n.i"
     if column == "name" and table == "task":
         return "'copy-' || n.i"
-    return f"{column} - {APART_MS} * n.i" if column.endswith("_ms") else column
+    return f"{column} - {apart_ms} * n.i" if column.endswith("_ms") else column

@@ -8,9 +8,10 @@ from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or
 
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import Bucket
+from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.store.stored_json import sound
+from claudomator_py.store.stored_json import readable, sound
 from claudomator_py.store.tables import EVENT, HOLD, RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import runs_seen, schedules_seen, tasks_seen
@@ -21,6 +22,8 @@ STARTED = "daemon_started"
 MAX_ENDED_RUN_MS = 2 * DAY_MS
 """An ended run that began earlier than this before the span is left out: there is an index of beginnings alone."""
 MAX_RUNS = 50_000
+_PART = 500
+"""Of ids in a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,17 @@ def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Princip
     return [
         FinishedRun(**row | {"changes": row["changes"] if isinstance(row["changes"], dict) else None}) for row in rows
     ]
+
+
+def doubtful(connection: Connection, task_ids: Sequence[str]) -> Sequence[str]:
+    """Return those of these tasks whose last run says otherwise than what it changed."""
+    found = []
+    for start in range(0, len(task_ids), _PART):
+        last = select(TASK.c.id, RUN.c.outcome).join(RUN, RUN.c.id == TASK.c.last_run_id)
+        some = connection.execute(last.where(TASK.c.id.in_(task_ids[start : start + _PART])))
+        outcomes = ((task_id, readable(Outcome, outcome)) for task_id, outcome in some)
+        found += [task_id for task_id, outcome in outcomes if outcome is not None and outcome.is_doubtful]
+    return found
 
 
 def _ended(state: StateName, since_ms: int, until_ms: int, by: Principal) -> ColumnElement[bool]:

@@ -34,6 +34,8 @@ MAX_KEPT_TEXT: Final = 8 * 1024
 _MAX_INTEGER: Final = 2**63
 _LONG_NUMBER = regex(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3})")
 """With one set of characters to begin with, it is looked for in the time that decoding takes."""
+_OUTSIDE_TEXT: Final = regex(r"(?:^|[:,\[\s])-?(?:[0-9]{19}|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3})")
+"""What it is in a number: ids in texts have such digits often."""
 _LONE: Final = regex("[\ud800-\udfff]")
 _LONE_ON_POSTGRESQL: Final = (
     r"\\u0000"
@@ -77,7 +79,7 @@ def read_json(text: str | bytes) -> Any:
         value = _DECODER.decode(text)
         if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value):
             return UNREADABLE
-        if _LONG_NUMBER.search(text) is not None and not _fits(value):
+        if _LONG_NUMBER.search(text) is not None and _OUTSIDE_TEXT.search(text) is not None and not _fits(value):
             return UNREADABLE
         return _mended(value) if "\\u" in text else value
     except (ValueError, RecursionError):

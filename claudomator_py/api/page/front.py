@@ -34,8 +34,8 @@ from claudomator_py.values import dataclass
 _PART = 50
 Text = Annotated[str, Query(max_length=200)]
 Cursor = Annotated[str | None, Query(max_length=500)]
-_RECENT = 20
-"""Of those that have ended; a page has all of them."""
+_SHOWN = 20
+"""Of each list; a page has all of it."""
 _FIRST = 5
 """Lines of a list that another one, which matters as much, stands below."""
 STATES: tuple[StateName, ...] = ("NEEDS_INPUT", "RUNNING", "FAILED", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
@@ -58,7 +58,7 @@ def router(access: Access) -> APIRouter:
             number = len(page.items) if whole else granted[Tasks].count(wanted)
             model = found_of(wanted, page, number, granted[Agents].all())
         else:
-            model = front_of(granted[Overview].status(_RECENT))
+            model = front_of(granted[Overview].status(_SHOWN))
         return render("front.html", {"front": model, "filters": filters}, by=by)
 
     @routes.get("/next")

@@ -1,7 +1,6 @@
 """Everything at a glance: tasks, agents, files that are refused, and whether the daemon is well."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import islice
 from typing import Self
 
@@ -68,8 +67,8 @@ class Overview(Service):
         return bound
 
     @answers(OverviewCalls.status)
-    def status(self, recent: int = SHOWN) -> StatusView:
-        """Return everything at a glance. recent: how many of those that have ended are listed at most."""
+    def status(self, shown_of_each: int = SHOWN) -> StatusView:
+        """Return everything at a glance. shown_of_each: how many tasks each of its lists has at most."""
 
         def read(connection: Connection) -> StatusView:
             budgets = self._observer.budgets
@@ -79,8 +78,7 @@ class Overview(Service):
             files = self._refusals.page(limit=SHOWN) if whole else ()
             refused = len(self._refusals) if whole else 0
             since_ms = now_ms - DAY_MS
-            lists = reads.status_lists(connection, SHOWN, failed_since_ms=since_ms, counts=counts, by=self._by)
-            lists["recent"] = replace(lists["recent"], tasks=lists["recent"].tasks[:recent])
+            lists = reads.status_lists(connection, shown_of_each, failed_since_ms=since_ms, counts=counts, by=self._by)
             views = iter(self.task_views.of(connection, [task for found in lists.values() for task in found.tasks]))
             shown = {name: tuple(islice(views, len(found.tasks))) for name, found in lists.items()}
             return StatusView(

@@ -1,7 +1,7 @@
 """Making a report from rows: what ended in a span of time, and what stands open at present."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -108,7 +108,8 @@ class Reports(Service):
         failed = report_rows.failed_tasks(connection, since_ms, until_ms, MAX_FAILURES, by)
         limited = [run for run in runs if run.ended_as == OutcomeStatus.LIMITED]
         unchanged = _unchanged(completed, changes)
-        doubtful = [view for view in views.of(connection, _tasks(connection, unchanged)) if view.is_doubtful]
+        doubtful = report_rows.doubtful(connection, unchanged[:MAX_DOUBTED])
+        later = _last_starts(runs)
         priced = [run.cost_usd for run in runs if run.cost_usd is not None]
         return ReportView(
             since=format_instant(since_ms),
@@ -119,13 +120,13 @@ class Reports(Service):
             cancelled=report_rows.ended_tasks(connection, "CANCELLED", since_ms, until_ms, by),
             unchanged=len(unchanged),
             doubtful=len(doubtful),
-            doubtful_tasks=tuple(_ref(view) for view in doubtful[:MAX_NAMES]),
+            doubtful_tasks=tuple(map(_ref, views.of(connection, _tasks(connection, doubtful[:MAX_NAMES])))),
             runs=len(runs),
             cost_usd=sum(priced) if priced else None,
             unpriced=sum(1 for run in runs if run.cost_usd is None and not run.in_vain),
             tokens=sum((run.input_tokens or 0) + (run.output_tokens or 0) for run in runs),
             limits=len(limited),
-            limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, runs)),
+            limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, later)),
             repositories=_repositories(changes),
             failures=_groups(views.of(connection, failed)),
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
@@ -162,7 +163,7 @@ def _unchanged(completed: frozenset[str], changes: Iterable[tuple[FinishedRun, R
 
 
 def _tasks(connection: Connection, ids: Sequence[str]) -> list[Task]:
-    found = (task_rows.find(connection, one) for one in ids[:MAX_DOUBTED])
+    found = (task_rows.find(connection, one) for one in ids)
     return [task for task in found if task is not None]
 
 
@@ -170,11 +171,18 @@ def _ref(view: TaskView) -> TaskRef:
     return TaskRef(name=view.name, id=view.id, state=view.state)
 
 
-def _went_elsewhere(limited: FinishedRun, runs: Iterable[FinishedRun]) -> bool:
-    return any(
-        run.task_id == limited.task_id and run.agent != limited.agent and run.started_ms >= limited.ended_ms
-        for run in runs
-    )
+def _last_starts(runs: Iterable[FinishedRun]) -> Mapping[str, Mapping[str, int]]:
+    """Return when the last run of each task on each agent started."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for run in runs:
+        known = found[run.task_id]
+        known[run.agent] = max(run.started_ms, known.get(run.agent, 0))
+    return found
+
+
+def _went_elsewhere(limited: FinishedRun, starts: Mapping[str, Mapping[str, int]]) -> bool:
+    there = starts[limited.task_id].items()
+    return any(agent != limited.agent and at_ms >= limited.ended_ms for agent, at_ms in there)
 
 
 def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
