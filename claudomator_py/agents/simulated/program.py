@@ -37,8 +37,6 @@ import sys
 import time
 from pathlib import Path
 
-from claudomator_py.values import regex
-
 DEFAULT_SCRIPT = "delay=200ms outcome=success"
 MEMORY = ".simulated"
 LABEL = "[simulated]"
@@ -70,10 +68,10 @@ ERRORS = {
     **{outcome: f"the script says {what}" for outcome, what in SAID.items()},
 }
 _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_LINE = regex(r"^[ \t]*simulate:[ \t]*(.*)$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*simulate:[ \t]*(.*)$", re.MULTILINE)
 _SERVICE_S = 30
 _MAX_ANSWER = 10_000
-_OUTCOME = regex(r"([a-z_-]+)(?:\(reset=([^)]+)\))?")
+_OUTCOME = re.compile(r"([a-z_-]+)(?:\(reset=([^)]+)\))?")
 
 
 class ScriptError(Exception):
