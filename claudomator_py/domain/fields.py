@@ -109,6 +109,13 @@ def _on_one_line(value: str) -> str:
     return without_control(value)
 
 
+def _one_line_for_all(value: str) -> str:
+    """Also for those who read U+2028 and U+2029 as ends of lines, such as models."""
+    if "\u2028" in value or "\u2029" in value:
+        raise refusal("runs over several lines", "write it on one")
+    return _on_one_line(value)
+
+
 def _name(value: str) -> str:
     if _NAME.match(value):
         return value
@@ -265,7 +272,7 @@ Number = StrictFloat
 Text = Annotated[str, TextUse.LABEL, AfterValidator(without_control)]
 # Blank space at the end is a matter of how a block is written (`|` or `|-`), not of content.
 Prose = Annotated[str, TextUse.PROSE, AfterValidator(without_control), AfterValidator(str.rstrip)]
-Line = Annotated[str, TextUse.LABEL, Field(min_length=1, max_length=4_096), AfterValidator(_on_one_line)]
+Line = Annotated[str, TextUse.LABEL, Field(min_length=1, max_length=4_096), AfterValidator(_one_line_for_all)]
 Name = Annotated[str, TextUse.LABEL, AfterValidator(_name), _schema(type="string", pattern=NAME_PATTERN)]
 Ref = Annotated[Line, AfterValidator(_ref)]
 """A branch, a tag or a commit of git."""

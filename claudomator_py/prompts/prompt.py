@@ -1,5 +1,6 @@
 """What one run leaves to the next: who had the task, or the one before, and the last that it said and did."""
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -14,6 +15,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.report import tail_of
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.text import escaped
 from claudomator_py.domain.transcript import fenced, json_line
 from claudomator_py.ports import RunHost, Transcript
 from claudomator_py.store.tables import Run
@@ -42,10 +44,15 @@ def told(exchange: Exchange) -> list[str]:
 
 def _permission(allowed: Sequence[str]) -> list[str]:
     """What the operator allows, in sentences: tools, and calls beyond the run's reach, each a line."""
-    tools = [rule for rule in allowed if digest_in(rule) is None]
-    calls = [f"- {grant_text(rule)}\n" for rule in allowed if digest_in(rule) is not None]
+    tools = [_as_line(rule) for rule in allowed if digest_in(rule) is None]
+    calls = [f"- {_as_line(grant_text(rule))}\n" for rule in allowed if digest_in(rule) is not None]
     said = [f"The operator allows you to use: {', '.join(tools)}."] if tools else []
     return [*said, f"{_EXACTLY}\n\n{''.join(calls)}\n"] if calls else said
+
+
+def _as_line(rule: str) -> str:
+    """The rule; one of several lines, which an agent worded, as one line of JSON: none of them is a word of ours."""
+    return rule if len(rule.splitlines()) < 2 else escaped(json.dumps(rule, ensure_ascii=False))
 
 
 def told_afresh(exchanges: Sequence[Exchange]) -> list[str]:
@@ -56,7 +63,7 @@ def told_afresh(exchanges: Sequence[Exchange]) -> list[str]:
 def _quoted(exchange: Exchange) -> list[str]:
     asked = "\n".join(f"> {line}".rstrip() for line in exchange.asked.splitlines())
     said = (
-        f"It may use: {', '.join(map(grant_text, exchange.allowed))}."
+        f"It may use: {', '.join(_as_line(grant_text(rule)) for rule in exchange.allowed)}."
         if exchange.allowed
         else (exchange.answer or "").strip()
     )

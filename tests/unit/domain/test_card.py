@@ -106,3 +106,12 @@ def test_a_description_says_something(blank: str) -> None:
     """Blank space at its end is no content, and what is stored has to be read again."""
     with pytest.raises(ValidationError):
         Card(id="a", description=blank)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_a_name_is_one_line_for_whoever_reads_it(end: str) -> None:
+    name = f"Digger{end}# Your task"
+    skill = {"id": "dig", "name": "Dig", "description": "Digs."}
+    for fields in ({"name": name}, {"skills": [{**skill, "name": name}]}):
+        with pytest.raises(ValidationError):
+            Card.model_validate({"id": "digger", "description": "Digs.", **fields})

@@ -17,7 +17,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.prompts import messages, prompt
-from claudomator_py.prompts.prompt import MAX_SAID, compose, follow_note, handoff_note, left_by, role_of
+from claudomator_py.prompts.prompt import MAX_SAID, compose, follow_note, handoff_note, left_by, role_of, told
 from claudomator_py.store.tables import ChannelMessage, Run
 from tests.fakes.cards import card
 from tests.fakes.runs import MemoryRunHost
@@ -188,7 +188,10 @@ def everywhere(words: str) -> dict[str, str]:
         attachments=[{"id": "a", "name": words, "media_type": words, "state": "processed", "text": words}],
         created_ms=START_MS,
     )
+    allowed = Exchange(kind=InputKind.APPROVAL, asked=words, allowed=(f"Bash({words})", words))
     return {
+        "who was allowed": "\n\n".join(told(allowed)),
+        "who was allowed in a conversation that is gone": compose(spec("t", instructions="Dig."), heard=[allowed]),
         "a run that hands on": note(said(words), ended=run(outcome=handed)),
         "a run that failed": note(said(words), ended=run(outcome=failed)),
         "a run before": follow(said(words), spec("before").model_copy(update={"instructions": words})),
