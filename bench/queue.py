@@ -20,9 +20,10 @@ from claudomator_py.store import hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from claudomator_py.store.tables import TASK
+from tests.fakes.agents import CLAUDE
 from tests.fakes.many import multiply
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.world import START_MS, World
 
 SIZES = (100, 2_000, 20_000)
 ROUNDS = 20

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from claudomator_py.dispatch.reconciler import OverdueRequest
-from claudomator_py.domain.breaker import Trouble
-from claudomator_py.domain.health import CheckView
+from claudomator_py.domain.health import CheckView, Trouble
 from claudomator_py.domain.units import SECOND_MS, format_duration, format_instant, format_size, size_text
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.environment.registry import AgentRegistry

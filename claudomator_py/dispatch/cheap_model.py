@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.breaker import Breaker, Trouble
+from claudomator_py.domain.health import Breaker, Trouble
 from claudomator_py.domain.limits import Bucket, Hold, RanOn
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import SECOND_MS

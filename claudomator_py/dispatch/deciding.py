@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.policing import Judged, Policing
 from claudomator_py.dispatch.specialists import SpecialistDirectory
-from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.encoder import EncoderFault
+from claudomator_py.domain.health import Trouble
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.task import TaskSpec

@@ -8,8 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import ClassVar, Final
 
-from claudomator_py.domain.breaker import Trouble
-from claudomator_py.domain.health import CheckView
+from claudomator_py.domain.health import CheckView, Trouble
 from claudomator_py.domain.units import format_instant
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock

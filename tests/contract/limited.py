@@ -3,7 +3,8 @@
 from typing import Any
 
 from claudomator_py.domain.agent import AgentSpec
-from tests.fakes.world import CLAUDE_MODELS, World
+from tests.fakes.agents import CLAUDE_MODELS
+from tests.fakes.world import World
 
 WORK = AgentSpec(name="work", kind="claude", models=CLAUDE_MODELS)
 WIDE = AgentSpec(name="claude", kind="claude", models=CLAUDE_MODELS, max_concurrent=6)

@@ -13,8 +13,9 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, f
 from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT
+from tests.fakes.agents import CLAUDE, CLAUDE_MODELS, CODEX
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
+from tests.fakes.world import START_MS, World
 
 UTC_MIDNIGHT_MS = (START_MS // DAY_MS + 1) * DAY_MS
 PRICES = {"luna": Price(input=1, output=1), "sol": Price(input=1, output=1)}

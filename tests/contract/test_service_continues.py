@@ -12,8 +12,9 @@ from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.store.database import Database
+from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, CODEX, World
+from tests.fakes.world import World
 
 HOUR_MS = 3_600_000
 THREAD = "01a1ffd5-6378-7872-b1e0-348ec1720a85"

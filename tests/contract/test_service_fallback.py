@@ -7,8 +7,9 @@ import pytest
 from claudomator_py.domain.requests import HoldRequest
 from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.store.database import Database
+from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.decisions import classification_of
-from tests.fakes.world import CLAUDE, CODEX, World
+from tests.fakes.world import World
 
 SPARE = CLAUDE.model_copy(update={"fallback_model": "haiku", "max_concurrent": 3})
 MINUTE_MS = 60_000

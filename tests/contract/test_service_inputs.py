@@ -13,8 +13,9 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
+from tests.fakes.agents import CODEX
 from tests.fakes.cards import card
-from tests.fakes.world import CODEX, World
+from tests.fakes.world import World
 
 PUBLISH = {"tool": "Bash", "input": "npm publish", "rule": "Bash(npm publish)"}
 QUESTION = "Red or blue?"

@@ -12,8 +12,9 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, f
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT
 from tests.contract.limited import WIDE, WORK, limit_on
+from tests.fakes.agents import CLAUDE, CLAUDE_MODELS, CODEX
 from tests.fakes.decisions import placement_of
-from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
+from tests.fakes.world import START_MS, World
 
 ONE_SLOT = AgentSpec(name="codex", kind="codex", models=CLAUDE_MODELS, max_concurrent=1)
 OTHER = AgentSpec(name="other", kind="claude", account="other", models=CLAUDE_MODELS)

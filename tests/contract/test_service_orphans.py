@@ -4,7 +4,8 @@ import pytest
 
 from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.store.database import Database
-from tests.fakes.world import CLAUDE, World
+from tests.fakes.agents import CLAUDE
+from tests.fakes.world import World
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.scheduler.after_run import PATIENT_OUTAGES
 from claudomator_py.store.database import Database
-from tests.fakes.world import CLAUDE, CODEX, World
+from tests.fakes.agents import CLAUDE, CODEX
+from tests.fakes.world import World
 
 OUTAGES = ["overloaded", "network"]
 STEP_MS = 30_000

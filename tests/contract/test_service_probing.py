@@ -7,8 +7,9 @@ import pytest
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.store.database import Database
 from tests.contract.limited import WIDE, WORK, limit_on
+from tests.fakes.agents import CLAUDE
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.world import START_MS, World
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.store.database import Database
+from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, CODEX, World
+from tests.fakes.world import World
 
 THREAD = "01a1ffd5-6378-7872-b1e0-348ec1720a85"
 LOST: dict[str, Any] = {"conversation_lost": True, "detail": "No conversation found"}

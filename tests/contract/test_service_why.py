@@ -9,9 +9,10 @@ from claudomator_py.domain.errors import BadCursor, NotFound, Problem
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.resources.agents import ask as holds
 from claudomator_py.store.database import Database
+from tests.fakes.agents import CLAUDE, CODEX, LINT
 from tests.fakes.decisions import classification_of
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World
+from tests.fakes.world import START_MS, World
 
 
 @pytest.fixture

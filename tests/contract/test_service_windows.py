@@ -15,7 +15,8 @@ from claudomator_py.resources.agents.shape import AgentView, WindowView
 from claudomator_py.schema.configfile import _read
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
-from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World
+from tests.fakes.agents import CLAUDE, CODEX, LINT
+from tests.fakes.world import START_MS, World
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

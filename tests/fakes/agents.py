@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from claudomator_py.agents.catalogue import AGENT_KINDS
-from claudomator_py.domain.agent import AgentHealth, AgentSpec
+from claudomator_py.domain.agent import AgentHealth, AgentSpec, ModelChoice, Tier
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
@@ -13,6 +13,16 @@ from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import ExitRecord, Launch, LaunchRequest, Stream
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.ports import Transcript
+
+CLAUDE_MODELS = {tier: ModelChoice(model=name) for tier, name in zip(Tier, ("haiku", "sonnet", "opus"), strict=True)}
+CODEX_MODELS = {
+    Tier.FAST: ModelChoice(model="luna", effort="low"),
+    Tier.BALANCED: ModelChoice(model="sol"),
+    Tier.POWERFUL: ModelChoice(model="sol", effort="high"),
+}
+CLAUDE = AgentSpec(name="claude", kind="claude", models=CLAUDE_MODELS)
+CODEX = AgentSpec(name="codex", kind="codex", models=CODEX_MODELS)
+LINT = AgentSpec(name="lint", kind="command", auto_select=False, reads_task=False)
 
 
 class OutcomeReader:
@@ -120,3 +130,12 @@ class ScriptedKind:
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         return [*self.lacking, *self.lacking_of(task)]
+
+
+def scripted_kinds() -> dict[str, ScriptedKind]:
+    """Those of a world: some of them name their conversations, some have none."""
+    kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command", "hub", "a2a")}
+    kinds["codex"].conversations = Conversations.NAMED
+    for kind in ("command", "hub", "a2a"):
+        kinds[kind].conversations = Conversations.NONE
+    return kinds

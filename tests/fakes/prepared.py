@@ -46,9 +46,9 @@ from claudomator_py.store.events import last_id, record
 from claudomator_py.store.tables import EVENT, OUTBOX, RUN, TASK, Run, Task
 from claudomator_py.tasks.readiness import add_content
 from tests.databases import empty, open_migrated
-from tests.fakes.agents import ScriptedKind
+from tests.fakes.agents import CLAUDE_MODELS, CODEX_MODELS, ScriptedKind
 from tests.fakes.runs import Directory
-from tests.fakes.world import CLAUDE_MODELS, CODEX_MODELS, START_MS, World
+from tests.fakes.world import START_MS, World
 
 __all__ = ["PUBLISH", "START_MS", "PreparedService"]
 

@@ -10,9 +10,8 @@ from claudomator_py.app.configured import Configured
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.launch import LaunchRules
 from claudomator_py.dispatch.spending import Budgets
-from claudomator_py.domain.agent import AgentSpec, ModelChoice, Tier
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget
-from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.reserve import Reserve
@@ -33,7 +32,6 @@ from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.overview.service import Overview
-from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
@@ -42,22 +40,12 @@ from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.questions import Reply, ReplyQuestion
 from claudomator_py.schema.settings import Balancing
 from claudomator_py.store.database import Database
-from tests.fakes.agents import ScriptedKind
+from tests.fakes.agents import CLAUDE, CODEX, LINT, scripted_kinds
 from tests.fakes.configuration import NoCouriers, configure
 from tests.fakes.runs import MemoryRunHost
 from tests.fakes.steps import Steps
 
 START_MS = 1_790_000_000_000
-
-CLAUDE_MODELS = {tier: ModelChoice(model=name) for tier, name in zip(Tier, ("haiku", "sonnet", "opus"), strict=True)}
-CODEX_MODELS = {
-    Tier.FAST: ModelChoice(model="luna", effort="low"),
-    Tier.BALANCED: ModelChoice(model="sol"),
-    Tier.POWERFUL: ModelChoice(model="sol", effort="high"),
-}
-CLAUDE = AgentSpec(name="claude", kind="claude", models=CLAUDE_MODELS)
-CODEX = AgentSpec(name="codex", kind="codex", models=CODEX_MODELS)
-LINT = AgentSpec(name="lint", kind="command", auto_select=False, reads_task=False)
 
 
 class World(Steps):
@@ -82,10 +70,7 @@ class World(Steps):
         self.disk_low = False
         self.host = MemoryRunHost()
         self.agents = tuple(agents)
-        self.kinds = {kind: ScriptedKind(kind) for kind in ("claude", "codex", "gemini", "command", "hub", "a2a")}
-        self.kinds["codex"].conversations = Conversations.NAMED
-        for kind in ("command", "hub", "a2a"):
-            self.kinds[kind].conversations = Conversations.NONE
+        self.kinds = scripted_kinds()
         self.launch_rules = LaunchRules(Bounds(), 10_000, 2**20, {"PATH": "/bin", "SECRET": "s"}, max_subtasks=5)
         self.workdirs = workdirs or Workdirs((), ())
         self.trees = trees or LocalTrees(Path("/proc/nonexistent"), {})
@@ -139,17 +124,14 @@ class World(Steps):
         engine, desk = components.engine, components.desk
         self.budgets, self.observer, self.worktrees = engine.budgets, engine.observer, engine.worktrees
         self.applier, self.collector, self.starter = engine.applier, engine.collector, engine.starter
-        self.reconciler = engine.reconciler
         self.access, self.keyring, self.repeats, self.intake = desk.access, desk.keyring, desk.repeats, desk.intake
-        self.refusals, self.schedule_runner = desk.refusals, desk.schedule_runner
+        self.reconciler, self.refusals, self.schedule_runner = engine.reconciler, desk.refusals, desk.schedule_runner
         self.schedule_faults, self.answers = desk.schedule_faults, components.background.answers
         granted = desk.access.as_(OPERATOR)
-        self.roster = granted[Agents]
         self.service, self.overview, self.schedules = granted[Tasks], granted[Overview], granted[Schedules]
         self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Routing]
-        self.specialists, self.channels = granted[Specialists], granted[Channels]
-        self.decisions = granted[Decisions]
-        self.run_requests, self.policy_desk = granted[Runs], granted[PolicyService]
+        self.specialists, self.channels, self.decisions = granted[Specialists], granted[Channels], granted[Decisions]
+        self.run_requests, self.roster = granted[Runs], granted[Agents]
         self.daemon, self.events = granted[DaemonService], granted[Events]
 
     def _current(self) -> Configured:

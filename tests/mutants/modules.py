@@ -21,7 +21,7 @@ MODULES = {
     "domain/principal.py": ["tests/unit/domain/test_principal.py"],
     "domain/lifecycle.py": ["tests/unit/domain/test_lifecycle.py", "tests/unit/domain/test_schedule.py"],
     "domain/handoff.py": ["tests/unit/domain/test_handoff.py", "tests/unit/domain/test_handing_on.py"],
-    "domain/breaker.py": ["tests/unit/domain/test_breaker.py"],
+    "domain/health.py": ["tests/unit/domain/test_breaker.py"],
     "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
     "dispatch/policing.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/cheap_model.py": [f"{_DISPATCH}/test_choosing.py", f"{_DISPATCH}/test_weighing.py"],

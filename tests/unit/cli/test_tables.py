@@ -21,7 +21,7 @@ from claudomator_py.cli.times import ago, localized, now_ms, until, why_words
 from claudomator_py.daemon.health import trouble_check
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
-from claudomator_py.domain.breaker import Trouble
+from claudomator_py.domain.health import Trouble
 from claudomator_py.domain.lifecycle import Failed, Phase, Running, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import ProgressRequest, TaskFilter

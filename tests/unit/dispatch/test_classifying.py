@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 from claudomator_py.dispatch.cheap_model import GuardedModel
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.domain.agent import Tier
-from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS
+from claudomator_py.domain.health import FAILURES, FIRST_PAUSE_MS
 from claudomator_py.domain.limits import FIRST_ESTIMATE_MS, Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.rationale import RationaleCode
@@ -27,8 +27,9 @@ from claudomator_py.store import classification_rows, decision_rows, hold_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import of_task
 from claudomator_py.store.tables import TIER_ANSWER, ClassificationRow
+from tests.fakes.agents import CLAUDE
 from tests.fakes.decisions import classification_of
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.world import START_MS, World
 
 TIMEOUT_MS = 5_000
 FAST = '{"tier": "fast", "reason": "a recipe", "agent_type": "claude"}'

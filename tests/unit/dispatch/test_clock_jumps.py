@@ -12,7 +12,8 @@ import pytest
 
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.databases import open_migrated
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.agents import CLAUDE
+from tests.fakes.world import START_MS, World
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from claudomator_py.domain import crashpoint
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.store import run_rows
 from claudomator_py.store.tables import RUN, TASK_REVISION
+from tests.fakes.agents import CLAUDE
 from tests.fakes.runs import MemoryRunHost
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.world import START_MS, World
 
 
 def starts(host: MemoryRunHost) -> list[tuple[str, int]]:

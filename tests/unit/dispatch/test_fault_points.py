@@ -21,8 +21,9 @@ from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
+from tests.fakes.agents import CLAUDE, CLAUDE_MODELS, CODEX
 from tests.fakes.runs import EndedBy
-from tests.fakes.world import CLAUDE, CLAUDE_MODELS, CODEX, START_MS, World
+from tests.fakes.world import START_MS, World
 
 BYSTANDERS = 19
 GEMINI = AgentSpec(name="gemini", kind="gemini", models=CLAUDE_MODELS)

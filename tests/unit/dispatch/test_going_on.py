@@ -22,8 +22,9 @@ from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.runs import NOTE_OF
+from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.trees import FakeTrees
-from tests.fakes.world import CLAUDE, CODEX, World
+from tests.fakes.world import World
 
 ON_CLAUDE = {"type": "claude", "strict": True}
 

@@ -15,7 +15,8 @@ from claudomator_py.domain.run import ExitRecord
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.store import hold_rows
 from claudomator_py.store.tables import EVENT
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.agents import CLAUDE
+from tests.fakes.world import START_MS, World
 
 PASSED = ExitRecord(0, None, START_MS, START_MS + 1_000)
 CANCELLED = Outcome(status=OutcomeStatus.CANCELLED, reason=Reason.CANCELLED)

@@ -5,9 +5,9 @@ import pytest
 from claudomator_py.dispatch.collect import PATIENCE_MS, WORTH_ENDING_MS
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from tests.fakes.agents import OutcomeReader
+from tests.fakes.agents import CLAUDE, OutcomeReader
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.world import START_MS, World
 
 
 def test_a_limited_run_loses_no_attempt_and_goes_on_elsewhere_and_new_tasks_flow_around(world: World) -> None:

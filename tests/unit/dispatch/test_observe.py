@@ -29,9 +29,10 @@ from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.databases import open_migrated
+from tests.fakes.agents import CLAUDE, CODEX, LINT
 from tests.fakes.cards import card
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, CODEX, LINT, START_MS, World
+from tests.fakes.world import START_MS, World
 
 SECOND = AgentSpec(
     name="second",

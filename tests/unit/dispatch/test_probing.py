@@ -15,7 +15,8 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.agents import CLAUDE
+from tests.fakes.world import START_MS, World
 
 ACCOUNT = Bucket(kind="claude", account="default")
 OPUS = Bucket(kind="claude", account="default", family="opus")

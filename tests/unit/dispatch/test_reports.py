@@ -13,7 +13,8 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.report import RunReport
 from claudomator_py.domain.run import ExitRecord
 from claudomator_py.store import run_rows, task_rows
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.agents import CLAUDE
+from tests.fakes.world import START_MS, World
 
 EXIT = ExitRecord(0, None, START_MS, START_MS + 1_000)
 KEY = "sk-" + "a1b2c3d4" * 4

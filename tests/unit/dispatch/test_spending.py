@@ -13,8 +13,9 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import format_instant
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
+from tests.fakes.agents import CLAUDE
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE, START_MS, World
+from tests.fakes.world import START_MS, World
 
 
 def agent(**budget: Any) -> AgentSpec:

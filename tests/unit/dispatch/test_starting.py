@@ -11,8 +11,9 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import checks
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
+from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.runs import MemoryRunHost
-from tests.fakes.world import CLAUDE, CODEX, START_MS, World
+from tests.fakes.world import START_MS, World
 
 
 def starts(host: MemoryRunHost) -> list[tuple[str, int]]:

@@ -10,9 +10,9 @@ from claudomator_py.daemon.health import trouble_check
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.policing import Policing
 from claudomator_py.dispatch.specialists import KEPT_MS, SpecialistDirectory, TextVectors
-from claudomator_py.domain.breaker import Trouble
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.encoder import EncoderFault
+from claudomator_py.domain.health import Trouble
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed

@@ -1,6 +1,6 @@
 """The circuit breaker: when it opens, for how long, and what one trial decides."""
 
-from claudomator_py.domain.breaker import FAILURES, FIRST_PAUSE_MS, MAX_PAUSE_MS, Breaker
+from claudomator_py.domain.health import FAILURES, FIRST_PAUSE_MS, MAX_PAUSE_MS, Breaker
 
 NOW = 1_790_000_000_000
 

@@ -9,8 +9,8 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.pricing import unmeasured
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.scheduler.lanes import demands
+from tests.fakes.agents import CLAUDE_MODELS
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE_MODELS
 
 TOOLS: Sequence[list[str]] = ([], ["Bash"], ["web*", "Edit"], ["Bash(git log:*)"], ["Read(a,b)"], ["Edit", "Read(a,b)"])
 MODES = ("default", "acceptEdits", "plan", "bypassPermissions")

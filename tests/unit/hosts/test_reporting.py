@@ -12,9 +12,8 @@ from claudomator_py.domain.report import OutputPiece, RunReport
 from claudomator_py.domain.run import ExitRecord, LaunchRequest, Stream
 from claudomator_py.hosts import live_output
 from claudomator_py.hosts.reporting import TAIL_BYTES, ReportingHost
-from tests.fakes.agents import OutcomeReader, ScriptedKind
+from tests.fakes.agents import CLAUDE, OutcomeReader, ScriptedKind
 from tests.fakes.steps import spec
-from tests.fakes.world import CLAUDE
 
 RUN = "r"
 GIVEN = ModelChoice(model="sonnet")

@@ -12,8 +12,8 @@ from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import ActiveHold, AgentState, HeldBy, QueueHead, Snapshot
+from tests.fakes.agents import CLAUDE_MODELS, CODEX_MODELS
 from tests.fakes.configuration import rules
-from tests.fakes.world import CLAUDE_MODELS, CODEX_MODELS
 
 NOW = 1_790_000_000_000
 HOLD = ActiveHold(

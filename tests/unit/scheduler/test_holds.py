@@ -11,8 +11,8 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import load_of
 from claudomator_py.scheduler.snapshot import AgentState, AskedTier, QueueHead
+from tests.fakes.agents import CLAUDE_MODELS
 from tests.fakes.configuration import rules
-from tests.fakes.world import CLAUDE_MODELS
 from tests.unit.scheduler.situations import HOLD, NOW, agent, head, placed, snapshot, starts
 
 OPUS = HOLD.model_copy(update={"bucket": "claude/default:opus", "family": "opus", "window": "seven_day_opus"})

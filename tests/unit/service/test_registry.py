@@ -2,8 +2,7 @@
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.environment.registry import AgentRegistry
-from tests.fakes.agents import ScriptedKind
-from tests.fakes.world import CLAUDE, CODEX
+from tests.fakes.agents import CLAUDE, CODEX, ScriptedKind
 
 
 def test_an_agent_that_is_found_later_is_added_and_none_is_replaced_or_lost() -> None:

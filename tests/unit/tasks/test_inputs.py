@@ -22,8 +22,9 @@ from claudomator_py.store import decision_rows, events
 from claudomator_py.store.tables import RUN, TASK
 from claudomator_py.tasks.inputs import GO_ON_YOURSELF, expire, may_approve, specialist_meant
 from tests.databases import open_migrated
+from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.cards import card
-from tests.fakes.world import CLAUDE, CODEX, World
+from tests.fakes.world import World
 
 ANN = Principal("ann", Role.OPERATE)
 LOOP = RefusedHandoff(to="ben", why=rationale(RationaleCode.HANDOFF_LOOP, specialist="ben"))

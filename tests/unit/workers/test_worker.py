@@ -5,7 +5,7 @@ from threading import Event, Semaphore
 
 import pytest
 
-from claudomator_py.domain.breaker import Trouble
+from claudomator_py.domain.health import Trouble
 from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.workers import worker
 from claudomator_py.workers.worker import Worker

@@ -10,6 +10,7 @@ from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.service import Specialists
@@ -58,7 +59,7 @@ def test_there_are_no_specialists(operator: Visitor) -> None:
 def test_nothing_is_routed(prepared: PreparedService, tmp_path: Path) -> None:
     world = prepared.world
     unrouted = Routing(world.database, world.clock, lambda: None)
-    others: list[object] = [world.overview, world.service, world.policy_desk, world.access[Events]]
+    others: list[object] = [world.overview, world.service, world.access[PolicyService], world.access[Events]]
     access = Access([*others, unrouted])
     with running(SimpleNamespace(access=access, keyring=world.keyring), tmp_path / "state") as daemon:
         page = log_in(daemon).post("/routing", DUMP)
