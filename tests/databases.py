@@ -19,10 +19,10 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.pool.base import _ConnectionFairy
+from sqlmodel import SQLModel
 
 from claudomator_py.store.database import BUSY_TIMEOUT_MS, FILE_NAME, Database, _Engines, _sqlite_engines
 from claudomator_py.store.migrate import migrate
-from claudomator_py.store.tables.columns import METADATA
 
 _free: list["_Lent"] = []
 
@@ -131,7 +131,7 @@ def empty(connection: Connection) -> None:
 
 @cache
 def _tables() -> list[str]:
-    return [*(table.name for table in reversed(METADATA.sorted_tables)), "sqlite_sequence"]
+    return [*(table.name for table in reversed(SQLModel.metadata.sorted_tables)), "sqlite_sequence"]
 
 
 @cache

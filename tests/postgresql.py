@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, create_engine, make_url, text
+from sqlmodel import SQLModel
 
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
-from claudomator_py.store.tables.columns import METADATA
 
 
 class PostgresqlDatabases:
@@ -90,7 +90,7 @@ _COUNT_FROM_ONE = text(
 
 def empty_postgresql(connection: Connection) -> None:
     """Remove all rows of a PostgreSQL database, and begin to count at 1 again."""
-    tables = reversed(METADATA.sorted_tables)
+    tables = reversed(SQLModel.metadata.sorted_tables)
     connection.execute(text(";".join(f'DELETE FROM "{table.name}"' for table in tables)))
     connection.execute(_COUNT_FROM_ONE)
 

@@ -78,7 +78,7 @@ def unnamed(connection: Connection, rows: Sequence[Row], by: Principal) -> list[
     def told(row: Row) -> Row:
         part = _part(row)
         new = _without(part, hidden)
-        return row if new is part else type(row)(**{**vars(row), _COLUMNS[type(row)]: new})
+        return row if new is part else type(row)(**{**dict(row), _COLUMNS[type(row)]: new})
 
     return [told(row) for row in rows]
 

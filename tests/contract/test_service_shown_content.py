@@ -158,6 +158,6 @@ def test_each_task_is_shown_its_own_revision(database: Database) -> None:
 
     assert database.read(shown) == ["Second", "First"]
     assert database.read(lambda connection: task_rows.specs_shown(connection, [])) == {}
-    one = type(one)(**{**vars(one), "revision": 7})
+    one = type(one)(**{**dict(one), "revision": 7})
     with pytest.raises(LookupError, match=one.id):
         database.read(shown)

@@ -92,7 +92,7 @@ class Tests:
     def _run_anew(self, code: CodeType, changed: Sequence[_Place]) -> int:
         """With something that is done when the module is imported: nothing of the package may be loaded yet, nor
         anything that knows its tables."""
-        loaded = ("tests", PACKAGE)
+        loaded = ("tests", PACKAGE, "sqlmodel")
         for name in [name for name in sys.modules if name.split(".")[0] in loaded]:
             del sys.modules[name]
         name = ".".join((PACKAGE, *self._file.relative_to(ROOT / PACKAGE).with_suffix("").parts))

@@ -125,7 +125,7 @@ class FileTransaction:
                 schedule = schedule_rows.get(connection, entry.schedule_id)
                 move(connection, schedule, Plan(spec, self._zone, "file", self._path, creator=INBOX.id), self._now_ms)
             moved = {"path": self._path, "name": spec.name, "content_hash": content_hash(spec)}
-            inbox_rows.put_document(connection, InboxDocument(**{**vars(entry), **moved}))
+            inbox_rows.put_document(connection, InboxDocument(**{**entry.model_dump(), **moved}))
         inbox_rows.mark_gone(connection, old_path, self._now_ms)
         end_of_file(connection, old_path, self._now_ms)
         inbox_rows.forget_files(connection, [old_path])

@@ -13,13 +13,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any, Literal
 
 from alembic import command
 from alembic.script import ScriptDirectory
+from sqlmodel.sql.sqltypes import AutoString
 
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
-from claudomator_py.store.tables.columns import METADATA
+from claudomator_py.store.tables import Task
 
 # The newest migration that databases out there may hold: it, and what came before, stays as it is.
 FROZEN = "0020_tenants"
@@ -41,7 +43,8 @@ def revise(message: str, *, replace: bool = False) -> Path:
         with database.exclusive() as connection:
             config.attributes.update(
                 connection=connection,
-                metadata=METADATA,
+                metadata=Task.metadata,
+                render_item=_render_item,
                 render_as_batch=number > 1,  # SQLite changes a table by copying it; new tables need no copy
             )
             command.revision(config, message, autogenerate=True, rev_id=name)
@@ -50,6 +53,11 @@ def revise(message: str, *, replace: bool = False) -> Path:
     for tool in (["format"], ["check", "--fix"]):
         subprocess.run([sys.executable, "-m", "ruff", *tool, "--quiet", str(file)], check=True)
     return file
+
+
+def _render_item(kind: str, item: Any, _context: object) -> str | Literal[False]:
+    """SQLModel's string type as the plain one: a migration must not change when SQLModel does."""
+    return f"sa.String({item.length or ''})" if kind == "type" and isinstance(item, AutoString) else False
 
 
 if __name__ == "__main__":

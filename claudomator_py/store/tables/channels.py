@@ -3,9 +3,9 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Index
+from sqlmodel import Field
 
 from claudomator_py.store.tables.columns import (
-    Field,
     Row,
     RowNumber,
     json_column,

@@ -3,8 +3,9 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Index
+from sqlmodel import Field
 
-from claudomator_py.store.tables.columns import Field, Row, RowNumber, json_column, partial_index, shown_text_column
+from claudomator_py.store.tables.columns import Row, RowNumber, json_column, partial_index, shown_text_column
 
 
 class Specialist(Row):

@@ -3,9 +3,9 @@
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Computed, Index, String, UniqueConstraint
+from sqlmodel import Field
 
 from claudomator_py.store.tables.columns import (
-    Field,
     Row,
     RowNumber,
     by_operator,
@@ -78,7 +78,7 @@ class Task(Row):
     """The queue's order, see ``domain.lifecycle.rank``."""
     eligibility: str
     """What its content and its conversation say of the agents that can take it, see ``scheduler.lanes``."""
-    hint: str = Field(default="", server_default="")
+    hint: str = Field(default="", sa_column_kwargs={"server_default": ""})
     """Which agent it asks for, in one text, see ``scheduler.lanes``. Tasks of one lane have the same."""
     asked_tier: str | None = None
     """What came of the question for its tier in this generation: ``open``, ``default`` or the tier; None: it was

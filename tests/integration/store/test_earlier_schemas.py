@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, insert, inspect, select, text
+from sqlmodel import SQLModel
 
 from claudomator_py.domain.channel import NewMessage
 from claudomator_py.domain.outcome import Outcome
@@ -35,8 +36,7 @@ from claudomator_py.store import (
 )
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
-from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, SPECIALIST_GRANT, TASK, TASK_REVISION
-from claudomator_py.store.tables.columns import METADATA
+from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, SPECIALIST_GRANT, TASK, TASK_REVISION, Task
 from claudomator_py.tasks import specialists
 from claudomator_py.tasks.inputs import with_granted_tools
 from claudomator_py.tasks.messages import PostedMessage, TriageInputs, post
@@ -140,7 +140,7 @@ def test_it_has_the_schema_of_a_new_database(oldest: Database, database: Databas
 
     def schema(connection: Connection) -> dict[str, Any]:
         asked = inspect(connection)
-        tables = METADATA.tables
+        tables = Task.metadata.tables
         return {
             name: (
                 {column["name"]: (str(column["type"]), column["nullable"]) for column in asked.get_columns(name)},
@@ -201,7 +201,7 @@ def test_labels_that_were_learned_before_the_upgrade_are_corrected_in_their_plac
 def test_the_newest_rows_that_are_kept_leave_no_table_untried() -> None:
     """A migration that adds a table brings rows of it, so that the one after it is tried on them."""
     newest = max(ROWS.glob("*.sql"))
-    assert set(re.findall(r"^INSERT INTO (\w+) ", newest.read_text(), re.MULTILINE)) == set(METADATA.tables)
+    assert set(re.findall(r"^INSERT INTO (\w+) ", newest.read_text(), re.MULTILINE)) == set(SQLModel.metadata.tables)
 
 
 def test_conversations_of_channels_go_on(oldest: Database) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, inspect, text
 from claudomator_py.store import migrate as migrate_module
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.migrate import alembic_config, is_described, migrate
-from claudomator_py.store.tables.columns import METADATA
+from claudomator_py.store.tables import Task
 
 PARENT_AND_CHILD = """
     op.create_table("parent", sa.Column("id", sa.Integer, primary_key=True), sa.Column("name", sa.String))
@@ -83,7 +83,7 @@ def backups(database: Database) -> list[Path]:
 def test_the_migrations_lead_to_the_tables_as_they_are(database: Database) -> None:
     def differences(connection: Connection) -> list[object]:
         context = MigrationContext.configure(connection, opts={"include_name": is_described})
-        return list(compare_metadata(context, METADATA))
+        return list(compare_metadata(context, Task.metadata))
 
     assert database.read(differences) == []
 
@@ -96,7 +96,7 @@ def test_a_new_database_gets_every_table_and_needs_no_backup(empty: Database) ->
         assert report.applied[0] == "0015_begun"
         assert report.backup is None
         assert backups(empty) == []
-        assert set(METADATA.tables) <= tables(empty)
+        assert set(Task.metadata.tables) <= tables(empty)
 
 
 def test_a_second_start_changes_nothing(database: Database) -> None:

@@ -15,7 +15,7 @@ from claudomator_py.store.database import FILE_NAME, Database
 from claudomator_py.store.migrate import alembic_config, is_described, migrate
 from claudomator_py.store.migrations.snapshot import snapshot
 from claudomator_py.store.schema import NEW_DATABASE, SCHEMA, begin, is_current, statements
-from claudomator_py.store.tables.columns import METADATA
+from claudomator_py.store.tables import Task
 
 
 def test_the_schema_of_this_version_is_the_newest_migration() -> None:
@@ -58,7 +58,7 @@ def test_a_new_database_is_the_one_that_is_migrated_step_by_step(tmp_path: Path)
 
 def _differences(connection: Connection) -> list[object]:
     context = MigrationContext.configure(connection, opts={"include_name": is_described})
-    return list(compare_metadata(context, METADATA))
+    return list(compare_metadata(context, Task.metadata))
 
 
 def test_a_database_with_anything_in_it_does_not_begin_anew(tmp_path: Path) -> None:

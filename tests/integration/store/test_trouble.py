@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, create_engine, make_url, text
+from sqlmodel import SQLModel
 
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import REMEMBERED
-from claudomator_py.store.tables.columns import METADATA
 
 # Takes the lock, says so, and holds it until its input is closed.
 HOLD_THE_LOCK = """
@@ -149,7 +149,7 @@ def test_only_a_write_that_needs_room_says_that_a_full_disk_is_full_no_longer(
         ballast.write_bytes(bytes(1024 * 1024))
         with Database.open("sqlite", state_dir=folder) as database:
             database.write(create)
-            database.write(lambda connection: METADATA.create_all(connection, [REMEMBERED]))
+            database.write(lambda connection: SQLModel.metadata.create_all(connection, [REMEMBERED]))
             commits: list[object] = []
 
             def fill() -> None:

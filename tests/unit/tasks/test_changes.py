@@ -130,7 +130,7 @@ class Changes(RuleBasedStateMachine):
     def states_are_valid_and_versions_rise(self) -> None:
         tasks, _ = self._rows()
         for task in tasks:
-            assert task_rows.columns_of(task_rows.state_of(task)).items() <= vars(task).items()
+            assert task_rows.columns_of(task_rows.state_of(task)).items() <= task.model_dump().items()
             assert task.version >= self.versions.get(task.id, 0)
             self.versions[task.id] = task.version
 
