@@ -12,6 +12,7 @@ from claudomator_py.dispatch.observe import Observation, Observer
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.dispatch.start import Starter
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.run import RunConflict
 from claudomator_py.domain.units import format_instant
@@ -31,6 +32,7 @@ log = get_logger("claudomator.tick")
 
 DUE_BATCH_SIZE = 500
 SOON_MS = 200
+ELSEWHERE_MS = 1_000
 ARRIVING_MS = 20
 """How soon is looked again whether files are still arriving. As a rule whoever takes them wakes the next tick."""
 COUNT_MS = 1_000
@@ -284,7 +286,8 @@ class Reconciler:
         now_ms, live = self._clock(), left.live
         times = [
             *left.times,
-            now_ms + SOON_MS if self._collector.watches or any(state == "starting" for _, state, _ in live) else None,
+            now_ms + SOON_MS if self._collector.watches else None,
+            self._starting_again(live, now_ms),
             now_ms + COUNT_MS if self._collector.counts or self._collector.checks_wait else None,
             self._collector.stays_ms,
             now_ms + ARRIVING_MS if held_back else None,
@@ -295,6 +298,12 @@ class Reconciler:
         known = [time for time in times if time is not None]
         steps = tuple(LiveStep(run_id, check) for run_id, _, check in live)
         return TickReport(started, steps, min(known) if known else None, self._unserved(wanted, begun_ms))
+
+    def _starting_again(self, live: Sequence[tuple[str, str, int]], now_ms: int) -> int | None:
+        """Return when to look at runs again that have not begun; None: at no time. An engine takes its time."""
+        hosts = {self._host.host_of(run_id) for run_id, state, _ in live if state == "starting"}
+        pauses = [SOON_MS if host == LOCAL else ELSEWHERE_MS for host in hosts]
+        return now_ms + min(pauses) if pauses else None
 
     def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> OverdueRequest | None:
         """Of what was asked for before the tick began, what it did not look at."""

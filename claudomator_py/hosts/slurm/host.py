@@ -49,11 +49,13 @@ supervisor is imported from."""
 ABSENT_S: Final = 30.0
 """How long Slurm must not have known a job before its run is given up. It may have been asked and not have said yet."""
 
-_POLL_S: Final = 0.1
+_POLL_S: Final = 0.15
 _POLLS_S: Final = 0.002
 """For each of many runs: so a look at all of them takes some hundredth of the time between two."""
 _FORCE_S: Final = 30.0
 _ASK_AGAIN_S: Final = 0.25
+_UNASKED_S: Final = 3.0
+"""After its submission a job is left alone for so long: most have begun by then, and nothing is asked for them."""
 _MAX_NODES: Final = 100
 _USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
 _OVER: Final = (record.EXIT, record.REVOKED)
@@ -99,6 +101,8 @@ class ClusterRunHost(LocalRunHost):
         self._submitting: dict[str, Future[None]] = {}
         self._absent: dict[str, float] = {}
         """By job: when it was first not listed; on the monotonic clock, as the others."""
+        self._asked_from: dict[str, float] = {}
+        """By job: when it was submitted here."""
         self._loose: dict[str, float] = {}
         """By job: when nobody held its run, although that had begun and had no end."""
         self._cancelled: dict[str, float] = {}
@@ -167,8 +171,11 @@ class ClusterRunHost(LocalRunHost):
         with FlushGroup() as group:
             directory = group.add_directory(path)
             group.write_new(SUBMITTED, supervisor_in(self._roots[self.host_of(run_id)]).encode(), directory)
-            group.write_new(record.VARIABLES, json.dumps(dict(environment)).encode(), directory)
             group.flush()
+        # Not flushed: a supervisor that finds none leaves.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        with open(os.open(f"{path}/{record.VARIABLES}", flags, 0o600), "wb") as file:
+            file.write(json.dumps(dict(environment)).encode())
         recording = self.to_do_first(run_id, step)
 
         def first() -> None:
@@ -359,10 +366,15 @@ class ClusterRunHost(LocalRunHost):
         """Nothing has begun, and nobody holds the run, or only for a moment. It is given up under its lock."""
         if os.path.exists(f"{path}/{record.CANCEL}") or not os.path.exists(f"{path}/{SUBMITTED}"):
             return decide_fate(path)
-        submitting, listed = self._submitting.get(key), engine.listed()
+        submitting = self._submitting.get(key)
         if submitting is not None and not submitting.done():
             return RunStatus(RunFate.STARTING)
-        if self._submitting.pop(key, None) is not None or listed is None or key in listed.jobs:
+        if self._submitting.pop(key, None) is not None:
+            self._absent[key] = self._asked_from[key] = time.monotonic()
+        if time.monotonic() < self._asked_from.get(key, 0.0) + _UNASKED_S:
+            return RunStatus(RunFate.STARTING)
+        listed = engine.listed()
+        if listed is None or key in listed.jobs:
             self._absent[key] = time.monotonic()
             return RunStatus(RunFate.STARTING)
         since = self._absent.setdefault(key, listed.asked_at)
@@ -395,7 +407,7 @@ class ClusterRunHost(LocalRunHost):
             engine.end(key)
 
     def _forget(self, key: str) -> None:
-        for kept in (self._absent, self._loose, self._cancelled, self._submitting):
+        for kept in (self._absent, self._asked_from, self._loose, self._cancelled, self._submitting):
             kept.pop(key, None)
 
     @property
@@ -405,8 +417,8 @@ class ClusterRunHost(LocalRunHost):
     def _look(self) -> None:
         self._poll = asyncio.get_running_loop().call_later(self._pause_s, self._look) if self._live else None
         for (run_id, step), is_told in self._live.items():
-            path = self.place(run_id, step)
-            if not is_told and any(os.path.exists(f"{path}/{name}") for name in _OVER):
+            path = "" if is_told else self.place(run_id, step)
+            if path and any(os.path.exists(f"{path}/{name}") for name in _OVER):
                 self._live[run_id, step] = True
                 self.news()
 

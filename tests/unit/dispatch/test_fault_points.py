@@ -47,7 +47,7 @@ WHOLE_TICK = {
     *("reconciler.tick database.read", "reconciler._flush database.flush", "reconciler._flush collector.begun"),
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._start collector.expect"),
     "reconciler._forget_ended database.read",
-    "reconciler._report database.read",
+    *("reconciler._report database.read", "reconciler._starting_again host.host_of"),
     *("agent_states.agent_states registry.health", "agent_states.agent_states registry.unfenced"),
 }
 ELSEWHERE = {
