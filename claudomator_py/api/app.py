@@ -31,10 +31,8 @@ from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentCalls
-from claudomator_py.resources.branches.service import BranchService
-from claudomator_py.resources.branches.shape import BranchCalls
-from claudomator_py.resources.changes.service import Changes
-from claudomator_py.resources.changes.shape import ChangeCalls
+from claudomator_py.resources.branches.service import BranchService, Changes
+from claudomator_py.resources.branches.shape import BranchCalls, ChangeCalls
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.channels.webhook import incoming

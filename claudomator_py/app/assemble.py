@@ -30,18 +30,17 @@ from claudomator_py.ports import Branches, Clock, RunHost, Trees
 from claudomator_py.resources.access.keyring import Keyring
 from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.branches.service import BranchService
-from claudomator_py.resources.changes.service import Changes
+from claudomator_py.resources.branches.service import BranchService, Changes
 from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.channels.webhook import IncomingWebhooks
 from claudomator_py.resources.daemon.service import DaemonService, Hosts
 from claudomator_py.resources.decisions.ask import Decisions
 from claudomator_py.resources.events.service import Events
-from claudomator_py.resources.night.service import Nights
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.report.daily import DailyReporter
+from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.runs.logs import Logs

@@ -63,7 +63,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "report": LazyCommand("Show what happened overnight, and what is left.", _command("report", "report")),
     "diff": LazyCommand(
         "Show what a task's runs changed.",
-        _command("changes", "diff"),
+        _command("branches", "diff"),
     ),
     "branches": LazyCommand("List the branches of tasks that are not merged.", _command("branches", "branches")),
     "merge": LazyCommand("Merge the branch of a task.", _command("branches", "merge")),

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from claudomator_py.domain.run import Stream
     from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
     from claudomator_py.resources.agents.shape import AgentCalls
-    from claudomator_py.resources.branches.shape import BranchCalls
-    from claudomator_py.resources.changes.shape import ChangeCalls
+    from claudomator_py.resources.branches.shape import BranchCalls, ChangeCalls
     from claudomator_py.resources.channels.shape import ChannelCalls
     from claudomator_py.resources.daemon.shape import DaemonCalls, HostCalls
     from claudomator_py.resources.decisions.shape import DecisionCalls
@@ -75,7 +74,7 @@ else:
 # Those that most commands ask come first.
 _RESOURCES: Final = (
     *("tasks:TaskCalls", "overview:OverviewCalls", "runs:RunCalls", "events:EventCalls", "agents:AgentCalls"),
-    *("routing:RoutingCalls", "specialists:SpecialistCalls", "daemon:HostCalls", "changes:ChangeCalls"),
+    *("routing:RoutingCalls", "specialists:SpecialistCalls", "daemon:HostCalls", "branches:ChangeCalls"),
     *("branches:BranchCalls", "channels:ChannelCalls", "schedules:ScheduleCalls", "decisions:DecisionCalls"),
     *("access:TokenCalls", "access:LoginCalls", "policy:PolicyCalls", "daemon:DaemonCalls"),
     *("notifications:NotificationCalls", "report:ReportCalls"),

@@ -8,7 +8,7 @@ from claudomator_py.api.page.rows import row_of
 from claudomator_py.domain.changes import MAX_FILES, RunChanges
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.resources.changes.service import Changes
+from claudomator_py.resources.branches.service import Changes
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
 

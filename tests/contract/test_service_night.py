@@ -6,8 +6,8 @@ import pytest
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
-from claudomator_py.resources.night.drawing import LEFT, MAX_ROWS, ROW, WIDTH, Picture, drawn
-from claudomator_py.resources.night.service import BINS, Lane, Night, Nights
+from claudomator_py.resources.report.drawing import LEFT, MAX_ROWS, ROW, WIDTH, Picture, drawn
+from claudomator_py.resources.report.night import BINS, Lane, Night, Nights
 from claudomator_py.store import events, report_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import START_MS, World

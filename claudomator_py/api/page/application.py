@@ -15,8 +15,8 @@ from claudomator_py.resources.agents import page as agents
 from claudomator_py.resources.branches import page as branches
 from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.decisions import page as decisions
-from claudomator_py.resources.night import page as night
 from claudomator_py.resources.policy import page as policy
+from claudomator_py.resources.report import night_page as night
 from claudomator_py.resources.report import page as report
 from claudomator_py.resources.routing import page as routing
 from claudomator_py.resources.schedules import page as schedules

@@ -23,8 +23,8 @@ from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleV
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.changes.page_model import changes_of
-from claudomator_py.resources.changes.service import Changes
+from claudomator_py.resources.branches.page_model import changes_of
+from claudomator_py.resources.branches.service import Changes
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.page_model import OFFERED, choices_of

@@ -1,1 +1,1 @@
-"""Branches: taking over what a task has done on its own, or leaving it."""
+"""What tasks changed and their branches: shown, taken over, or left."""

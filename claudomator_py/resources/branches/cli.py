@@ -1,19 +1,125 @@
-"""``branches``, ``merge`` and ``discard``: what tasks did on branches of their own, taken over or left."""
+"""``diff``, ``merge`` and ``discard``: what tasks changed, and what is on their branches taken over or left."""
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json, write_table
-from claudomator_py.domain.changes import MergeMethod
+from claudomator_py.cli.output import (
+    Format,
+    FormatOption,
+    fail,
+    heading,
+    note,
+    out,
+    out_json,
+    out_part,
+    table_text,
+    write_table,
+)
+from claudomator_py.cli.times import ago, now_ms
+from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.branches.shape import BRANCHES, DiscardRequest, MergeRequest
+from claudomator_py.resources.branches.shape import BRANCHES, ChangesView, DiscardRequest, MergeRequest
+from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
+
+FILES = Table[FileChange](
+    Column("FILE", lambda file: file.path, flexible=True),
+    Column("CHANGE", lambda file: file.change),
+    Column("+", lambda file: file.added, right=True),
+    Column("-", lambda file: file.removed, right=True),
+)
+MAX_SHOWN = 20
+"""Names in a list that is no table."""
+
+
+@connected
+def diff(
+    client: "Client",
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
+    ],
+    stat: Annotated[bool, typer.Option("--stat", help="Show commits, branches and files, not their lines.")] = False,
+    name_only: Annotated[bool, typer.Option("--name-only", help="Show only the names of changed files.")] = False,
+    run: Annotated[int | None, typer.Option("--run", min=1, metavar="N", help="Show only the task's N-th run.")] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show what a task's runs changed.
+
+    Prints a patch of each, as it was recorded before and after. Work that was there before is none of its changes.
+    """
+    if stat and name_only:
+        fail("Only one of --stat and --name-only can be given.", "Choose one of them.")
+    found = client.changes(task)
+    chosen = [view for view in found.runs if run is None or view.number == run]
+    if not chosen:
+        runs = f"it has {len(found.runs)}" if found.runs else f"see `claudomator why {found.task_name}`"
+        fail(f"{found.task_name} has no such run." if run else f"{found.task_name} has not run.", f"Note: {runs}.")
+    if output is Format.JSON:
+        out_json(found.model_copy(update={"runs": tuple(chosen)}))
+    elif name_only:
+        _print_names(chosen)
+    elif stat:
+        out("\n\n".join(map(_stat, chosen)))
+    else:
+        _print_patches(client, chosen)
+
+
+def _print_names(views: Iterable[ChangesView]) -> None:
+    files = (file for view in views if view.changes is not None for file in view.changes.files)
+    for path in dict.fromkeys(file.path for file in files):
+        out(plain(path))
+
+
+def _print_patches(client: "Client", views: Sequence[ChangesView]) -> None:
+    for view in views:
+        patch = client.patch(view.run_id)
+        if patch.text:
+            out_part(plain(patch.text))
+            if not patch.is_whole:
+                note(f"Run {view.number} changed more than is kept; --stat names the files.")
+        elif view.changes is not None and view.changes.file_count:
+            note(f"Run {view.number}: {view.summary}; there is no patch of it. See --stat.")
+        else:
+            note(f"Run {view.number}: {view.summary}.")
+
+
+def _stat(view: ChangesView) -> str:
+    parts = [heading(f"RUN {view.number} ({view.agent}, {ago(view.started_at, now_ms())})"), f"  {plain(view.summary)}"]
+    if view.changes is not None:
+        parts += _details(view.changes)
+    return "\n".join(parts)
+
+
+def _details(changes: RunChanges) -> list[str]:
+    lines = [f"  in {', '.join(map(plain, filter(None, (changes.place, changes.checked_out))))}"]
+    lines += [f"  {commit.id[:8]} {plain(commit.subject)} ({plain(commit.author)})" for commit in changes.commits]
+    lines += _more(len(changes.commits), changes.commit_count)
+    lines += [f"  {plain(name)}: {plain(words)}" for name, words in changes.refs_told]
+    lines += _more(len(changes.refs), changes.ref_count)
+    if changes.files:
+        lines.append(table_text(FILES, changes.files, indent=2))
+        lines += _more(len(changes.files), changes.file_count)
+    for word, names, count in (
+        ("not committed", changes.uncommitted, changes.uncommitted_count),
+        ("not known to git", changes.untracked, changes.untracked_count),
+    ):
+        if count:
+            shown = ", ".join(map(plain, names[:MAX_SHOWN]))
+            rest = f" and {count - MAX_SHOWN} more" if count > MAX_SHOWN else ""
+            lines.append(f"  {word}: {shown}{rest}")
+    return lines
+
+
+def _more(shown: int, count: int) -> list[str]:
+    return [f"  and {count - shown} more"] if count > shown else []
+
 
 TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)

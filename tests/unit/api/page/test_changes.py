@@ -10,7 +10,7 @@ import pytest
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.resources.changes.page_model import MAX_FILE_CHARS, MAX_PATCH_BYTES, MAX_RUNS, patches_of
+from claudomator_py.resources.branches.page_model import MAX_FILE_CHARS, MAX_PATCH_BYTES, MAX_RUNS, patches_of
 from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_duration
-from claudomator_py.resources.night.service import Bin, Lane, Night
+from claudomator_py.resources.report.night import Bin, Lane, Night
 from claudomator_py.store.report_rows import DrawnRun
 from claudomator_py.values import dataclass
 

@@ -11,9 +11,9 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, format_duration, format_instant
-from claudomator_py.resources.night import drawing
-from claudomator_py.resources.night.drawing import drawn
-from claudomator_py.resources.night.service import DayTotal, Lane, Nights
+from claudomator_py.resources.report import drawing
+from claudomator_py.resources.report.drawing import drawn
+from claudomator_py.resources.report.night import DayTotal, Lane, Nights
 from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import Column, Table
 

@@ -1,1 +1,0 @@
-"""Changes: what each run of a task made of the place where it worked."""

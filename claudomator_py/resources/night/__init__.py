@@ -1,1 +1,0 @@
-"""The night as a picture: what ran where and when, and what stood in the way."""
