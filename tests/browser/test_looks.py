@@ -90,6 +90,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "night": "/night",
         "agents": "/agents",
         "repositories": "/repositories",
+        "schedules": "/schedules",
         "new": "/new",
         "edit": f"/tasks/{broken}/edit",
         "running": f"/tasks/{running}",

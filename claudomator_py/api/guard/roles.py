@@ -31,6 +31,7 @@ PAGES: Final[dict[str, Needed | str]] = {
     "GET /": READ,
     "GET /next": READ,
     "GET /agents": "listAgents",
+    "GET /schedules": "listSchedules",
     "GET /new": "submitTask",
     "POST /new": "submitTask",
     "POST /new/check": "submitTask",

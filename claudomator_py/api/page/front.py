@@ -245,7 +245,8 @@ def _section(
 ) -> TaskSection:
     """states: of which there are tasks in the list."""
     tasks, count = getattr(status, name), status.total(name)
-    rest = [Rest(f"all {status.counts.get(state, 0):,} {words_of(state)}", f"/?state={state}") for state in states]
+    counts = [(state, status.counts.get(state, 0)) for state in states]
+    rest = [Rest(f"all {number:,} {words_of(state)}", f"/?state={state}") for state, number in counts if number]
     more = count - len(tasks)
     return TaskSection(
         section_id,
@@ -307,7 +308,7 @@ def _refused(file: FileProblemView) -> AttentionItem:
 def _by_reason(counts: Mapping[str, int]) -> str | None:
     """How often each reason; None where that says nothing."""
     number = sum(counts.values())
-    if number < 3 or len(counts) == number:
+    if number < 3 or len(counts) in (1, number):
         return None
     return ", ".join(f"{count} {reason}" for reason, count in Counter(counts).most_common())
 

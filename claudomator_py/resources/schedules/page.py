@@ -1,4 +1,4 @@
-"""Schedules at the side of the front page: when each comes next, what became of its last time, and its buttons."""
+"""/schedules, and the side of the front page: when each comes next, what became of its last time, and its buttons."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -8,6 +8,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.schedules.service import Schedules
@@ -20,19 +21,26 @@ Name = Annotated[str, Path(max_length=128)]
 
 def router(access: Access) -> APIRouter:
     """Return the routes."""
-    routes = guarded("/schedules/{name}")
+    routes = guarded("/schedules")
 
-    @routes.post("/pause")
+    @routes.get("")
+    def show(by: Asking) -> Response:
+        found = sorted(
+            access.as_(by)[Schedules].all(), key=lambda one: (one.next_at is None, one.next_at or "", one.name)
+        )
+        return render("schedules.html", {"schedules": cards_of(found), "place": "/schedules"}, by=by)
+
+    @routes.post("/{name}/pause")
     def pause(by: Asking, name: Name) -> Response:
         access.as_(by)[Schedules].pause(name)
         return _back()
 
-    @routes.post("/resume")
+    @routes.post("/{name}/resume")
     def resume(by: Asking, name: Name) -> Response:
         access.as_(by)[Schedules].resume(name)
         return _back()
 
-    @routes.post("/run")
+    @routes.post("/{name}/run")
     def run(by: Asking, name: Name) -> Response:
         return RedirectResponse(f"/tasks/{access.as_(by)[Schedules].run(name).id}", 303)
 

@@ -36,6 +36,14 @@ def launch(
     return Simulated().launch(LaunchRequest("run", agent, task, prompt, model, conversation, resume))
 
 
+def test_the_program_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
+    built = launch("simulate: delay=1ms")
+    done = subprocess.run(
+        built.argv, input="simulate: delay=1ms", capture_output=True, text=True, cwd=tmp_path, env={}, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def start(built: Launch, folder: Path, attempt: int = 1) -> bare.Read:
     environ = {**built.env, "CLAUDOMATOR_ATTEMPT": str(attempt)}
     return bare.of_runs().read(built.argv, given=built.stdin.encode(), environ=environ, cwd=folder)

@@ -280,11 +280,13 @@ def test_amounts() -> None:
 def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
     operator: Visitor, prepared: PreparedService
 ) -> None:
-    assert "Schedules" not in text_of(operator.get("/"))
+    assert 'id="schedules"' not in operator.get("/").body.decode()
+    assert "There is no schedule." in text_of(operator.get("/schedules"))
     spec = TaskSpec(name="nightly", instructions="x", schedule="0 3 * * *", timezone="Europe/Berlin")
     prepared.schedules.add(spec)
     page = operator.get("/")
     assert "0 3 * * * (Europe/Berlin)" in text_of(page)
+    assert "0 3 * * * (Europe/Berlin)" in text_of(operator.get("/schedules"))
     assert '<time datetime="2026-09-22T01:00:00.000Z" data-show="until">' in page.body.decode()
     answer = operator.post("/schedules/nightly/run")
     (task,) = map(prepared.task, prepared.task_ids())
@@ -302,6 +304,19 @@ def test_schedules_say_when_they_come_and_what_became_of_the_last_time(
     said = f"skipped 2026-09-22 01:00 UTC : {task.name} had not ended (QUEUED)"
     assert said in text_of(operator.get("/"))
     assert operator.post("/schedules/nobody/run").status == 404
+
+
+def test_only_states_with_tasks_are_led_to_and_one_reason_is_not_counted_twice(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    for number in range(21):
+        prepared.add(f"late-{number}", Failed(Reason.TIMEOUT))
+        prepared.add(f"done-{number}", Completed())
+    page = operator.get("/")
+    assert "21 timeout" not in section(page, "problems")
+    recent = section(page, "recent")
+    assert "all 21 completed" in recent
+    assert "cancelled" not in recent
 
 
 def test_totals_add_up_beyond_what_is_shown(operator: Visitor, prepared: PreparedService) -> None:
