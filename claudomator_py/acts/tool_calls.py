@@ -56,14 +56,14 @@ def subject_of(given: Mapping[str, Any]) -> str:
     return json.dumps(given, sort_keys=True, ensure_ascii=False)
 
 
-def digest_of(tool: str, subject: str) -> str:
-    """Return what stands for exactly that call, in 16 hexadecimal digits."""
-    return _hashed(tool, subject)
+def digest_of(*parts: str) -> str:
+    """Return what stands for exactly that: a tool and the subject of its call, or acts, in 16 hexadecimal digits."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def digest_of_acts(found: Iterable[Act]) -> str:
     """Return what stands for exactly these acts, in any order."""
-    return _hashed(*sorted({f"{act.kind} {act.command}" for act in found}))
+    return digest_of(*sorted({f"{act.kind} {act.command}" for act in found}))
 
 
 def rule_for(tool: str, given: Mapping[str, Any], digest: str) -> str:
@@ -139,10 +139,6 @@ def tool_acts(
         if expression.search(tool):
             found.append(Act(tool, kind.kind, kind.reach, kind.does))
     return tuple(dict.fromkeys(found))
-
-
-def _hashed(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def _line(words: list[str]) -> str:

@@ -65,7 +65,7 @@ def test_the_short_form_names_all_and_no_terminal_code(command: Command, changed
     lines = command("diff", "t", "--stat").stdout.splitlines()
     assert lines[0].startswith("RUN 1 (")
     assert lines[1:] == [
-        "  3 commits, 2 files (+1 -0), 1 branch made, 1 branch deleted, 1 not committed",
+        "  3 commits, 2 files (+1 -0), 1 branch made, 1 tag moved, 1 branch deleted, 1 not committed",
         "  in /srv/shop, on branch topic (before: main)",
         "  bbbbbbbb add 2 (Ann)",
         "  and 2 more",
