@@ -73,6 +73,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "cancel": LazyCommand(
         "Cancel tasks. A running one ends a little later.", _command("tasks", "cancel", "cli_change")
     ),
+    "edit": LazyCommand("Edit a task that waits.", _command("tasks", "edit", "cli_change")),
     "restart": LazyCommand("Run tasks again.", _command("tasks", "restart", "cli_change")),
     "answer": LazyCommand("Answer what a task's agent asks.", _command("tasks", "answer", "cli_change")),
     "approve": LazyCommand(
@@ -116,7 +117,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Hand over": ("add", "submit", "validate", "schedule"),
     "Look": ("status", "list", "show", "why", "result", "logs", "log", "report"),
     "Judge": ("diff", "branches", "merge", "pr", "discard"),
-    "Decide": ("answer", "approve", "reject", "cancel", "restart"),
+    "Decide": ("answer", "approve", "reject", "edit", "cancel", "restart"),
     "Agents and limits": ("agents", "hosts", "hold", "release", "drain", "undrain"),
     "Who does what": ("route", "search", "specialists", "routing", "channel", "policy", "decisions"),
     "Set up and look after": (

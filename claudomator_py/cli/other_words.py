@@ -35,10 +35,7 @@ _OPEN = "`claudomator open` prints a link to the page"
 _PACKAGE = "pip does that: see docs/how-to/upgrade.md"
 _UNDO = "`claudomator discard TASK` removes the branch of a task, and `claudomator diff TASK` shows what it changed"
 _COST = "`claudomator report` sums what was spent, `claudomator agents -o wide` by agent and day"
-_EDIT = (
-    "change the file of the task, and save it: what changed is accepted by itself; a task without a file is edited on "
-    "its page, which `claudomator open` leads to"
-)
+_EDIT = "`claudomator edit TASK` edits a task that waits; or change its file, and save it"
 
 OTHER_WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("delete", "rm", "remove", "del", "clear", "purge"), _REMOVE),
@@ -62,7 +59,7 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("undo", "revert", "rollback"), _UNDO),
     **dict.fromkeys(("cost", "costs", "usage", "spend", "spent", "budget", "budgets"), _COST),
     "logout": "`claudomator sessions end` logs a browser out, and `claudomator token revoke` ends a token",
-    **dict.fromkeys(("edit", "modify", "change", "set"), _EDIT),
+    **dict.fromkeys(("modify", "change", "set"), _EDIT),
     "watch": "`claudomator status --watch` shows everything as it changes",
     **dict.fromkeys(("history", "events", "audit"), "`claudomator log` shows what happened, and who did it"),
     "explain": "`claudomator why TASK` explains why a task is where it is",

@@ -26,6 +26,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "submitTask": lambda client: client.submit(TaskSpec(name="new", instructions="x"), idempotency_key="k"),
     "listTasks": lambda client: list(client.all_tasks()),
     "getTask": lambda client: client.task("done"),
+    "editTask": lambda client: client.edit("asks", TaskSpec(name="asks", instructions="y")),
     "cancelTask": lambda client: client.cancel("running"),
     "answerTask": lambda client: client.answer("asks", AnswerRequest(text="Blue.")),
     "approveTask": lambda client: client.approve("asks"),

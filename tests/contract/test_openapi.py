@@ -14,6 +14,7 @@ OPERATIONS = {
     ("post", "/v1/tasks"): "submitTask",
     ("get", "/v1/tasks"): "listTasks",
     ("get", "/v1/tasks/{ref}"): "getTask",
+    ("put", "/v1/tasks/{ref}"): "editTask",
     ("post", "/v1/tasks/{ref}/cancel"): "cancelTask",
     ("post", "/v1/tasks/{ref}/restart"): "restartTask",
     ("post", "/v1/tasks/{ref}/answer"): "answerTask",

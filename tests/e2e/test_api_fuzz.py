@@ -226,7 +226,7 @@ def _task_for(api: "FuzzedApi", path: str) -> str:
             wait_until(lambda: api.daemon.client.task(asks.id).state == "NEEDS_INPUT", "what it asks")
             return asks.id
         case _:
-            waiting = TaskSpec(name="waiting", instructions="x", depends_on=("what-never-comes",))
+            waiting = TaskSpec(name="describe-login", instructions="x", depends_on=("what-never-comes",))
             return api.daemon.client.submit(waiting).id
 
 

@@ -1,10 +1,6 @@
 """``specialists``: the roles that tasks are given to, and for whom each exists; and ``search``, which finds one."""
 
-import os
 import secrets
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -16,10 +12,10 @@ import typer
 from claudomator_py.cli import completion, times
 from claudomator_py.cli.card_files import ReadCard, in_order, read, read_any
 from claudomator_py.cli.connect import connected
+from claudomator_py.cli.editor import in_editor
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
-    fail,
     fields,
     heading,
     json_text,
@@ -367,7 +363,7 @@ def _edited(before: SpecialistView) -> Card | None:
 
     text = card_text(before.card)
     while True:
-        changed = _in_editor(text)
+        changed = in_editor(text, "card.yaml")
         if changed == text:
             return None
         text = changed
@@ -378,21 +374,6 @@ def _edited(before: SpecialistView) -> Card | None:
         for problem in found.problems:
             note(str(problem))
         typer.confirm("Edit it again?", default=True, abort=True, err=True)
-
-
-def _in_editor(text: str) -> str:
-    """The text as the user's editor leaves it."""
-    words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "card.yaml"
-        file.write_text(text, encoding="utf-8")
-        try:
-            done = subprocess.run([*words, str(file)], check=False)
-        except OSError as failure:
-            fail(f"The editor {words[0]} cannot be started: {failure.strerror}.", "Set EDITOR, or name a file.")
-        if done.returncode != 0:
-            fail(f"The editor {words[0]} ended with {done.returncode}; nothing was changed.")
-        return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _only(cards: Sequence[Card]) -> Card:

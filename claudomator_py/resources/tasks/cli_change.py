@@ -1,4 +1,4 @@
-"""``cancel``, ``restart``, ``answer``, ``approve``, ``reject``: commands that change one task, or several at once."""
+"""``cancel``, ``edit``, ``restart``, ``answer``, ``approve``, ``reject``: commands that change tasks."""
 
 import secrets
 import sys
@@ -177,6 +177,30 @@ def cancel(
             lambda seen, key: client.cancel(seen.id, if_version=seen.version, idempotency_key=key),
             output,
         )
+
+
+@connected
+def edit(
+    client: "Client",
+    task: TaskArgument,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A file with the task as it is to be. Default: an editor.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Edit a task that waits.
+
+    Without a file, $VISUAL or $EDITOR is opened on it. It is checked as a new one is, and refused if it runs, has
+    ended, or was changed meanwhile.
+    """
+    from claudomator_py.cli.editing import edited_task, only_task
+
+    before = client.task(task)
+    spec = edited_task(before) if file is None else only_task(file)
+    if spec is None:
+        note("Nothing was changed.")
+        return
+    _write_task(client.edit(before.id, spec, if_version=before.version), output)
 
 
 @connected

@@ -214,13 +214,23 @@ class Tasks(Service):
         problems = problems or self._read(lambda connection: list(task_problems(connection, spec, self._by)))
         return problems, acceptance_warnings(spec, self._registry)
 
-    def edit(self, ref: str, spec: TaskSpec, *, versions: Versions = None) -> TaskView:
+    @answers(TaskCalls.edit)
+    def edit_waiting(self, ref: str, spec: TaskSpec, *, versions: Versions = None) -> TaskView:
+        """Give it other content before it runs. Raises Invalid, also for another name; Conflict for one that runs or
+        has ended."""
+        return self.edit(ref, spec, versions=versions, only_waiting=True)
+
+    def edit(self, ref: str, spec: TaskSpec, *, versions: Versions = None, only_waiting: bool = False) -> TaskView:
         """Give it other content: at once, after its run if it runs, as a new generation if it has ended. Raises
-        Invalid, also for another name."""
+        Invalid, also for another name; Conflict."""
         refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
         dir_key = directory_key(spec.working_dir)
 
         def change(connection: Connection, task: Task, now_ms: int) -> None:
+            if only_waiting and task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
+                verb = "runs" if task.state == "RUNNING" else f"is {task.state} already"
+                remedy = "Edit it on its page, or cancel it first." if task.state == "RUNNING" else "Submit a new one."
+                raise Conflict(f"{task.name} {verb}.", remedy=remedy)
             if spec.name != task.name:
                 refuse([Problem(field="name", message=f"is {spec.name}", remedy=f"leave it as it is: {task.name}")])
             refuse(task_problems(connection, spec, self._by))

@@ -208,6 +208,7 @@ _LINKED = {
     "getTask": "The task as it is now",
     "explainTask": "Why it is in its state",
     "listRuns": "Its runs",
+    "editTask": "Other content for it, before it runs",
     "cancelTask": "Its end",
     "restartTask": "A new generation of it",
     "answerTask": "The answer to its question",
@@ -234,6 +235,7 @@ _SUBMITTED = {
         "depends_on": ["fix-login-redirect"],
     },
 }
+_EDITED = {"another_wording": {"name": "describe-login", "instructions": "Describe in docs/login.md how it works."}}
 _RESTARTED = {
     "as_it_was": {},
     "with_a_stronger_model": {"tier": "powerful", "reason": "The small model did not find the cause."},
@@ -292,6 +294,20 @@ class TaskCalls(Calls):
     )
     def task(self, ref: Ref) -> TaskView:
         """The task with its content. With If-None-Match, 304 says that it has not been changed since."""
+
+    @operation(
+        "PUT /v1/tasks/{ref}",
+        "editTask",
+        OPERATE,
+        "Edit a task that waits",
+        refuses=(404, 409),
+        tagged=True,
+    )
+    def edit(
+        self, ref: Ref, spec: Annotated[TaskSpec, TaskDocument(_EDITED)], *, if_version: Version = None
+    ) -> TaskView:
+        """Give it other content under the same name, as a task file would write it. Who does it is decided again. 409
+        for one that runs or has ended."""
 
     @operation(
         "POST /v1/tasks/{ref}/cancel",
