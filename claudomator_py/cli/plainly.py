@@ -35,7 +35,8 @@ def shown(arguments: Sequence[str]) -> bool:
     if list(arguments) == ["--version"]:
         sys.stdout.write(f"claudomator {__version__}\n")
         return True
-    is_whole = os.environ.pop(AGAIN, None) is not None
+    # Over TCP, and once it was tried in vain, there is nothing to win.
+    is_whole = os.environ.pop(AGAIN, None) is not None or bool(os.environ.get("CLAUDOMATOR_URL"))
     wanted = _wanted(arguments)
     if is_whole or wanted is None or "pydantic" in sys.modules:
         return False

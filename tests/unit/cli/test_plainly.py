@@ -103,6 +103,13 @@ def test_what_is_not_plain_takes_the_whole_command(
     assert "typer" in modules
 
 
+def test_over_tcp_the_whole_command_asks_at_once(command: Command, prepared: PreparedService, daemon_url: str) -> None:
+    _full(prepared)
+    code, out, _, modules = _told(command, "status", CLAUDOMATOR_URL=daemon_url)
+    assert (code, out) == (0, command("status").stdout)
+    assert {"typer", "httpx"} <= modules
+
+
 def test_where_no_daemon_runs_the_whole_command_says_so(offline: Command) -> None:
     code, out, said, _ = _told(offline, "status")
     assert (code, out) == (3, "")
