@@ -255,3 +255,15 @@ def test_what_a_notice_is_about_stands_above_what_it_says(desktop: Desktop) -> N
     assert name is not None
     assert why is not None
     assert name["x"] == why["x"]
+
+
+@pytest.mark.parametrize("path", ["/", "/report"])
+def test_a_question_is_shown_whole_wherever_it_asks(desktop: Desktop, path: str) -> None:
+    question = "Which of the colours of the style guide do you want for the login page: " + "blue, " * 20 + "or green?"
+    desktop.task("colours", f'delay=50ms outcome=question text="{question}"')
+    desktop.settled("colours", "NEEDS_INPUT")
+    page = desktop.page(path)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    why = page.locator(".needing .row.task", has_text="colours").locator(".why").first
+    assert why.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert "green?" in why.inner_text()
