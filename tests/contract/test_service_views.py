@@ -14,7 +14,6 @@ from claudomator_py.domain.requests import HoldRequest, LatestFilter, StateSelec
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
 from claudomator_py.resources import cursors
-from claudomator_py.resources.overview import service as overview
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import RejectRequest
@@ -292,12 +291,11 @@ def test_status_puts_what_needs_a_person_first_and_queues_in_order(world: World)
     assert status.totals == {"needs_you": 1, "problems": 1, "inbox": 1, "running": 2, "queued": 3, "recent": 1}
 
 
-def test_a_list_that_is_cut_tells_its_whole_length(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "SHOWN", 3)
+def test_a_list_that_is_cut_tells_its_whole_length(world: World) -> None:
     for number in range(5):
         world.submit(f"ready{number}", priority="high")
         world.submit(f"waits{number}", depends_on=["nobody"])
-    status = world.overview.status()
+    status = world.overview.status(shown_of_each=3)
     assert {view.state for view in status.queued} == {"QUEUED"}
     assert (len(status.queued), status.totals["queued"], status.totals["running"]) == (3, 10, 0)
 
