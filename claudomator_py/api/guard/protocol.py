@@ -21,6 +21,7 @@ from claudomator_py.api.guard.exchange import SECURITY_HEADERS
 from claudomator_py.api.guard.limits import ConnectionLimit
 from claudomator_py.api.guard.security import ServerLoad
 from claudomator_py.api.problem import Refused
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.values import regex
 
 HEAD_BYTES: Final = 32 * 1024
@@ -144,9 +145,11 @@ class GuardedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def may_go(self) -> bool:
-        """Return whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
+        """Return whether it waits for a client that has shown no credentials yet, or has nothing at hand: a request of
+        anybody but the operator is only at hand once its body is there."""
         at_hand = self.conn.their_state is not h11.IDLE and not self.cycle.response_complete
-        return not (at_hand and self.scope["state"].get("principal") is not None)
+        by = self.scope["state"].get("principal") if at_hand else None
+        return by is None or (by != OPERATOR and self.conn.their_state is h11.SEND_BODY)
 
     def drop(self) -> None:
         """Close it at once."""

@@ -1,17 +1,23 @@
-"""Agents that connect and say nothing, at the limit of open files: whose place somebody else gets."""
+"""Whoever connects and says little, at the limit of open files: whose place somebody else gets."""
 
 import json
 import re
-from contextlib import ExitStack
+import socket
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from claudomator_py.client.errors import ConnectionLost, ServiceProblem
 from claudomator_py.resources.access.shape import TokenRequest
+from tests.e2e.daemon import Daemon
+from tests.e2e.scenarios_support import document
 from tests.e2e.site import COMMAND, open_site
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 FILES = 256
 PLACES = FILES // 8
@@ -56,3 +62,55 @@ def test_at_the_limit_of_files_the_silent_go_first_and_agents_last(tmp_path: Pat
         assert [is_closed(one) for one in others[1:6]] == [True] * 5
         assert [asked(one, "ping") for one in (agent, others[0], *others[6:], *newcomers)] == [{}] * PLACES
         assert daemon.client.status() is not None
+
+
+UPGRADE = (
+    "GET /v1/hub HTTP/1.1\r\nHost: {host}\r\n{token}Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+GET = "GET {path} HTTP/1.1\r\nHost: {{host}}\r\n{{token}}Accept: {accept}\r\n\r\n"
+POST = "POST /v1/tasks HTTP/1.1\r\nHost: {host}\r\n{token}Content-Type: application/json\r\n"
+WAYS = {
+    "nothing": "",
+    "half a head": POST,
+    "half a body": POST + "Content-Length: 1000\r\n\r\n{{",
+    "a body in chunks without an end": POST + "Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n",
+    "an answer, and then nothing": GET.format(path="/v1/status", accept="application/json"),
+    "answers that nobody takes": GET.format(path="/v1/specialists", accept="application/json") * 20,
+    "a stream of events": GET.format(path="/v1/events", accept="text/event-stream"),
+    "half of a handshake": UPGRADE,
+    "a WebSocket that says nothing": UPGRADE + "\r\n",
+    "a WebSocket with half of a frame": UPGRADE + "\r\n\x01",
+    "a WebSocket of nobody": UPGRADE.replace("{token}", "") + "\r\n",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reader_takes_not_the_files_of_the_daemon(tmp_path: Path, way: str) -> None:
+    """However it holds more connections than there are files."""
+    command = ("prlimit", f"--nofile=100:{FILES}", *COMMAND)
+    with open_site(tmp_path / "narrow", command=command, new=False) as site, ExitStack() as stack:
+        daemon = site.start().ready()
+        asked = {"name": "reader", "role": "read", "organisation": "acme"}
+        token = daemon.client.create_token(TokenRequest.model_validate(asked)).token
+        host = str(site.endpoint).removeprefix("http://")
+        words = WAYS[way].format(host=host, token=f"Authorization: Bearer {token}\r\n").encode()
+        address, _, port = host.rpartition(":")
+        held: list[socket.socket] = []
+        for _ in range(FILES + 44):
+            with suppress(OSError):
+                held.append(stack.enter_context(socket.create_connection((address, int(port)), timeout=PATIENCE_S)))
+                held[-1].sendall(words)
+        site.drop("own.yaml", document("own", "true"))
+        wait_until(partial(is_done, daemon, "own"), "the operator's own")
+        assert "Too many open files" not in site.log_text()
+        if "a body" in way:
+            with suppress(ConnectionError):
+                assert held[0].recv(100) == b"", "it kept its place until it was told that it took too long"
+
+
+def is_done(daemon: Daemon, name: str) -> bool:
+    """Whether the operator is told so; a connection that waited may have gone just then, for another one."""
+    with suppress(ConnectionLost, ServiceProblem):
+        return daemon.client.task(name).state == "COMPLETED" and daemon.client.status() is not None
+    return False
