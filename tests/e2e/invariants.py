@@ -199,9 +199,7 @@ def _counts(run: Run) -> bool:
 
 
 def _simulated_events(facts: Facts, run: Run, kind: str) -> list[dict[str, object]]:
-    output = facts.site.state / "runs" / run.id / "stdout.jsonl"
-    if not output.exists():
-        return []
-    lines = output.read_bytes().splitlines(keepends=True)
+    outputs = [output for root in facts.site.run_roots if (output := root / run.id / "stdout.jsonl").exists()]
+    lines = [line for output in outputs for line in output.read_bytes().splitlines(keepends=True)]
     events = [json.loads(line) for line in lines if line.endswith(b"\n")]
     return [event for event in events if event.get("type") == kind]

@@ -15,16 +15,19 @@ def on_cluster(
     slots: int = 8,
     host: Mapping[str, object] = MappingProxyType({}),
     simulated: Sequence[str] = ("local",),
+    further: Sequence[str] = (),
     **more: object,
 ) -> None:
     """Have the agent ``sh`` work on the cluster alone, or at these places. host: of the cluster; simulated: where
-    that agent works; more: of the configuration."""
+    that agent works; further: agents, of which ``other`` is one like ``sh``; more: of the configuration."""
     shared = site.root / "shared"
     shared.mkdir()
     site.run_roots.append(shared)
     agent = {"kind": "command", "command": site.ledger.agent, "max_concurrent": slots, "hosts": places or ["cluster"]}
     hosts = {"cluster": {"kind": "slurm", "root": str(shared), "partition": "agents", **host}}
-    agents = {"sh": agent, "simulated": {"kind": "simulated", "max_concurrent": slots, "hosts": simulated}}
+    pretending = {"kind": "simulated", "max_concurrent": slots, "hosts": simulated}
+    agents = {"sh": agent, "simulated": pretending}
+    agents |= {name: agent if name == "other" else {**pretending, "account": name} for name in further}
     site.configure(hosts=hosts, agents=agents, **more)
 
 
