@@ -13,7 +13,6 @@ from claudomator_py.store.metric_rows import remember_answers, remember_runs
 from claudomator_py.store.tables import (
     CHANNEL_ANSWER,
     CHANNEL_MESSAGE,
-    CLASSIFICATION,
     DECISION,
     EVENT,
     HOLD,
@@ -25,7 +24,6 @@ from claudomator_py.store.tables import (
     SNAPSHOT,
     TASK,
     TASK_DEPENDENCY,
-    TASK_REVISION,
 )
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
@@ -187,9 +185,15 @@ def tasks(connection: Connection, task_ids: Collection[str], before_ms: int) -> 
     runs = list(connection.execute(select(RUN.c.id).where(RUN.c.task_id.in_(going))).scalars())
     remember_runs(connection, runs)
     remember_answers(connection, going)
-    for table in (RUN, CLASSIFICATION, LABEL, TASK_DEPENDENCY, TASK_REVISION, INBOX_DOCUMENT):
+    for table in (LABEL, *_of_a_task()):
         _remove(connection, table, table.c.task_id, going)
     return _remove(connection, TASK, TASK.c.id, going)
+
+
+def _of_a_task() -> list[Table]:
+    """The tables whose rows are a task's, those first that name others. No schedule's time names a task that goes."""
+    tables = [table for table in reversed(TASK.metadata.sorted_tables) if table is not SCHEDULE_FIRE]
+    return [table for table in tables if "task_id" in table.c and table.c.task_id.references(TASK.c.id)]
 
 
 def _nobody_is_at(task: FromClause) -> ColumnElement[bool]:

@@ -10,6 +10,7 @@ import pytest
 
 import claudomator_py.client
 from claudomator_py.client import AnswerRequest, Client, ClientError, HoldRequest, RestartRequest, TaskSpec
+from claudomator_py.client.http import _every
 from claudomator_py.domain.channel import AttachmentState, NewChannel, NewMessage
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import HandoffRequest
@@ -138,6 +139,12 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     prepared.add_agent("claude")
     with running(prepared, tmp_path_factory.mktemp("state")) as daemon:
         yield daemon
+
+
+def test_no_two_resources_have_a_call_of_the_same_name() -> None:
+    # The second would be hidden by the first, and nothing would say so.
+    names = [name for calls in _every() for name in vars(calls) if not name.startswith("_")]
+    assert sorted(names) == sorted(set(names))
 
 
 def test_every_operation_has_a_method(operations: dict[str, tuple[str, re.Pattern[str]]]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from alembic import command
 from alembic.script import ScriptDirectory
-from sqlmodel.sql.sqltypes import AutoString
+from sqlalchemy import JSON, String, TypeDecorator
 
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
@@ -35,7 +35,7 @@ def revise(message: str, *, replace: bool = False) -> Path:
     if replace and newest is not None and newest > FROZEN:
         Path(script.get_revision(newest).path).unlink()
         script = ScriptDirectory.from_config(config)
-    number = sum(1 for _ in script.walk_revisions()) + 1
+    number = 1 + max((int(one.revision[:4]) for one in script.walk_revisions()), default=0)
     name = f"{number:04}_{re.sub(r'[^a-z0-9]+', '_', message.lower()).strip('_')}"
     with tempfile.TemporaryDirectory() as folder, Database.open("sqlite", state_dir=Path(folder)) as database:
         if number > 1:
@@ -56,8 +56,11 @@ def revise(message: str, *, replace: bool = False) -> Path:
 
 
 def _render_item(kind: str, item: Any, _context: object) -> str | Literal[False]:
-    """SQLModel's string type as the plain one: a migration must not change when SQLModel does."""
-    return f"sa.String({item.length or ''})" if kind == "type" and isinstance(item, AutoString) else False
+    """A type of SQLModel's or of our own as the plain one below it: a migration must not change when they do."""
+    plain = item.impl_instance if kind == "type" and isinstance(item, TypeDecorator) else None
+    if isinstance(plain, JSON):
+        return "sa.JSON()"
+    return f"sa.String({plain.length or ''})" if isinstance(plain, String) else False
 
 
 if __name__ == "__main__":
