@@ -2,7 +2,6 @@
 
 import ctypes
 import resource
-import sys
 from typing import Final
 
 LARGE: Final = 2**20
@@ -11,32 +10,21 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 ARENAS: Final = 2
 """Heaps for all threads together. They hold the interpreter while they ask for memory, so they hardly ever meet."""
-TURN_S: Final = 0.0005
-"""How long a thread computes while others wait for the interpreter. Its default, 5 ms, is for programs that answer
-nobody."""
 
 
-def fix_large_blocks() -> None:
-    """Fix from which size on the system is given back a block once it is free.
+def limit_heaps() -> None:
+    """Limit what the C library keeps for itself: large blocks are given back once they are free, and heaps are few.
 
-    Left alone, glibc raises that to the size of whatever was freed last, up to 32 MiB, and keeps twice as much in the
-    heap of each thread that has ever needed it. The matrix of all cards is such a block, and made again by whichever
-    thread asks first after a card has changed: 300 agents that connected cost 75 MiB more. And it gives each thread a
-    heap of its own, up to eight for each processor, which are never given back. Elsewhere it does nothing.
+    Left alone, glibc raises the size of such a block to that of whatever was freed last, up to 32 MiB, and keeps twice
+    as much in the heap of each thread that has ever needed it. The matrix of all cards is such a block, and made again
+    by whichever thread asks first after a card has changed: 300 agents that connected cost 75 MiB more. And it gives
+    each thread a heap of its own, up to eight for each processor, which are never given back. Elsewhere it does
+    nothing.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, LARGE)
         mallopt(_M_ARENA_MAX, ARENAS)
-
-
-def take_turns_sooner() -> None:
-    """Let a thread that computes give way sooner to one that waits for its turn.
-
-    An answer gives the interpreter up and takes it again dozens of times, at each statement of its reads and between
-    loop and worker. Where another thread computes meanwhile, each of these waits for as long as the interval is.
-    """
-    sys.setswitchinterval(TURN_S)
 
 
 def give_back() -> None:

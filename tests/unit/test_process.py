@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from claudomator_py.daemon.process import fix_large_blocks
+from claudomator_py.daemon.process import limit_heaps
 
 if sys.argv[1] == "fixed":
-    fix_large_blocks()
+    limit_heaps()
 
 
 def resident() -> int:
