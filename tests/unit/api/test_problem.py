@@ -174,7 +174,7 @@ def test_a_fault_of_ours_tells_nothing_of_the_inside(
     ("path", "allowed"),
     [
         ("/v1/tasks", "GET, HEAD, POST"),
-        ("/v1/tasks/any", "GET, HEAD"),
+        ("/v1/tasks/any", "GET, HEAD, PUT"),
         ("/v1/tasks/any/cancel", "POST"),
         ("/livez", "GET, HEAD"),
         ("/login", "GET, HEAD, POST"),
