@@ -52,11 +52,6 @@ class Bar:
     """What it says when pointed at."""
     url: str
 
-    @property
-    def size(self) -> str:
-        """The attributes that say where it is: one text of ours, as there are thousands of them."""
-        return f'x="{self.x}" y="{self.y}" width="{self.width}" height="{BAR}"'
-
 
 @dataclass(frozen=True, slots=True)
 class Band:
