@@ -156,6 +156,7 @@ def test_of_what_a_run_says_no_more_is_kept_than_there_is_room_for(barn: Barn, w
     run = SAYING[way](barn)
     folder = barn.served.site.state / "runs" / run
     for name in ("mailbox", "stdout.jsonl"):
+        wait_until((folder / name).exists, f"{name} to be there")  # what was said may still be on its way
         assert (folder / name).stat().st_size < MAX_KEPT_BYTES, name
     done_by_operator(barn.served.site, barn.served.daemon, f"own-{barn.number}")
     if barn.served.operator.task(barn.task).state == "RUNNING":
