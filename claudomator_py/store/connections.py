@@ -3,9 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
@@ -113,13 +111,12 @@ class Transactions(Connections):
         connection = super().take()
         try:
             if connection.in_transaction():
-                with translated(connection):
-                    connection.dialect.do_begin(driver_of(connection))
+                connection.dialect.do_begin(driver_of(connection))
             else:
                 connection.begin()
-        except BaseException:
+        except BaseException as error:
             self._forget(connection)
-            raise
+            raise_translated(connection, error)
         return connection
 
     def give_back(self, connection: Connection) -> None:
@@ -166,14 +163,13 @@ def driver_of(connection: Connection) -> Any:
     return connection.connection.dbapi_connection
 
 
-@contextmanager
-def translated(connection: Connection) -> Iterator[None]:
-    """Raise an error of the driver in the block as SQLAlchemy would have raised it."""
-    try:
-        yield
-    except connection.dialect.loaded_dbapi.Error as error:
-        base, dialect = connection.dialect.loaded_dbapi.Error, connection.dialect
+def raise_translated(connection: Connection, error: BaseException) -> NoReturn:
+    """Raise an error of the driver as SQLAlchemy would have raised it, and any other as it is."""
+    dialect = connection.dialect
+    base = dialect.loaded_dbapi.Error
+    if isinstance(error, base):
         raise DBAPIError.instance(None, None, error, base, dialect=dialect) from error
+    raise error
 
 
 def _answers(connection: Connection) -> bool:

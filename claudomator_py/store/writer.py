@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, event
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.histogram import Histogram
-from claudomator_py.store.connections import Transactions, driver_of, translated
+from claudomator_py.store.connections import Transactions, driver_of, raise_translated
 from claudomator_py.store.errors import CLOSED, StoreUnavailable, explain
 from claudomator_py.store.stored_json import Clean, cleaned_with
 from claudomator_py.values import dataclass
@@ -207,16 +207,15 @@ class Writer:
                 else:
                     answers = [self._answer_within(connection, item) for item in batch]
             driver = driver_of(connection)
-            with translated(connection):
-                if all(answer.error is not None for answer in answers):
-                    driver.rollback()
-                    return answers
-                crashpoint("store-before-commit")
-                driver.commit()
-        except BaseException:
+            if all(answer.error is not None for answer in answers):
+                driver.rollback()
+                return answers
+            crashpoint("store-before-commit")
+            driver.commit()
+        except BaseException as error:
             # Nothing is known about the connection any more; its end undoes what was not committed.
             connection.invalidate()
-            raise
+            raise_translated(connection, error)
         finally:
             self._connections.give_back(connection)
         crashpoint("store-after-commit")
@@ -226,13 +225,11 @@ class Writer:
         """As ``_answer``, for one of several: what it has written is undone if it raises, and no more."""
         # All savepoints have one name, of which the last is meant: with a number in it each would be prepared anew.
         driver = driver_of(connection)
-        with translated(connection):
-            driver.execute("SAVEPOINT item")
+        driver.execute("SAVEPOINT item")
         answer = self._answer(connection, item)
-        with translated(connection):
-            if answer.error is not None:
-                driver.execute("ROLLBACK TO SAVEPOINT item")
-            driver.execute("RELEASE SAVEPOINT item")
+        if answer.error is not None:
+            driver.execute("ROLLBACK TO SAVEPOINT item")
+        driver.execute("RELEASE SAVEPOINT item")
         return answer
 
     def _answer(self, connection: Connection, item: _Item) -> _Answer:
