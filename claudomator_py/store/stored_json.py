@@ -23,6 +23,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from claudomator_py.domain.redaction import Redactor, clean
+from claudomator_py.domain.units import counted
 from claudomator_py.values import regex
 
 MAX_DEPTH: Final = 200
@@ -93,7 +94,7 @@ def readable(shape: type[M], stored: object) -> M | None:
     try:
         return shape.model_validate(stored)
     except ValidationError as error:
-        log.warning("what is stored as %s cannot be read: %d problems", shape.__name__, error.error_count())
+        log.warning("what is stored as %s cannot be read: %s", shape.__name__, counted(error.error_count(), "problem"))
         return None
 
 

@@ -33,6 +33,7 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.accept import NewTask, replace_content
 from claudomator_py.tasks.decisions import approved_rules, record_policy
 from claudomator_py.tasks.readiness import go_on, ready_dependents
+from claudomator_py.tasks.specialists import missing
 
 GO_ON_YOURSELF = "The task stays with you. Do as much of it as you can yourself, and do not hand it on."
 _EVENT_TEXT_CHARS = 300
@@ -179,11 +180,7 @@ def _approve_content(
     if specialist is not None:
         named, visible = specialists_for(connection, task, by)
         if specialist not in named:
-            message, remedy = (
-                f"there is no specialist `{shown(specialist)}`",
-                name_suggestion(specialist, sorted(visible), LIST_OF_SPECIALISTS),
-            )
-            refuse([Problem(field="specialist", message=message, remedy=remedy)])
+            refuse([missing(connection, specialist, "specialist", by, sorted(visible))])
         changes["asks"] = request.model_copy(update={"answer": specialist}).model_dump(mode="json")
     data = _event_data(why, rules=list(request.rules), commands=list(request.commands))
     data |= {} if specialist is None else {"meant": specialist}

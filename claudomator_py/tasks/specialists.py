@@ -21,6 +21,7 @@ from claudomator_py.domain.errors import (
     StaleVersion,
     name_suggestion,
     refuse,
+    sentence,
     shown,
     suggestion,
 )
@@ -303,9 +304,23 @@ def unknown(connection: Connection, specialist_id: str, by: Principal) -> Servic
     ids that do exist."""
     ids = specialist_rows.ids_seen(connection, by)
     if specialist_id in ids:
-        message = f"The card of specialist {shown(specialist_id)!r} cannot be read in the database, so it gets no work."
-        return Conflict(message, remedy=f"Write it again: `claudomator specialists add FILE` with id: {specialist_id}.")
+        said = _unreadable(specialist_id, "id")
+        return Conflict(sentence(said.message), remedy=sentence(str(said.remedy)))
     return NotFound.among("specialist", specialist_id, ids, listing=LIST_OF_SPECIALISTS)
+
+
+def _unreadable(specialist_id: str, field: str) -> Problem:
+    message = f"the card of specialist {shown(specialist_id)!r} cannot be read in the database, so it gets no work"
+    remedy = f"write it again: `claudomator specialists add FILE` with id: {specialist_id}"
+    return Problem(field=field, message=message, remedy=remedy)
+
+
+def missing(connection: Connection, specialist_id: str, field: str, by: Principal, names: Sequence[str]) -> Problem:
+    """Return what is wrong with the id, behind which the principal finds no card. names: what may stand there."""
+    if specialist_id in specialist_rows.ids_seen(connection, by):
+        return _unreadable(specialist_id, field)
+    remedy = name_suggestion(specialist_id, names, LIST_OF_SPECIALISTS)
+    return Problem(field=field, message=f"there is no specialist `{shown(specialist_id)}`", remedy=remedy)
 
 
 def ways_on_problems(
@@ -329,10 +344,7 @@ def ways_on_problems(
             problems.append(Problem(field=field, message=f"`{to}` is this card itself", remedy=remedy))
         elif to not in registered_with and specialist_rows.find(connection, to, by) is None:
             suggestions = (*WAYS_ON[field], *registered_with, *specialist_rows.ids_seen(connection, by))
-            message = f"there is no specialist `{shown(to)}`"
-            problems.append(
-                Problem(field=field, message=message, remedy=name_suggestion(to, suggestions, LIST_OF_SPECIALISTS))
-            )
+            problems.append(missing(connection, to, field, by, suggestions))
     return problems
 
 
@@ -343,10 +355,8 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
         return []
     registration = specialist_rows.find(connection, spec.specialist, by)
     if registration is None:
-        remedy = name_suggestion(spec.specialist, specialist_rows.ids_given(connection, by), LIST_OF_SPECIALISTS)
-        return [
-            Problem(field="specialist", message=f"there is no specialist `{shown(spec.specialist)}`", remedy=remedy)
-        ]
+        names = specialist_rows.ids_given(connection, by)
+        return [missing(connection, spec.specialist, "specialist", by, names)]
     if not specialist_rows.may_be_given(connection, spec.specialist, by):
         return [_not_given(registration)]
     if spec.skill is None or registration.card.skill(spec.skill) is not None:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from claudomator_py.domain.blocked import BlockCode
 from claudomator_py.domain.channel import NewMessage
-from claudomator_py.domain.errors import Conflict
+from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.resources.channels.service import Channels
@@ -231,6 +231,23 @@ def test_cards(world: World, database: Database) -> None:
     assert access[Specialists].register(card("florist")).id == access[Specialists].one("florist").id, (
         "it is written anew"
     )
+
+
+def test_whoever_names_a_card_that_cannot_be_read_is_told_so(world: World, database: Database) -> None:
+    """Not that there is none, nor that it was meant."""
+    access = world.access.as_(OPERATOR)
+    assert Row(database, "specialist", "card", "id = 'florist'").damage("{}")
+    naming: list[Callable[[], object]] = [
+        lambda: access[Tasks].submit(spec("roses", specialist="florist")),
+        lambda: access[Specialists].register(card("gardener", fallback="florist")),
+        lambda: access[Specialists].register(card("gardener", escalation="florist")),
+    ]
+    for named in naming:
+        with pytest.raises(Invalid) as refused:
+            named()
+        (problem,) = refused.value.problems
+        assert "cannot be read" in problem.message
+        assert str(problem.remedy).startswith("write it again")
 
 
 @pytest.mark.parametrize("way", ["{}", "[]", wrapped])

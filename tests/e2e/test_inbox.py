@@ -199,7 +199,7 @@ def test_a_full_inbox_at_the_start_is_taken_whole(site: Site, count: int) -> Non
         (site.inbox / f"task-{number:05}.yaml").write_text(document(None, "x", not_before="2099-01-01T00:00:00Z"))
     daemon = site.start().ready()
     # Asking for the state of so many tasks over and over would be most of the work.
-    wait_until(lambda: f"{count} files accepted" in site.log_text(), f"{count} files to be accepted", 800)
+    wait_until(lambda: f"{count:,} files accepted" in site.log_text(), f"{count} files to be accepted", 800)
     assert daemon.client.status().counts == {"WAITING": count}
 
     daemon.kill()

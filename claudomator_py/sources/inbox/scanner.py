@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from claudomator_py.domain.units import counted
 from claudomator_py.sources.inbox.folder import CHUNK, FolderScan
 from claudomator_py.sources.inbox.values import (
     FileStamp,
@@ -172,11 +173,12 @@ class _ScanProgress:
         if unread and now - self._told_s < _TELL_EVERY_S:
             return
         self._told_s = now
-        counts = tuple(self._counts)
+        accepted, *others = self._counts
+        counts = counted(accepted, "file"), *others
         if unread:
-            log.info("inbox: %d files accepted, %d refused, %d gone so far; %d still to be looked at", *counts, unread)
+            log.info("inbox: %s accepted, %d refused, %d gone so far; %d still to be looked at", *counts, unread)
         else:
-            log.info("inbox: %d files accepted, %d refused, %d gone", *counts)
+            log.info("inbox: %s accepted, %d refused, %d gone", *counts)
             self._counts = [0, 0, 0]
 
 
