@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from claudomator_py.resources.report.shape import ReportSpan, ReportView, TaskGr
 from claudomator_py.resources.report.text import markdown
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
-from claudomator_py.store.events import EventQuery, newest
+from claudomator_py.store.events import EventQuery, NewEvent, newest, record_all
 from claudomator_py.store.tables import Event
 from tests.fakes.steps import spec
 from tests.fakes.world import START_MS, World
@@ -301,3 +302,23 @@ def test_the_daily_report_is_told_to_those_who_want_it_in_the_zone_of_its_time(w
     assert (notice.kind, notice.title) == (NoticeKind.REPORT, "1 done; $0.40")
     assert "From 2026-09-21 07:00 JST to 2026-09-22 07:00 JST: 1 run." in notice.text
     assert NoticeKind.REPORT in NotifyTarget(url="https://phone/").events
+
+
+def test_it_says_what_became_of_each_branch(world: World) -> None:
+    names = ("merged", "discarded", "left")
+    refs = [{"name": f"refs/heads/claudomator/{name}", "before": None, "after": "a" * 40} for name in names]
+    run(world, "work", changes=changed(refs=refs, ref_count=3))
+    task_id = world.task("work").id
+    for kind, data in (("merged", {"into": "main"}), ("discarded", {})):
+        told = {"branch": f"claudomator/{kind}", **data}
+        event = NewEvent(world.now_ms, kind, task_id, None, told)
+        world.database.write(partial(record_all, events=[event]))
+    (repository,) = report(world).repositories
+    assert [one.words for one in repository.branches] == [
+        "claudomator/merged (made, merged into main)",
+        "claudomator/discarded (made, discarded)",
+        "claudomator/left (made)",
+    ]
+    assert "  - claudomator/merged (made, merged into main)" in markdown(report(world), str)
+    stranger = Principal("p", role=Role.READ, organisation="elsewhere")
+    assert report(world, stranger).repositories == ()

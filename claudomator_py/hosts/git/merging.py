@@ -180,7 +180,7 @@ class _MergeTree:
         if not self._shadow.says("show-ref", "--verify", "--quiet", "--", ref):
             raise NotMerged(f"there is no branch {name} in {self.tree.repository}", "name another with --into BRANCH")
         if name == self.tree.branch:
-            raise NotMerged(f"{name} is the branch that is to be merged", "name another with --into BRANCH")
+            raise NotMerged(f"the branch to merge is {name} itself", "name another with --into BRANCH")
         return ref
 
     def _merged(self, before: str, tip: str, order: MergeOrder, ref: str) -> str:
@@ -190,7 +190,7 @@ class _MergeTree:
         if order.method is MergeMethod.REBASE:
             return self._rebased(before, tip)
         into, branch = ref.removeprefix("refs/heads/"), self.tree.branch
-        tree = self._merge_tree(before, tip, f"{branch} would conflict with {into}")
+        tree = self._merge_tree(before, tip, f"the branch {branch} would conflict with {into}")
         if order.method is MergeMethod.MERGE:
             return self._new(tree, [before, tip], f"Merge branch '{branch}' into {into}")
         subjects = self._git("log", "--reverse", "--format=%s", f"{before}..{tip}").splitlines()
@@ -207,14 +207,16 @@ class _MergeTree:
             raise NotMerged(f"{len(commits)} commits are too many for a rebase", "merge them, or use --squash")
         for commit, *parents in map(str.split, commits):
             if len(parents) != 1:
-                raise NotMerged(f"{commit[:10]} is itself a merge, or has no parent", "merge it, or use --squash")
+                raise NotMerged(
+                    f"commit {commit[:10]} is itself a merge, or has no parent", "merge it, or use --squash"
+                )
             if parents[0] == onto:
                 onto = commit
                 continue
             # A commit that has what is there and the parent of this one as its history: so that one is the base.
             there = self._tree_of(onto)
             based = self._new(there, parents, "base")
-            tree = self._merge_tree(based, commit, f"{commit[:10]} would conflict")
+            tree = self._merge_tree(based, commit, f"commit {commit[:10]} would conflict")
             if tree != there or tree == self._tree_of(parents[0]):
                 onto = self._again(commit, tree, onto)
         return onto
@@ -227,9 +229,10 @@ class _MergeTree:
                 raise
             listed = self._conflicts(ours, theirs)
             more = f" and {len(listed) - 10} more" if len(listed) > 10 else ""
+            command = shlex.join(("git", "-C", self.tree.repository, "merge", self.tree.branch))
             raise NotMerged(
                 f"{words} in {', '.join(listed[:10])}{more}",
-                f"have a task resolve it, or merge by hand: git merge {self.tree.branch}",
+                f"have a task resolve it, or merge by hand: {command}",
                 listed,
             ) from refused
 
@@ -253,7 +256,9 @@ class _MergeTree:
         if self._tip() is None:
             raise NotMerged(f"there is no branch {tree.branch} any more", "remove the tree with `claudomator cleanup`")
         if (other := self._other_checkout()) is not None:
-            raise NotMerged(f"{tree.branch} is checked out in {other}", "switch that to another branch first")
+            raise NotMerged(
+                f"the branch {tree.branch} is checked out in {other}", "switch that to another branch first"
+            )
         whole = self._whole(changed)
         if not self._dry_run:
             self._git("update-ref", ref, whole)

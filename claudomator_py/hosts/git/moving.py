@@ -65,7 +65,7 @@ def checkout_of(ref: str, tree: Tree) -> Checkout | None:
             found.append(Checkout(top, str(git_dir)))
     if len(found) > 1:
         tops = " and ".join(one.top for one in found)
-        raise NotMerged(f"{_short(ref)} is checked out in {tops}", "switch one of them to another branch")
+        raise NotMerged(f"the branch {_short(ref)} is checked out in {tops}", "switch one of them to another branch")
     return found[0] if found else None
 
 
@@ -89,7 +89,7 @@ def _top(git_dir: Path, tree: Tree) -> str | None:
 def _refuse_rebase(git_dir: Path, ref: str) -> None:
     for name in ("rebase-merge", "rebase-apply"):
         if _text(git_dir / name / "head-name") == ref:
-            raise NotMerged(f"{_short(ref)} is being rebased in another work tree", "finish that first")
+            raise NotMerged(f"the branch {_short(ref)} is being rebased in another work tree", "finish that first")
 
 
 def _text(file: Path) -> str | None:

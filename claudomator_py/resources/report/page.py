@@ -28,7 +28,7 @@ REPOSITORIES = Table[RepositoryReport](
     Column("NOT COMMITTED", lambda one: one.uncommitted or None, right=True),
     Column("COST", lambda one: cost_text(one.cost_usd), right=True),
     Column("LAST RUN", lambda one: ago(one.last_at)),
-    Column("BRANCHES", lambda one: ", ".join(f"{branch.name} ({branch.change})" for branch in one.branches)),
+    Column("BRANCHES", lambda one: ", ".join(branch.words for branch in one.branches)),
 )
 
 

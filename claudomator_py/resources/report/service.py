@@ -43,6 +43,8 @@ DEFAULT_MS = 12 * HOUR_MS
 MAX_FAILURES = 500
 """Failed tasks that are grouped; all of them are counted."""
 SHOWN = 50
+MAX_SETTLED = 500
+"""Branches of which it is known that they were merged or discarded, the latest."""
 MAX_DOUBTED = 200
 """Tasks that changed nothing whose results are read."""
 LATE_MS = 2 * MINUTE_MS
@@ -94,7 +96,8 @@ class Reports(Service):
         def read(connection: Connection) -> tuple[RepositoryReport, ...]:
             until_ms = self._clock() + 1
             runs = report_rows.ended_runs(connection, until_ms - days * DAY_MS, until_ms, self._by)
-            return _repositories((run, readable(RunChanges, run.changes)) for run in runs)
+            made = ((run, readable(RunChanges, run.changes)) for run in runs)
+            return _repositories(made, self._settled(connection))
 
         return self._read(read)
 
@@ -127,7 +130,7 @@ class Reports(Service):
             tokens=sum((run.input_tokens or 0) + (run.output_tokens or 0) for run in runs),
             limits=len(limited),
             limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, later)),
-            repositories=_repositories(changes),
+            repositories=_repositories(changes, self._settled(connection)),
             failures=_groups(views.of(connection, failed)),
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
             needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
@@ -138,6 +141,16 @@ class Reports(Service):
             trouble=(),
             warnings=(),
         )
+
+    def _settled(self, connection: Connection) -> Mapping[str, str]:
+        """Return what became of each branch that somebody has merged or discarded."""
+        found = newest(connection, MAX_SETTLED, EventQuery(kinds=("merged", "discarded"), seen_by=self._by))
+        return {
+            str(event.data.get("branch")): f"merged into {event.data.get('into')}"
+            if event.kind == "merged"
+            else event.kind
+            for event in found
+        }
 
     def _missed(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> Iterator[MissedTime]:
         """The latest first: what nobody has dealt with yet, what was skipped, and what was passed over as too old."""
@@ -209,16 +222,21 @@ def _without_times(view: TaskView) -> str:
     return _LEADING_TO_A_TIME.sub("", _TIME.sub("", text)).strip()
 
 
-def _repositories(changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> tuple[RepositoryReport, ...]:
+def _repositories(
+    changes: Iterable[tuple[FinishedRun, RunChanges | None]], settled: Mapping[str, str]
+) -> tuple[RepositoryReport, ...]:
+    """settled: what became of branches since, by name."""
     by_place: dict[str, list[tuple[FinishedRun, RunChanges]]] = defaultdict(list)
     for run, made in changes:
         if made is not None and (made.is_repository or not made.is_empty):
             by_place[(made.repository or made.place) if run.dir_key else SCRATCH].append((run, made))
-    found = [_repository(place, runs) for place, runs in by_place.items()]
+    found = [_repository(place, runs, settled) for place, runs in by_place.items()]
     return tuple(sorted(found, key=lambda one: (-one.commits, -one.files, one.path)))
 
 
-def _repository(path: str, runs: Sequence[tuple[FinishedRun, RunChanges]]) -> RepositoryReport:
+def _repository(
+    path: str, runs: Sequence[tuple[FinishedRun, RunChanges]], settled: Mapping[str, str]
+) -> RepositoryReport:
     commits = {commit.id for _, made in runs for commit in made.commits}
     unnamed = sum(made.commit_count - len(made.commits) for _, made in runs)
     files = {(made.place, file.path) for _, made in runs for file in made.files}
@@ -226,7 +244,7 @@ def _repository(path: str, runs: Sequence[tuple[FinishedRun, RunChanges]]) -> Re
     last = {run.task_id: made for run, made in runs}
     priced = [run.cost_usd for run, _ in runs if run.cost_usd is not None]
     branches = [
-        BranchChange(name=ref.name.removeprefix(_BRANCH), change=ref.word)
+        BranchChange(name=(name := ref.name.removeprefix(_BRANCH)), change=ref.word, since=settled.get(name))
         for ref in _overall(ref for _, made in runs for ref in made.refs if ref.name.startswith(_BRANCH))
     ]
     return RepositoryReport(

@@ -45,6 +45,13 @@ class BranchChange(View):
     name: str
     change: str
     """``made``, ``moved`` or ``deleted``."""
+    since: str | None = None
+    """What somebody did with it since, such as ``merged into main`` or ``discarded``; null: nothing."""
+
+    @property
+    def words(self) -> str:
+        """Its name, and what became of it: ``fix-login (made, merged into main)``."""
+        return f"{self.name} ({', '.join(part for part in (self.change, self.since) if part)})"
 
 
 class RepositoryReport(View):

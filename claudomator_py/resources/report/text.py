@@ -121,4 +121,4 @@ def _repository(one: RepositoryReport) -> Iterator[str]:
     changed += [f"{one.uncommitted} not committed"] if one.uncommitted else []
     yield f"- {one.path}: {', '.join(changed)}, by {counted(one.tasks, 'task')}"
     for branch in one.branches:
-        yield f"  - {branch.name} ({branch.change})"
+        yield f"  - {branch.words}"
