@@ -33,7 +33,7 @@ from claudomator_py.domain.program_output import (
     TellableReason,
 )
 from claudomator_py.domain.remote import Authentication, Protocol, Remote, RemoteUrl, Scheme
-from claudomator_py.schema.validation import described, odd_values, problem_at, validate
+from claudomator_py.schema.validation import described, key_suggestion, odd_values, problem_at, validate
 
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
 FOUND_KINDS = tuple(name for name in MODEL_KINDS if KINDS[name].command)
@@ -257,7 +257,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
     known = AgentEntry.model_fields
     for key, item in value.items():
         if key not in known:
-            problems.append(problem_at(lines, (*at, key), "is not a known key", suggestion(key, known)))
+            problems.append(problem_at(lines, (*at, key), "is not a known key", key_suggestion(key, known)))
         else:
             fields[key] = item
     entry = validate(AgentEntry, fields, lines, at)

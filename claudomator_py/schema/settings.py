@@ -37,7 +37,7 @@ from claudomator_py.policy.rule import Rules
 from claudomator_py.schema.agent_settings import KNOWN_KINDS, SUPPORTED_KINDS, parse_agents
 from claudomator_py.schema.concurrency import Concurrency, odd_hosts, odd_shares
 from claudomator_py.schema.routing_settings import LearningSettings, RoutingSettings
-from claudomator_py.schema.validation import odd_values, problem_at, validate
+from claudomator_py.schema.validation import key_suggestion, odd_values, problem_at, validate
 
 
 class LogFormat(StrEnum):
@@ -414,7 +414,7 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
     fields: dict[str, object] = {}
     for key, value in mapping.items():
         if key not in known:
-            problems.append(problem_at(where, (key,), "is not a known key", suggestion(key, known)))
+            problems.append(problem_at(where, (key,), "is not a known key", key_suggestion(key, known)))
         elif key != "agents":
             fields[key] = value
     agents = parse_agents(mapping["agents"], where) if "agents" in mapping else {}

@@ -5,11 +5,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from claudomator_py.domain.errors import Lines, Problem, problems_text, suggestion
+from claudomator_py.domain.errors import Lines, Problem, problems_text
 from claudomator_py.domain.redaction import MARK
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.known_secrets import secrets_in
-from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values, problem_at, validate
+from claudomator_py.schema.validation import MAX_PROBLEMS, key_suggestion, odd_values, problem_at, validate
 
 EXTRA_PREFIX: Final = "x-"
 
@@ -36,31 +36,15 @@ _ELSEWHERE = {
     "backoff": "retry: {backoff: ...}",
     "retries": "retry: {max_attempts: ...}, the first attempt included",
     "max_retries": "retry: {max_attempts: ...}, the first attempt included",
-    "prompt": "instructions: ...",
     "cron": 'schedule: "..."',
-    "cwd": "working_dir: ...",
-    "dir": "working_dir: ...",
-    "directory": "working_dir: ...",
-    "repo": "working_dir: ...",
-    "repository": "working_dir: ...",
     "worktree": "isolation: worktree",
     "work_tree": "isolation: worktree",
     "base_branch": "base: ...",
     "branch": "base: ..., the branch where its own begins",
-    "title": "name: ...",
-    "description": "instructions: ...",
-    "task": "instructions: ...",
-    "text": "instructions: ...",
-    "role": "specialist: ...",
     "at": "not_before: ...",
     "when": "not_before: ..., or schedule: ...",
     "time_limit": "timeout: ...",
-    "labels": "tags: [...]",
-    "checks": "check: [...]",
-    "test": "check: [...]",
-    "tests": "check: [...]",
     "after": "depends_on: [...]",
-    "needs_approval": "approval: ...",
 }
 """What other programs call it, and people expect; and where it is."""
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
@@ -90,7 +74,7 @@ def parse_task(
             extra[key] = value
         elif key not in _ACTED_ON:
             place = _ELSEWHERE.get(key.lower().replace("-", "_"))
-            remedy = f"write {place}" if place is not None else suggestion(key, _ACTED_ON)
+            remedy = f"write {place}" if place is not None else key_suggestion(key, _ACTED_ON)
             problems.append(problem_at(where, (key,), "is not a known key", remedy))
         else:
             fields[key] = value

@@ -1,7 +1,7 @@
 """From a mapping to a model or to problems that an operator understands."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -28,7 +28,66 @@ MAX_PROBLEMS = 100
 _MAX_INT = 2**63 - 1
 _QUOTES = "put it in quotes if it is meant as text"
 
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "agent": ("agents",),
+    "api_key": ("api_key_env", "secret"),
+    "args": ("extra_args",),
+    "arguments": ("extra_args",),
+    "bind": ("listen",),
+    "checks": ("check",),
+    "cmd": ("command",),
+    "condition": ("when",),
+    "cwd": ("working_dir",),
+    "db": ("database",),
+    "description": ("instructions",),
+    "dir": ("working_dir",),
+    "directory": ("working_dir",),
+    "environment": ("env",),
+    "folder": ("paths",),
+    "folders": ("paths",),
+    "host": ("listen", "hosts"),
+    "if": ("when",),
+    "key": ("api_key_env", "secret"),
+    "labels": ("tags",),
+    "max_parallel": ("max_concurrent", "total"),
+    "model": ("models",),
+    "needs_approval": ("approve", "approval"),
+    "notifications": ("notify",),
+    "parallel": ("max_concurrent", "total"),
+    "path": ("paths", "root"),
+    "policies": ("policy",),
+    "port": ("listen",),
+    "prompt": ("instructions",),
+    "repo": ("working_dir",),
+    "repository": ("working_dir",),
+    "require_approval": ("approve", "approval"),
+    "requires_approval": ("approve", "approval"),
+    "role": ("specialist",),
+    "rules": ("policy",),
+    "slots": ("max_concurrent", "total"),
+    "specialists_dir": ("specialists",),
+    "state": ("state_dir",),
+    "task": ("instructions",),
+    "test": ("check",),
+    "tests": ("check",),
+    "text": ("instructions",),
+    "title": ("name",),
+    "type": ("kind",),
+    "variables": ("env",),
+    "webhook": ("url",),
+    "workdir": ("working_dir",),
+    "workers": ("max_concurrent", "total"),
+}
+"""What a key is called elsewhere, and here: the first of these that may stand at the place."""
+
 M = TypeVar("M", bound=BaseModel)
+
+
+def key_suggestion(key: str, valid: Iterable[str]) -> str:
+    """Return a remedy for a key that is not known: the one that is meant, or else the nearest, or all of them."""
+    known = list(valid)
+    meant = _SYNONYMS.get(key.lower().replace("-", "_"), ())
+    return next((f"write `{name}`" for name in meant if name in known), None) or suggestion(key, known)
 
 
 def problem_at(lines: Lines, path: Path, message: str, remedy: str | None = None) -> Problem:
@@ -118,7 +177,7 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
     if kind == "refused":
         return context["message"], context["remedy"]
     if kind == "extra_forbidden":
-        return "is not a known key", suggestion(str(path[-1]), _keys_at(model, path[:-1])) if model else "remove it"
+        return "is not a known key", key_suggestion(str(path[-1]), _keys_at(model, path[:-1])) if model else "remove it"
     if kind == "missing":
         return "is missing", "add it"
     empty = "is empty", "give it a value, or delete the line" if model else "give it a value"

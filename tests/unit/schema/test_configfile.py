@@ -91,6 +91,24 @@ agents:
                 "c.yaml:6: agents.claude.max_concurrent: is the text `none`, but must be a whole number; write digits",
             ],
         ),
+        ("http: {port: 8484}\n", ["c.yaml:1: http.port: is not a known key; write `listen`"]),
+        ("Rules: []\n", ["c.yaml:1: Rules: is not a known key; write `policy`"]),
+        (
+            "agents:\n  sh: {type: command, cmd: [sh], slots: 3}\n",
+            [
+                "c.yaml:2: agents.sh.type: is not a known key; write `kind`",
+                "c.yaml:2: agents.sh.cmd: is not a known key; write `command`",
+                "c.yaml:2: agents.sh.slots: is not a known key; write `max_concurrent`",
+                "c.yaml:2: agents.sh.kind: is missing; write one of claude, ",
+            ],
+        ),
+        (
+            "policy: [{name: a, if: 'true', requires_approval: true}]\n",
+            [
+                "c.yaml:1: policy[0].if: is not a known key; write `when`",
+                "c.yaml:1: policy[0].requires_approval: is not a known key; write `approve`",
+            ],
+        ),
         ("inbox: [\n", ["c.yaml:2:1: is not YAML: "]),
         ("- a\n", ["c.yaml:1: is a list, but a configuration is a mapping; write `key: value` lines"]),
         ("inbox: {}\n---\nhttp: {}\n", ["c.yaml:3: is a second document; write the configuration as one"]),
