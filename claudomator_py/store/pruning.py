@@ -27,6 +27,8 @@ from claudomator_py.store.tables import (
 )
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+_NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
+"""Named one by one, as an index finds these, and no index what is none of the others."""
 _EVENTS = "events"
 
 
@@ -57,7 +59,7 @@ def old_events(connection: Connection, end: int, limit: int) -> Sequence[int]:
 
 def events(connection: Connection, ids: Collection[int]) -> int:
     """Remove those of these events that may still be removed; the number."""
-    busy = select(TASK.c.id).where(TASK.c.state.not_in(_ENDED))
+    busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
     going = and_(EVENT.c.id.in_(ids), or_(EVENT.c.task_id.is_(None), EVENT.c.task_id.not_in(busy)))
     last = connection.execute(select(func.max(EVENT.c.id)).where(going)).scalar_one()
     if last is None:
@@ -84,7 +86,7 @@ def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequenc
 
 def decisions(connection: Connection, ids: Collection[str]) -> int:
     """Remove these, unless their task has been restarted; the number."""
-    busy = select(TASK.c.id).where(TASK.c.state.not_in(_ENDED))
+    busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
     going = and_(DECISION.c.id.in_(ids), or_(DECISION.c.task_id.is_(None), DECISION.c.task_id.not_in(busy)))
     return connection.execute(delete(DECISION).where(going)).rowcount
 
@@ -148,7 +150,7 @@ def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tu
 
 def fires(connection: Connection, times: Collection[tuple[str, int]]) -> int:
     """Remove those of these times whose task has not been restarted; the number."""
-    busy = select(TASK.c.id).where(TASK.c.state.not_in(_ENDED))
+    busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
     going = and_(
         tuple_(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms).in_(times),
         or_(SCHEDULE_FIRE.c.task_id.is_(None), SCHEDULE_FIRE.c.task_id.not_in(busy)),

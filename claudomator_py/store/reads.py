@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
+    case,
     cast,
     exists,
     false,
@@ -25,20 +26,30 @@ from sqlalchemy import (
 )
 
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, StateName
-from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.requests import LatestFilter, StateSelection, TaskFilter
 from claudomator_py.store.run_rows import run_from
-from claudomator_py.store.statement import Statement
+from claudomator_py.store.statement import Row, Statement
+from claudomator_py.store.stored_json import sound
 from claudomator_py.store.tables import RUN, SPECIALIST, TASK, Run, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import agent_hidden, alike, cards_hidden, tasks_seen
 from claudomator_py.values import dataclass
 
 _SUCCESSFUL = tuple(state for state in get_args(StateName) if state not in UNSUCCESSFUL)
-_RUNS_OF = Statement(
-    select(RUN).where(RUN.c.task_id.in_(bindparam("tasks", expanding=True))).order_by(RUN.c.generation, RUN.c.seq)
+_OF_TASKS = RUN.c.task_id.in_(bindparam("tasks", expanding=True))
+_RUNS_OF = Statement(select(RUN).where(_OF_TASKS).order_by(RUN.c.generation, RUN.c.seq))
+_SUMMED_RUNS = Statement(
+    select(
+        *(RUN.c[name] for name in ("task_id", "id", "live", "ended_as", "input_tokens", "output_tokens", "cost_usd")),
+        # Only a specialist's card asks for one.
+        case((RUN.c.specialist.is_not(None), sound(RUN.c.outcome)["fee"]["usd"].as_float())),
+    )
+    .where(_OF_TASKS)
+    .order_by(RUN.c.generation, RUN.c.seq)
 )
+_WHOLE_RUNS = Statement(select(RUN).where(RUN.c.id.in_(bindparam("runs", expanding=True))))
 Position = tuple[int, str]
 
 
@@ -59,13 +70,6 @@ def count(connection: Connection, wanted: TaskFilter, by: Principal = OPERATOR) 
     """Return how many tasks match, of those that exist for that principal."""
     query = _matching(wanted, by)
     return 0 if query is None else connection.execute(query.with_only_columns(func.count())).scalar_one()
-
-
-def failures(connection: Connection, since_ms: int, by: Principal = OPERATOR) -> dict[str, int]:
-    """Return how many tasks failed since then for each reason, of those that exist for that principal."""
-    failed = and_(tasks_seen(by), TASK.c.state == "FAILED", TASK.c.updated_ms >= since_ms)
-    query = select(TASK.c.reason, func.count()).where(failed).group_by(TASK.c.reason)
-    return {reason or "unknown": number for reason, number in connection.execute(query)}
 
 
 def _matching(wanted: TaskFilter, by: Principal) -> Select[Any] | None:
@@ -143,66 +147,93 @@ _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
 """Waiting for a larger budget, which only a person gives."""
 
 
+@dataclass(frozen=True, slots=True)
+class StatusFigures:
+    """How many tasks there are, of those that exist for a principal."""
+
+    counts: Mapping[StateName, int]
+    """In each state, see ``counts``."""
+    for_budget: int
+    """That wait for a larger budget."""
+    failures: Mapping[str, int]
+    """That failed since some time, for each reason."""
+
+
+def status_figures(connection: Connection, failed_since_ms: int, by: Principal = OPERATOR) -> StatusFigures:
+    """Return how many tasks there are for that principal. It looks at more of them than ``status_lists`` does, and
+    says the same until something is written."""
+    for_budget, failures = _figures(alike(by))
+    found = counts(connection, by)
+    return StatusFigures(
+        found,
+        for_budget.value(connection) if found.get("WAITING") else 0,
+        {reason or "unknown": number for reason, number in failures.rows(connection, since=failed_since_ms)},
+    )
+
+
+@lru_cache(maxsize=16)
+def _figures(by: Principal) -> tuple[Statement, Statement]:
+    """What waits for a budget, and what failed since some time for each reason."""
+    mine, since = tasks_seen(by), TASK.c.updated_ms >= bindparam("since", type_=BigInteger)
+    failed = select(TASK.c.reason, func.count()).where(mine, TASK.c.state == "FAILED", since).group_by(TASK.c.reason)
+    return Statement(select(func.count()).select_from(TASK).where(mine, _FOR_BUDGET)), Statement(failed)
+
+
 def status_lists(
-    connection: Connection,
-    limit: int,
-    *,
-    failed_since_ms: int,
-    counts: Mapping[StateName, int],
-    by: Principal = OPERATOR,
+    connection: Connection, limit: int, *, failed_since_ms: int, figures: StatusFigures, by: Principal = OPERATOR
 ) -> dict[StatusList, Listed]:
-    """Return what the status lists for that principal, each in its order, at most that many of each. counts: of its
-    tasks by state, see ``counts``.
+    """Return what the status lists for that principal, each in its order, at most that many of each. figures: of its
+    tasks, so that nothing is counted again.
 
     Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
     Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
     """
-    lists = _status_lists(alike(by))
+    lists, counts = _status_lists(alike(by)), figures.counts
 
     def in_state(state: StateName) -> Listed:
-        """How many there are is known already: to count all that has ended takes longer the more there are."""
-        return Listed(lists[state].first(connection, limit), counts.get(state, 0))
+        return Listed(lists[state].first(connection, limit) if counts.get(state) else (), counts.get(state, 0))
 
-    queued = in_state("QUEUED")
-    waiting = lists["WAITING"].listed(connection, limit - len(queued.tasks))
+    queued, waiting = in_state("QUEUED"), counts.get("WAITING", 0) - figures.for_budget
+    unpaid = lists["budget"].first(connection, limit) if figures.for_budget else ()
+    later = lists["WAITING"].first(connection, limit - len(queued.tasks)) if waiting else ()
+    failed = lists["FAILED"].first(connection, limit, since=failed_since_ms) if figures.failures else ()
     return {
-        "needs_you": lists["NEEDS_INPUT"].listed(connection, limit),
-        "problems": lists["FAILED"].listed(connection, limit, since=failed_since_ms),
+        "needs_you": _joined([in_state("NEEDS_INPUT"), Listed(unpaid, figures.for_budget)], limit),
+        "problems": Listed(failed, sum(figures.failures.values())),
         "running": in_state("RUNNING"),
-        "queued": Listed([*queued.tasks, *waiting.tasks], queued.total + waiting.total),
+        "queued": Listed([*queued.tasks, *later], queued.total + waiting),
         "recent": _joined([in_state(state) for state in _OVER], limit),
     }
 
 
 class _StatusList:
-    """Statements for the beginning of a list, and for its length."""
+    """A statement for the beginning of a list."""
 
     def __init__(self, which: ColumnElement[bool], order: Sequence[Any]) -> None:
         self._first = Statement(select(TASK).where(which).order_by(*order).limit(bindparam("limit", type_=Integer)))
-        self._count = Statement(select(func.count()).select_from(TASK).where(which))
 
     def first(self, connection: Connection, limit: int, **given: int) -> list[Task]:
         return [task_from(row) for row in self._first.rows(connection, limit=limit, **given)] if limit else []
 
-    def listed(self, connection: Connection, limit: int, **given: int) -> Listed:
-        tasks = self.first(connection, limit, **given)
-        return Listed(tasks, len(tasks) if len(tasks) < limit else self._count.value(connection, **given))
-
 
 @lru_cache(maxsize=16)
-def _status_lists(by: Principal) -> Mapping[StateName, _StatusList]:
-    """By the state that most of its tasks are in, what the status lists for that principal."""
+def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget"], _StatusList]:
+    """By the state of its tasks, what the status lists for that principal; those that wait for a budget by
+    themselves."""
     mine = tasks_seen(by)
     latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
     by_time = (TASK.c.until_ms.is_(None), TASK.c.until_ms, TASK.c.id)
     since = TASK.c.updated_ms >= bindparam("since", type_=BigInteger)
     return {
-        "NEEDS_INPUT": _StatusList(and_(mine, or_(TASK.c.state == "NEEDS_INPUT", _FOR_BUDGET)), latest),
+        "budget": _StatusList(and_(mine, _FOR_BUDGET), latest),
         "FAILED": _StatusList(and_(mine, TASK.c.state == "FAILED", since), latest),
         "QUEUED": _StatusList(and_(mine, TASK.c.state == "QUEUED"), in_turn),
         "WAITING": _StatusList(and_(mine, TASK.c.state == "WAITING", ~_FOR_BUDGET), by_time),
-        **{state: _StatusList(and_(mine, TASK.c.state == state), latest) for state in ("RUNNING", *_OVER)},
+        **{
+            state: _StatusList(and_(mine, TASK.c.state == state), latest)
+            for state in ("NEEDS_INPUT", "RUNNING", *_OVER)
+        },
     }
 
 
@@ -278,6 +309,54 @@ def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, S
         run = run_from(row)
         runs[run.task_id].append(run)
     return runs
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRuns:
+    """The runs of a task, as far as anything is said of them where the task is shown."""
+
+    number: int = 0
+    input_tokens: int | None = None
+    """Of those that have ended, as far as that is known; so are the others."""
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    fees_usd: float | None = None
+    told: tuple[Run, ...] = ()
+    """The last one that succeeded, and the last one of all."""
+
+    @property
+    def last(self) -> Run | None:
+        """The last one."""
+        return self.told[-1] if self.told else None
+
+
+def runs_told(connection: Connection, task_ids: Collection[str]) -> Mapping[str, TaskRuns]:
+    """Return the runs of these tasks, by task; nothing of those without any. However many there are, two of a task are
+    read whole."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for task_id, *run in _SUMMED_RUNS.rows(connection, tasks=sorted(task_ids)):
+        found[task_id].append(tuple(run))
+    told = {task_id: _told(runs) for task_id, runs in found.items()}
+    wanted = sorted(run_id for ids in told.values() for run_id in ids)
+    whole = {run.id: run for run in map(run_from, _WHOLE_RUNS.rows(connection, runs=wanted))} if wanted else {}
+    return {task_id: _summed(runs, [whole[run_id] for run_id in told[task_id]]) for task_id, runs in found.items()}
+
+
+def _summed(runs: Sequence[Row], told: Iterable[Run]) -> TaskRuns:
+    inputs, outputs, usd, fees = (_sum(run[at] for run in runs if not run[1]) for at in (3, 4, 5, 6))
+    return TaskRuns(len(runs), inputs, outputs, usd, fees, tuple(told))
+
+
+def _told(runs: Sequence[Row]) -> list[str]:
+    """The ids of the last one that succeeded, if it is not the last one of all, and of that."""
+    last = runs[-1]
+    done = next((run for run in reversed(runs) if run[2] == OutcomeStatus.SUCCEEDED), last)
+    return [last[0]] if done is last else [done[0], last[0]]
+
+
+def _sum(parts: Iterable[Any]) -> Any:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None
 
 
 def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, int]:

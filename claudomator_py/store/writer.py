@@ -72,6 +72,8 @@ class Writer:
         self._inside_item = False
         self.clean: Clean | None = None
         """What takes the known secrets out of values that may be shown; None: those of well-known shapes are."""
+        self.commits = 0
+        """How many groups were committed, or may have been: counted before anybody is told of it."""
         self.trouble: StoreUnavailable | None = None
         """Why the last group of writes failed; None once one went well again."""
         self._logged: str | None = None
@@ -146,11 +148,13 @@ class Writer:
             try:
                 answers = self._commit(batch)
             except BaseException as error:  # the thread outlives every fault; those who wait are told
+                self.commits += 1
                 self.trouble = _group_error(error)
                 self._log_trouble(self.trouble)
                 for item in batch:
                     item.future.set_exception(_group_error(error))
                 continue
+            self.commits += 1
             self.trouble = None
             self._measure(answers)
             for answer in answers:

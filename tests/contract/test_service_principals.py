@@ -39,6 +39,27 @@ def unknown(ask: Callable[[], object]) -> str:
     return str(refused.value)
 
 
+def test_what_one_is_told_of_the_whole_is_never_told_to_another(world: World) -> None:
+    """Nothing is written in between, so that what was counted for one is at hand when the next one asks."""
+    for who, names in ((ANN, "abc"), (BOB, "d")):
+        for name in names:
+            world.access.as_(who)[Tasks].submit(spec(name, agent={"type": "claude"}))
+    world.tick()
+    run = world.live("d")
+
+    def told(by: Principal) -> tuple[int, list[str], int]:
+        found = world.access.as_(by)[Overview].status()
+        shown = [task.name for task in (*found.running, *found.queued)]
+        return sum(found.counts.values()), sorted(shown), found.spent_today.runs
+
+    everybody = [OPERATOR, ANN, BOB, Principal(f"run:{run.id}", Role.RUN, "bolt", run.id), CARL, BOB, ANN, OPERATOR]
+    began = len(world.running()) - 1
+    expected = {"acme": (3, ["a", "b", "c"], began), "bolt": (1, ["d"], 1), None: (4, ["a", "b", "c", "d"], began + 1)}
+    assert [told(by) for by in everybody] == [expected[by.organisation] for by in everybody]
+    world.access.as_(BOB)[Tasks].submit(spec("e"))
+    assert [told(by)[0] for by in (ANN, BOB, CARL)] == [3, 2, 5]
+
+
 @pytest.mark.both_databases
 def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
     task = world.access.as_(ANN)[Tasks].submit(spec("secret-plan"))

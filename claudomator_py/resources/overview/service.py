@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.principal import Principal
-from claudomator_py.domain.units import DAY_MS
+from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
 from claudomator_py.resources import cursors
@@ -27,7 +27,8 @@ from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import (
     reads,
 )
-from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.database import Database, StoreUnavailable, Unchanged
+from claudomator_py.store.visibility import alike
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.holds import drain_check, drain_view
 
@@ -59,6 +60,7 @@ class Overview(Service):
         self._refusals = refusals
         self._health = health
         self.task_views = task_views
+        self._unchanged = Unchanged()
 
     def as_(self, by: Principal) -> Self:
         """Return the same, for who asks."""
@@ -69,22 +71,30 @@ class Overview(Service):
     @answers(OverviewCalls.status)
     def status(self, shown_of_each: int = SHOWN) -> StatusView:
         """Return everything at a glance. shown_of_each: how many tasks each of its lists has at most."""
+        commits, who = self._database.commits, alike(self._by)
 
         def read(connection: Connection) -> StatusView:
-            budgets = self._observer.budgets
-            now_ms, counts = self._clock(), reads.counts(connection, self._by)
-            today, own = budgets.seen(connection, now_ms, self._by)
+            budgets, now_ms = self._observer.budgets, self._clock()
+            # The same for a minute, so that what is counted is, too, as long as nothing is written.
+            since_ms = now_ms - now_ms % MINUTE_MS - DAY_MS
+            figures = self._unchanged.read(
+                commits, (who, since_ms), lambda: reads.status_figures(connection, since_ms, self._by)
+            )
+            today, own = self._unchanged.read(
+                commits, (who, budgets.day(now_ms)), lambda: budgets.seen(connection, now_ms, self._by)
+            )
             whole = self._by.sees_all
             files = self._refusals.page(limit=SHOWN) if whole else ()
             refused = len(self._refusals) if whole else 0
-            since_ms = now_ms - DAY_MS
-            lists = reads.status_lists(connection, shown_of_each, failed_since_ms=since_ms, counts=counts, by=self._by)
+            lists = reads.status_lists(
+                connection, shown_of_each, failed_since_ms=since_ms, figures=figures, by=self._by
+            )
             views = iter(self.task_views.of(connection, [task for found in lists.values() for task in found.tasks]))
             shown = {name: tuple(islice(views, len(found.tasks))) for name, found in lists.items()}
             return StatusView(
                 needs_you=shown["needs_you"],
                 problems=shown["problems"],
-                problem_reasons=reads.failures(connection, since_ms, self._by) if shown["problems"] else {},
+                problem_reasons=dict(figures.failures),
                 inbox=tuple(map(_refused_file, files)),
                 running=shown["running"],
                 queued=shown["queued"],
@@ -93,7 +103,7 @@ class Overview(Service):
                 schedules=tuple(by_next_time(connection, self._by)),
                 spent_today=spending_view(own.total),
                 budget=day_budget(budgets, today) if whole else None,
-                counts=counts,
+                counts=dict(figures.counts),
                 totals={**{name: found.total for name, found in lists.items()}, "inbox": refused},
             )
 

@@ -106,8 +106,8 @@ class Reports(Service):
         runs = report_rows.ended_runs(connection, since_ms, until_ms, by)
         changes = [(run, readable(RunChanges, run.changes)) for run in runs]
         completed = report_rows.completed_ids(connection, since_ms, until_ms, by)
-        counts = reads.counts(connection, by)
-        lists = reads.status_lists(connection, SHOWN, failed_since_ms=until_ms, counts=counts, by=by)
+        figures = reads.status_figures(connection, until_ms, by)
+        lists = reads.status_lists(connection, SHOWN, failed_since_ms=until_ms, figures=figures, by=by)
         failed = report_rows.failed_tasks(connection, since_ms, until_ms, MAX_FAILURES, by)
         limited = [run for run in runs if run.ended_as == OutcomeStatus.LIMITED]
         unchanged = _unchanged(completed, changes)

@@ -14,8 +14,9 @@ from claudomator_py.resources.agents.shape import BudgetView, HoldView
 from claudomator_py.resources.runs.shape import InputView, RunProgressView
 from claudomator_py.resources.tasks.shape import DependencyView, TaskView
 from claudomator_py.schema.taskfile import shown_document
+from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable
-from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.tables import Task
 from claudomator_py.store.task_rows import state_of
 from claudomator_py.values import dataclass
 
@@ -49,7 +50,7 @@ class EndedViews:
         self,
         task: Task,
         spec: TaskSpec,
-        runs: Sequence[Run],
+        runs: TaskRuns,
         *,
         origin: ReachOrigin | None,
         conceals: bool,
@@ -58,7 +59,8 @@ class EndedViews:
         """Return the shape that is made of all this, and of nothing else: neither other rows nor the time count."""
         if task.state not in ("COMPLETED", "CANCELLED") or task.thread or spec.prerequisites or spec.budget.units:
             return make()
-        told = (vars(task), spec, [vars(run) for run in runs], origin, conceals)
+        sums = (runs.number, runs.input_tokens, runs.output_tokens, runs.cost_usd, runs.fees_usd)
+        told = (vars(task), spec, sums, [vars(run) for run in runs.told], origin, conceals)
         known = self._kept.get(task.id)
         if known is not None and known[0] == told:
             return known[1]
@@ -73,8 +75,8 @@ class EndedViews:
 def task_view(
     task: Task,
     spec: TaskSpec,
-    runs: Sequence[Run],
-    outcomes: Sequence[Outcome | None],
+    runs: TaskRuns,
+    outcome: Outcome | None,
     why: Wait,
     *,
     asks: InputView | None = None,
@@ -86,8 +88,8 @@ def task_view(
     with_spec: bool = False,
     conceals: bool = False,
 ) -> TaskView:
-    """Return the shape of a task. runs: all of them, oldest first. outcomes: what is known of each of them. conceals:
-    whether its specialist does not exist for whoever asks."""
+    """Return the shape of a task. outcome: what is known of its last run. conceals: whether its specialist does not
+    exist for whoever asks."""
     needs = tuple(
         DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
         for name, bound, state in dependencies
@@ -115,39 +117,30 @@ def task_view(
         continues=next((one for one in needs if one.name == spec.continues), None),
         spec=shown_document(spec) if with_spec else None,
         warnings=tuple(warnings),
-        **_of_runs(runs, outcomes, spec),
+        **_of_runs(runs, outcome, spec),
         **({"specialist": None} if conceals else {}),
     )
 
 
-def _of_runs(runs: Sequence[Run], all_outcomes: Sequence[Outcome | None], spec: TaskSpec) -> dict[str, object]:
+def _of_runs(runs: TaskRuns, outcome: Outcome | None, spec: TaskSpec) -> dict[str, object]:
     """What a task's runs say of it; where there are none, what is asked for."""
-    outcomes = [outcome for outcome in all_outcomes if outcome is not None]
     told: dict[str, object] = {
-        "runs": len(runs),
-        "tokens": _sum_tokens(outcomes),
-        "cost_usd": _sum_usd([outcome.cost_usd for outcome in outcomes]),
-        "fees_usd": _sum_usd([outcome.fee.usd for outcome in outcomes if outcome.fee is not None]),
+        "runs": runs.number,
+        "tokens": Tokens(input=runs.input_tokens, output=runs.output_tokens),
+        "cost_usd": _rounded(runs.cost_usd),
+        "fees_usd": _rounded(runs.fees_usd),
     }
-    if not runs:
+    if (last := runs.last) is None:
         return told | {"agent": spec.agent.type, "tier": spec.agent.tier, "model": spec.agent.model}
-    last = runs[-1]
     told |= {"agent": last.agent, "tier": last.tier, "model": last.model, "started_at": last.started_ms}
     if last.live:
         progress = readable(Progress, last.progress)
         told["progress"] = None if progress is None else RunProgressView.of(progress)
-    if (ended := all_outcomes[-1]) is not None:
-        told |= {"result_text": ended.text, "denials": ended.denials}
-        told |= {"changes": ended.changes_text, "is_doubtful": ended.is_doubtful}
+    if outcome is not None:
+        told |= {"result_text": outcome.text, "denials": outcome.denials}
+        told |= {"changes": outcome.changes_text, "is_doubtful": outcome.is_doubtful}
     return told
 
 
-def _sum_tokens(outcomes: Sequence[Outcome]) -> Tokens:
-    inputs = [outcome.tokens.input for outcome in outcomes if outcome.tokens.input is not None]
-    outputs = [outcome.tokens.output for outcome in outcomes if outcome.tokens.output is not None]
-    return Tokens(input=sum(inputs) if inputs else None, output=sum(outputs) if outputs else None)
-
-
-def _sum_usd(parts: Sequence[float | None]) -> float | None:
-    known = [part for part in parts if part is not None]
-    return round(sum(known), 6) if known else None
+def _rounded(usd: float | None) -> float | None:
+    return None if usd is None else round(usd, 6)

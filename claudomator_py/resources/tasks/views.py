@@ -1,6 +1,7 @@
 """A task as people and programs see it, with why it is where it is, until when, and what would change that."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -31,9 +32,10 @@ from claudomator_py.resources.tasks.of_rows import EndedViews, Wait, task_view
 from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
 from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 from claudomator_py.scheduler.admission import admit
-from claudomator_py.scheduler.load import load_of
+from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import dependency_rows, queue, reads, run_rows, specialist_rows, task_rows
+from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import acceptance_warnings
@@ -46,6 +48,8 @@ class _Planned:
     """What the planner goes by."""
 
     present: Snapshot
+    load: Load
+    """What is in use in it."""
     heads: Mapping[str, QueueHead]
     """Of the queued tasks that can be read, by id."""
     holds: Mapping[str, Sequence[HoldView]]
@@ -92,7 +96,7 @@ class TaskViews(Service):
         present = self._observer.present(connection)
         limited = any(agent.holds for agent in present.agents)
         holds = hold_views(connection, self._registry.agents, present.now, self._by) if limited else {}
-        return _Planned(present, self._observer.heads(connection, queued), holds)
+        return _Planned(present, load_of(present), self._observer.heads(connection, queued), holds)
 
     def _of(
         self,
@@ -103,17 +107,19 @@ class TaskViews(Service):
         *,
         with_spec: bool,
     ) -> list[TaskView]:
-        found = reads.runs_of(connection, [task.id for task in tasks])
-        runs = {task_id: unnamed(connection, of_task, self._by) for task_id, of_task in found.items()}
+        found = reads.runs_told(connection, [task.id for task in tasks])
+        runs = {
+            task_id: replace(one, told=tuple(unnamed(connection, one.told, self._by))) for task_id, one in found.items()
+        }
         tasks = unnamed(connection, tasks, self._by)
         now_ms = self._clock()
         hidden = specialist_rows.hidden(connection, [task.specialist for task in tasks], self._by)
         shapes = []
         for task in tasks:
-            spec, of_task = specs[task.id], runs.get(task.id, [])
+            spec, of_task = specs[task.id], runs.get(task.id, TaskRuns())
             # Whom the task names itself is no secret to those who see it.
             conceals = task.specialist in hidden and task.specialist != spec.specialist
-            origin = self._reach_origin(task, spec, of_task)
+            origin = self._reach_origin(task, spec, of_task.last)
             make = partial(self._made, connection, task, spec, of_task, planned, now_ms, origin, with_spec, conceals)
             kept = partial(self._ended.of, task, spec, of_task, origin=origin, conceals=conceals, make=make)
             shapes.append(make() if with_spec else kept())
@@ -124,36 +130,37 @@ class TaskViews(Service):
         connection: Connection,
         task: Task,
         spec: TaskSpec,
-        runs: Sequence[Run],
+        runs: TaskRuns,
         planned: "_Planned | None",
         now_ms: int,
         origin: ReachOrigin | None,
         with_spec: bool,
         conceals: bool,
     ) -> TaskView:
-        outcomes = [readable(Outcome, run.outcome) for run in runs]
+        last = runs.last
+        outcome = None if last is None else readable(Outcome, last.outcome)
         return task_view(
             task,
             spec,
             runs,
-            outcomes,
-            self._wait(connection, task, spec, runs, outcomes, planned, now_ms),
+            outcome,
+            self._wait(connection, task, spec, runs, outcome, planned, now_ms),
             budget=task_budget(connection, task, spec) if spec.budget.units else None,
             asks=input_view(task, now_ms),
             dependencies=dependency_rows.bound(connection, task.id) if spec.prerequisites else (),
-            branch=branch_of(connection, task, runs[-1] if runs else None),
+            branch=branch_of(connection, task, last),
             origin=origin,
             warnings=self._warnings(task, spec),
             with_spec=with_spec,
             conceals=conceals,
         )
 
-    def _reach_origin(self, task: Task, spec: TaskSpec, runs: Sequence[Run]) -> ReachOrigin | None:
+    def _reach_origin(self, task: Task, spec: TaskSpec, last: Run | None) -> ReachOrigin | None:
         """How far its runs may act, unless its agent is not fenced then."""
         origin = Constraints.shown(task.constraints).reach_of(spec.reach)
-        if origin is None or not origin.leaves_unfenced or not runs:
+        if origin is None or not origin.leaves_unfenced or last is None:
             return origin
-        agent = self._registry.find(runs[-1].agent)
+        agent = self._registry.find(last.agent)
         return origin if agent is None or self._registry.unfenced(agent) is None else None
 
     def _warnings(self, task: Task, spec: TaskSpec) -> list[str]:
@@ -166,8 +173,8 @@ class TaskViews(Service):
         connection: Connection,
         task: Task,
         spec: TaskSpec,
-        runs: Sequence[Run],
-        outcomes: Sequence[Outcome | None],
+        runs: TaskRuns,
+        outcome: Outcome | None,
         planned: "_Planned | None",
         now_ms: int,
     ) -> Wait:
@@ -177,14 +184,14 @@ class TaskViews(Service):
         if task.state == "QUEUED":
             return Wait() if planned is None else self._queued(connection, task, planned)
         if task.state == "RUNNING":
-            said = self._obstacle(runs[-1].id) if runs and runs[-1].live else None
+            last = runs.last
+            said = self._obstacle(last.id) if last is not None and last.live else None
             return Wait() if said is None else Wait(Why.HOST, said, said)
         if task.state == "WAITING" and task.reason == WaitReason.BUDGET:
             return _blocked(used_up(connection, task, spec), now_ms)
         if task.state == "WAITING":
             return _blocked(not_ready(task, dependency_rows.states(connection, task.id)), now_ms)
         if task.state == "FAILED" and task.reason is not None:
-            outcome = outcomes[-1] if outcomes else None
             states = dependency_rows.states(connection, task.id)
             failed = failure_text(task.reason, outcome, states)
             said = rejection(task) if task.reason == Reason.REJECTED else None
@@ -197,7 +204,7 @@ class TaskViews(Service):
             # Who rejected it, a rule or a person, shows in what is said.
             return Wait(task.reason, f"Rejected. {said[:1].upper()}{said[1:]}" if said else failed, short)
         if task.state == "COMPLETED":
-            done = _success(runs, outcomes)
+            done = _success(runs.told, outcome)
             said = None if done is None else done_text(done, checked=bool(spec.check))
             return Wait(None, said, said)
         if task.state == "NEEDS_INPUT":
@@ -220,7 +227,7 @@ class TaskViews(Service):
             return _blocked(
                 blocked(BlockCode.FAULT, doing=Activity.START.value, task=task.name, text=unread), present.now
             )
-        verdict = admit(head, present.agents, present.rules, load_of(present))
+        verdict = admit(head, present.agents, present.rules, planned.load)
         if not isinstance(verdict, Blocked):
             return Wait(Why.READY, f"is about to start on {verdict.agent}")
         match verdict.code:
@@ -256,12 +263,12 @@ def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection
     return view.model_copy(update={"worktree": told})
 
 
-def _success(runs: Sequence[Run], outcomes: Sequence[Outcome | None]) -> Outcome | None:
-    """What the last run that succeeded came to."""
-    for run, outcome in zip(reversed(runs), reversed(outcomes), strict=True):
-        if run.outcome is not None and run.ended_as == OutcomeStatus.SUCCEEDED:
-            return outcome
-    return None
+def _success(runs: Sequence[Run], outcome: Outcome | None) -> Outcome | None:
+    """What the last run that succeeded came to. runs: see ``TaskRuns.told``. outcome: of the last of them."""
+    done = next((run for run in runs if run.ended_as == OutcomeStatus.SUCCEEDED), None)
+    if done is None:
+        return None
+    return outcome if done is runs[-1] else readable(Outcome, done.outcome)
 
 
 def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> Wait:

@@ -2,21 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from sqlalchemy import Connection
 
+from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.scheduler.load import Shut, Taken
-from claudomator_py.store import metric_rows, queue, reads, run_rows, spending_rows
+from claudomator_py.store import metric_rows, pruning, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.schema import begin
 from tests.databases import listening, open_migrated
 
 TAKEN = Taken(frozenset({"/a", "/b"}), frozenset({"keeper"}), frozenset({"thread"}), frozenset({"first"}))
 SHUT = Shut(frozenset({"hint"}), frozenset({"org:acme"}))
+
+FIGURES = reads.StatusFigures(dict.fromkeys(get_args(StateName), 1), 1, {"lost": 1})
 
 
 def _of_specialist(connection: Connection) -> object:
@@ -115,13 +118,19 @@ def test_all_tasks_are_counted_without_a_look_at_any(sqlite: Database) -> None:
 
 
 def test_the_status_counts_nothing_that_has_ended_again(sqlite: Database) -> None:
-    found = plans(sqlite, lambda connection: reads.status_lists(connection, 0, failed_since_ms=1, counts={}))
+    found = plans(sqlite, lambda connection: reads.status_lists(connection, 0, failed_since_ms=1, figures=FIGURES))
     assert not [given for _, given in found if "COMPLETED" in given or "CANCELLED" in given]
 
 
 @pytest.mark.parametrize("state", ["CANCELLED", "COMPLETED", "FAILED"])
 def test_the_status_sorts_nothing_that_has_ended(sqlite: Database, state: str) -> None:
-    found = plans(sqlite, lambda connection: reads.status_lists(connection, 10, failed_since_ms=1, counts={}))
+    found = plans(sqlite, lambda connection: reads.status_lists(connection, 10, failed_since_ms=1, figures=FIGURES))
     (plan,) = (plan for plan, given in found if state in given)
     assert plan.startswith("SEARCH task USING INDEX ix_task_ended (state=?")
     assert "TEMP B-TREE" not in plan
+
+
+def test_what_may_not_be_forgotten_is_found_without_a_look_at_what_has_ended(sqlite: Database) -> None:
+    plan, _ = plans(sqlite, lambda connection: pruning.events(connection, [1]))[0]
+    assert "INDEX ix_task_state (state=?)" in plan
+    assert "SCAN task" not in plan
