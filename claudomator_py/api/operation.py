@@ -7,6 +7,7 @@ means 412, ``IdempotencyKey`` 409, ``Tagged`` an ETag.
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import cached_property, partial
 from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
@@ -45,7 +46,7 @@ GUARDS: Final = (Depends(permitted), Depends(strict_query))
 
 def guarded(prefix: str = "") -> APIRouter:
     """Make a router for routes that are not in the document of the API."""
-    return APIRouter(prefix=prefix, include_in_schema=False, dependencies=[*GUARDS])
+    return APIRouter(prefix=prefix, include_in_schema=False, dependencies=[*GUARDS, Depends(_accessible)])
 
 
 class Section(BaseRoute):
@@ -140,6 +141,14 @@ def card_document(**examples: object) -> Any:
 def task_document(**examples: object) -> Any:
     """Return what makes a parameter the request's body, as a task file would write it. examples: by name."""
     return Depends(Body("TaskDocument", parse_task, examples))
+
+
+ACCESS: Final[ContextVar[Access | None]] = ContextVar("access", default=None)
+"""What a page can be told by whatever it is about, such as whether the daemon is drained: set for its request."""
+
+
+async def _accessible(request: Request) -> None:
+    ACCESS.set(access_of(request))
 
 
 def access_of(request: Request) -> Access:

@@ -30,6 +30,13 @@ class DrainView(View):
     """Live runs, which finish."""
 
 
+class StandingView(View):
+    """Whether tasks are started, and on which agents an operator lets none."""
+
+    drain: DrainView
+    held: tuple[str, ...] = ()
+
+
 FAILURES = 3
 FIRST_PAUSE_MS = MINUTE_MS // 2
 MAX_PAUSE_MS = 10 * MINUTE_MS

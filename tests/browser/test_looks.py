@@ -257,6 +257,29 @@ def test_what_a_notice_is_about_stands_above_what_it_says(desktop: Desktop) -> N
     assert name["x"] == why["x"]
 
 
+@pytest.mark.parametrize("width", [1_120, 1_440])
+def test_the_head_is_two_lines_though_the_daemon_is_drained_and_an_agent_held(desktop: Desktop, width: int) -> None:
+    client = desktop.daemon.client
+    client.drain()
+    client.hold("other")
+    try:
+        page = desktop.page("/report", viewport={"width": width, "height": 900})
+        tops = page.locator(".top > *").evaluate_all(
+            "all => all.map(one => { const box = one.getBoundingClientRect(); return (box.top + box.bottom) / 2 })"
+        )
+        assert len({round(top / 12) for top in tops}) == 2
+        links = page.locator(".places a").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+        assert len(set(links)) == 1
+        expect(page.get_by_text("Drained: nothing is started").or_(page.get_by_text("Draining:"))).to_be_visible()
+        page.get_by_role("button", name="Resume", exact=True).click()
+        expect(page).to_have_url(desktop.url + "/report")
+        page.get_by_role("button", name="Resume other").click()
+        expect(page.get_by_role("button", name="Drain")).to_be_visible()
+    finally:
+        client.undrain()
+        client.release("other")
+
+
 @pytest.mark.parametrize("path", ["/", "/report"])
 def test_a_question_is_shown_whole_wherever_it_asks(desktop: Desktop, path: str) -> None:
     question = "Which of the colours of the style guide do you want for the login page: " + "blue, " * 20 + "or green?"

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import cost_text, filter_url, meaning_of, read_filter
-from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
@@ -70,14 +70,14 @@ def router(access: Access) -> APIRouter:
         return RedirectResponse("/" if found in (None, after) else f"/tasks/{found}", 303)
 
     @routes.post("/drain")
-    def drain(by: Asking) -> Response:
+    def drain(by: Asking, request: Request) -> Response:
         access.as_(by)[DaemonService].drain(DrainRequest())
-        return RedirectResponse("/", 303)
+        return page_before(request)
 
     @routes.post("/undrain")
-    def undrain(by: Asking) -> Response:
+    def undrain(by: Asking, request: Request) -> Response:
         access.as_(by)[DaemonService].undrain()
-        return RedirectResponse("/", 303)
+        return page_before(request)
 
     return routes
 
@@ -147,8 +147,6 @@ class Front:
     """By all agents today."""
     standstill: Sentence | None = None
     """That no agent can take anything, and until when."""
-    drained: bool | None = None
-    """Whether no tasks are started; None: that is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +212,6 @@ def front_of(status: StatusView) -> Front:
         schedules=schedule_cards(status.schedules),
         spent=_spent_today(status),
         standstill=_standstill(status),
-        drained=any(check.name == "drain" for check in status.trouble),
     )
 
 

@@ -4,6 +4,7 @@ Style sheet and scripts, under /static, are few and small, so they are read once
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,12 @@ from fastapi.responses import HTMLResponse
 from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
 from claudomator_py.api.page.formatting import remedy_text
+from claudomator_py.domain.errors import ServiceError
+from claudomator_py.domain.health import StandingView
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
+from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.events.page import KINDS
 from claudomator_py.resources.policy.shape import CHECKS
 from claudomator_py.values import dataclass, regex
@@ -25,12 +29,13 @@ if TYPE_CHECKING:
 
 import hashlib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from claudomator_py.api.operation import guarded
+from claudomator_py.api.operation import ACCESS, guarded
 
 _FOLDER = Path(__file__).parent.parent / "static"
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -92,8 +97,28 @@ def render(
     def permitted(operation: str) -> bool:
         return by is not None and may(by, operation)
 
-    text = _environment().get_template(template).render({**values, "may": permitted, "by": by})
+    shown = {**values, "may": permitted, "by": by, "standing": _standing(by)}
+    text = _environment().get_template(template).render(shown)
     return HTMLResponse(text, status, headers=_HEADERS)
+
+
+def page_before(request: Request, otherwise: str = "/") -> Response:
+    """Return the way back to the page where a button of every page was pressed. otherwise: the place of whoever does
+    not say where that was."""
+    before = urlsplit(request.headers.get("referer", ""))
+    path = before.path if before.path.startswith("/") and not before.path.startswith("//") else ""
+    place = f"{path}?{before.query}" if path and before.query else path
+    return RedirectResponse(place or otherwise, 303)
+
+
+def _standing(by: Principal | None) -> StandingView | None:
+    """Whether the daemon starts tasks; None: that cannot be told now, and the page is shown without it."""
+    access = ACCESS.get()
+    if by is None or access is None:
+        return None
+    with suppress(ServiceError, KeyError):  # KeyError: an application of a few pages alone
+        return access.as_(by)[DaemonService].standing()
+    return None
 
 
 def _clean(value: object) -> object:

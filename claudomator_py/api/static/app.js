@@ -85,7 +85,7 @@
     if (target.querySelector("[name=task]:checked")) return;
     const also = target.dataset.also;
     const context = { source: target, target, swap: "outerHTML", select: `#${target.id}` };
-    if (also) target.setAttribute("hx-select-oob", also);
+    target.setAttribute("hx-select-oob", also ? `#standing,${also}` : "#standing");
     htmx.ajax("GET", location.pathname + location.search, context).catch(() => {}); // the daemon is away; see listen
   }
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Form
-from fastapi.responses import RedirectResponse, Response
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import read_fields
-from claudomator_py.api.page.rendering import render
+from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.wording import Piece, Sentence
@@ -29,14 +29,14 @@ def router(access: Access) -> APIRouter:
         return render("agents.html", {"agents": cards_of(found), "place": "/agents"}, by=by)
 
     @routes.post("/{name}/release")
-    def release(by: Asking, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
+    def release(by: Asking, request: Request, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:
         access.as_(by)[Agents].release(name, read_fields(ReleaseRequest, {"family": family}))
-        return RedirectResponse("/#agents", 303)
+        return page_before(request, "/#agents")
 
     @routes.post("/{name}/hold")
-    def hold(by: Asking, name: str) -> Response:
+    def hold(by: Asking, request: Request, name: str) -> Response:
         access.as_(by)[Agents].hold(name, HoldRequest())
-        return RedirectResponse("/#agents", 303)
+        return page_before(request, "/#agents")
 
     return routes
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from claudomator_py.domain.errors import NotFound, Unavailable
-from claudomator_py.domain.health import DrainView
+from claudomator_py.domain.health import DrainView, StandingView
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
@@ -47,6 +47,16 @@ class DaemonService(Service):
     def drain_state(self) -> DrainView:
         """Return whether the daemon is drained, and how many runs are live."""
         return self._read(drain_view)
+
+    def standing(self) -> StandingView:
+        """Return what the head of each page says."""
+
+        def read(connection: Connection) -> StandingView:
+            holds = hold_rows.in_force(connection, self._clock())
+            held = {one.bucket.agent for one in holds if one.bucket.agent is not None and one.reason is None}
+            return StandingView(drain=drain_view(connection), held=tuple(sorted(held)))
+
+        return self._read(read)
 
     @answers(DrainCalls.drain)
     def drain(self, wanted: DrainRequest) -> DrainView:

@@ -263,9 +263,17 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
             ("created", f"{moment(task.created_at)} ({ago(task.created_at, now)})"),
             ("changed", f"{moment(task.updated_at)} ({ago(task.updated_at, now)})"),
             ("version", str(task.version)),
-            ("you can", ", ".join(task.available_actions).replace("restart_force", "restart --force")),
+            ("you can", ", ".join(_offers(task))),
         ]
     )
+
+
+def _offers(task: TaskView) -> list[str]:
+    """What can be done about it, as commands."""
+    found = ["restart --force" if action == "restart_force" else action for action in task.available_actions]
+    if task.state not in ("RUNNING", *ENDED):
+        return [*found, "edit"]
+    return found if task.state == "RUNNING" else [*found, "edit (on its page)"]
 
 
 def _attempts(task: TaskView) -> str:

@@ -6,7 +6,18 @@ import re
 import pytest
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.domain.lifecycle import Cancelled, Completed, Failed, InputKind, NeedsInput, Queued, Running
+from claudomator_py.domain.lifecycle import (
+    Cancelled,
+    Completed,
+    Failed,
+    InputKind,
+    NeedsInput,
+    Queued,
+    Running,
+    State,
+    Waiting,
+    WaitReason,
+)
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import HOUR_MS
 from tests.fakes.command import Command
@@ -108,6 +119,23 @@ def test_show(command: Command, prepared: PreparedService) -> None:
     for expected in (task_id, "check_failed", "sonnet", "other (not seen yet)", "Line 1\nLine 2", "restart"):
         assert expected in text
     assert json.loads(command("show", "it", "-o", "json").stdout)["spec"]["depends_on"] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("state", "offers"),
+    [
+        (Queued(), "cancel, edit"),
+        (Waiting(WaitReason.TIME, START_MS + HOUR_MS), "cancel, restart, edit"),
+        (NeedsInput(InputKind.QUESTION), "answer, reject, cancel, restart, edit"),
+        (Completed(), "restart, edit (on its page)"),
+        (Cancelled(), "restart, edit (on its page)"),
+    ],
+)
+def test_what_can_be_done_names_edit_where_it_is_taken(
+    command: Command, prepared: PreparedService, state: State, offers: str
+) -> None:
+    prepared.add("it", state)
+    assert f"you can    {offers}\n" in command("show", "it").stdout
 
 
 def test_result_is_data(command: Command, prepared: PreparedService) -> None:

@@ -156,10 +156,35 @@ def test_an_agent_is_held_and_the_daemon_drained_by_buttons(operator: Visitor, p
     page = operator.get("/").body.decode()
     assert 'action="/agents/claude/hold"' not in page
     assert 'action="/agents/claude/release"' in page
-    assert "Start tasks again" in page
+    assert 'action="/drain"' not in page
+    assert "Drained: nothing is started" in page
     assert operator.post("/undrain").status == 303
     assert 'action="/drain"' in operator.get("/").body.decode()
     assert operator.post("/agents/nobody/hold").status == 404
+
+
+def test_the_head_of_every_page_says_what_is_not_started_and_leads_back(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    for name in ("claude", "codex", "gemini", "opencode"):
+        prepared.add_agent(name)
+    assert 'action="/drain"' in operator.get("/night").body.decode()
+    answer = operator.post("/drain", Referer="http://any.test/report?since=24h")
+    assert (answer.status, answer.headers["location"]) == (303, "/report?since=24h")
+    assert operator.post("/drain", Referer="http://any.test//evil.test/x").headers["location"] == "/"
+    for path in ("/night", "/report", "/channels", "/new"):
+        page = operator.get(path).body.decode()
+        assert "Drained: nothing is started" in page
+        assert 'action="/undrain"' in page
+    operator.post("/undrain")
+    operator.post("/agents/codex/hold")
+    page = operator.get("/schedules").body.decode()
+    assert "codex held" in page
+    assert 'action="/agents/codex/release"' in page
+    for name in ("claude", "gemini", "opencode"):
+        operator.post(f"/agents/{name}/hold")
+    page = operator.get("/schedules").body.decode()
+    assert "2 more held" in page
 
 
 def test_release_ends_the_holds_and_leads_back(operator: Visitor, prepared: PreparedService) -> None:
