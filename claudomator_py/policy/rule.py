@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import TIERS, Tier
@@ -63,6 +63,10 @@ class Approval(Strict):
     )
 
 
+def _approval(value: object) -> object:
+    return {} if value is True else value
+
+
 class TierBounds(Strict):
     """How strong a model may be."""
 
@@ -104,7 +108,9 @@ class Rule(Strict):
     deny: Annotated[Prose, Field(min_length=1, max_length=500)] | None = Field(
         None, description="Refuse the task, which fails with reason `rejected` and this message."
     )
-    approve: Approval | None = Field(None, description="Have a person approve the task first.")
+    approve: Annotated[Approval | None, BeforeValidator(_approval)] = Field(
+        None, description="Have a person approve the task first; `true`: whoever may operate, at any time."
+    )
     risk: Risk | None = Field(None, description="Raise the task's risk to at least this, for the rules that follow.")
     specialist: Name | None = Field(None, description="The specialist who does it, whoever else would.")
     exclude_specialists: Names = Field((), description="Specialists who do not do it.")

@@ -403,3 +403,9 @@ def test_what_is_no_collector_is_refused_and_not_shown(endpoint: str, words: str
     assert refused.startswith("telemetry.endpoint")
     assert words in refused
     assert "hunter2" not in refused
+
+
+def test_a_rule_may_say_no_more_than_that_somebody_approves() -> None:
+    said = settings(policy=[{"name": "a", "approve": True}])
+    assert said.policy == settings(policy=[{"name": "a", "approve": {}}]).policy
+    assert said.policy[0].effects == ("approve",)
