@@ -61,6 +61,23 @@ def test_what_one_is_told_of_the_whole_is_never_told_to_another(world: World) ->
 
 
 @pytest.mark.both_databases
+def test_tasks_of_others_are_not_among_those_that_a_list_does_not_name(world: World) -> None:
+    """Of each list, so that both databases are asked all of it."""
+    for who, number in ((ANN, 7), (BOB, 5)):
+        for one in range(number):
+            tasks = world.access.as_(who)[Tasks]
+            tasks.submit(spec(f"{who.id}-waits-{one}", depends_on=["nothing"]))
+            _, refused = (tasks.submit(spec(f"{who.id}-{name}-{one}", approval=True)) for name in ("asks", "no"))
+            world.tick()
+            world.service.reject(refused.id, RejectRequest(reason="Not now."))
+    for by, number in ((OPERATOR, 12), (ANN, 7), (BOB, 5), (OPERATOR, 12)):
+        found = world.access.as_(by)[Overview].status(2)
+        lists = (found.needs_you, found.problems, found.queued)
+        assert [sum(found.unlisted.get(task.id, 0) for task in one) for one in lists] == [number - 2] * 3
+        assert sum(found.unlisted.values()) == 3 * (number - 2)
+
+
+@pytest.mark.both_databases
 def test_a_task_of_others_is_a_task_that_does_not_exist(world: World) -> None:
     task = world.access.as_(ANN)[Tasks].submit(spec("secret-plan"))
     world.tick()

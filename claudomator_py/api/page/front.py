@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -124,7 +125,7 @@ class TaskSection:
     files: tuple[AttentionItem, ...] = ()
     """After the tasks."""
     more: int = 0
-    """How many of it are not shown."""
+    """How many of it are neither shown nor counted in one of the groups."""
     note: str | None = None
     rest: tuple[Rest, ...] = ()
     """Where these are, if a page has them."""
@@ -186,11 +187,12 @@ def front_of(status: StatusView) -> Front:
     """Return the page without filters."""
     notices, files = _notices(status), tuple(_refused(file) for file in status.inbox)
     needs = status.total("needs_you") + len(notices) + status.total("inbox")
+    asking = _groups(status.needs_you, status.unlisted)
     failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
     sections = (
         TaskSection(
-            "needs-you", "Needs you", "Nothing needs you.", _groups(status.needs_you), needs, _FIRST, notices, files,
-            more=needs - len(status.needs_you) - len(notices) - len(files),
+            "needs-you", "Needs you", "Nothing needs you.", asking, needs, _FIRST, notices, files,
+            more=needs - sum(group.size for group in asking) - len(notices) - len(files),
         ),
         _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING", first=_FIRST),
         _section(
@@ -226,8 +228,8 @@ def found_of(wanted: TaskFilter, page: Page[TaskView], number: int, agents: Sequ
     return Front((section,), cards_of(agents), summary, f"{summary} · Claudomator", no_tasks=False)
 
 
-def _groups(tasks: Sequence[TaskView]) -> tuple[RowGroup, ...]:
-    return grouped([row_of(task) for task in tasks])
+def _groups(tasks: Sequence[TaskView], unlisted: Mapping[str, int] = MappingProxyType({})) -> tuple[RowGroup, ...]:
+    return grouped([row_of(task) for task in tasks], unlisted)
 
 
 def _section(
@@ -244,17 +246,17 @@ def _section(
     tasks, count = getattr(status, name), status.total(name)
     counts = [(state, status.counts.get(state, 0)) for state in states]
     rest = [Rest(f"all {number:,} {words_of(state)}", f"/?state={state}") for state, number in counts if number]
-    more = count - len(tasks)
+    groups = _groups(tasks, status.unlisted)
     return TaskSection(
         section_id,
         title,
         empty,
-        _groups(tasks),
+        groups,
         count,
         first,
-        more=more,
+        more=count - sum(group.size for group in groups),
         note=note,
-        rest=tuple(rest) if more > 0 else (),
+        rest=tuple(rest) if count > len(tasks) else (),
     )
 
 

@@ -1,6 +1,6 @@
 """A task as a row of the front page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from zlib import crc32
 
@@ -83,20 +83,23 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows that are one line until somebody opens it. words: what that line says; None: it is only one row."""
+    """Rows that are one line until somebody opens it. words: what that line says; None: it is only one row. unlisted:
+    how many more there are that are no rows."""
 
     id: str
     rows: tuple[TaskRow, ...]
     words: str | None = None
+    unlisted: int = 0
 
     @property
     def size(self) -> int:
         """Return how many tasks these are."""
-        return len(self.rows)
+        return len(self.rows) + self.unlisted
 
 
-def grouped(rows: Sequence[TaskRow]) -> tuple[RowGroup, ...]:
-    """Return the rows in their order, those with equal reasons together at the place of their first."""
+def grouped(rows: Sequence[TaskRow], unlisted: Mapping[str, int]) -> tuple[RowGroup, ...]:
+    """Return the rows in their order, those with equal reasons together at the place of their first. unlisted: how
+    many more there are like one of these, by its id."""
     alike: dict[tuple[object, ...], list[TaskRow]] = {}
     for row in rows:
         said = None if row.wait is None else worded(row.wait)
@@ -104,12 +107,12 @@ def grouped(rows: Sequence[TaskRow]) -> tuple[RowGroup, ...]:
         alike.setdefault(key, []).append(row)
     groups: list[RowGroup] = []
     for said_of, found in alike.items():
-        if len(found) < MIN_FOLDED:
+        more = sum(unlisted.get(row.id, 0) for row in found) if len(said_of) > 1 else 0
+        if (size := len(found) + more) < MIN_FOLDED:
             groups += [RowGroup(row.id, (row,)) for row in found]
         else:
-            groups.append(
-                RowGroup(f"fold-{crc32(repr(said_of).encode()):x}", tuple(found), f"{len(found)} {said_of[0]}")
-            )
+            words = f"{size:,} {said_of[0]}"
+            groups.append(RowGroup(f"fold-{crc32(repr(said_of).encode()):x}", tuple(found), words, more))
     return tuple(groups)
 
 

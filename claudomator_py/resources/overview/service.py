@@ -24,9 +24,7 @@ from claudomator_py.resources.schedules.service import by_next_time
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
-from claudomator_py.store import (
-    reads,
-)
+from claudomator_py.store import alike_rows, reads
 from claudomator_py.store.database import Database, StoreUnavailable, Unchanged
 from claudomator_py.store.visibility import alike
 from claudomator_py.surface.operation import answers
@@ -89,11 +87,17 @@ class Overview(Service):
             lists = reads.status_lists(
                 connection, shown_of_each, failed_since_ms=since_ms, figures=figures, by=self._by
             )
+            unlisted = self._unchanged.read(
+                commits,
+                (who, since_ms, shown_of_each),
+                lambda: alike_rows.unlisted(connection, lists, since_ms, self._by),
+            )
             views = iter(self.task_views.of(connection, [task for found in lists.values() for task in found.tasks]))
             shown = {name: tuple(islice(views, len(found.tasks))) for name, found in lists.items()}
             return StatusView(
                 needs_you=shown["needs_you"],
                 problems=shown["problems"],
+                unlisted=unlisted,
                 problem_reasons=dict(figures.failures),
                 inbox=tuple(map(_refused_file, files)),
                 running=shown["running"],

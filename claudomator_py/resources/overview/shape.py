@@ -53,6 +53,8 @@ class StatusView(View):
     """The length of each whole list, by its name."""
     problem_reasons: dict[str, int] = Field(default_factory=dict)
     """How many of all problems have each reason."""
+    unlisted: dict[str, int] = Field(default_factory=dict)
+    """How many tasks that no list names are where they are for the same reason as a listed one, by its id."""
     trouble: tuple[CheckView, ...] = ()
     """What is not in order with the daemon."""
     spent_today: SpendingView = SpendingView()

@@ -1,0 +1,98 @@
+"""Of a list of the status that names its first tasks: how many of the others are there for the same reason."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, ScalarSelect, Select, bindparam, case, func, select, text
+
+from claudomator_py.domain.lifecycle import UNSUCCESSFUL, WaitReason
+from claudomator_py.domain.outcome import Reason
+from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.store.reads import Listed, StatusList
+from claudomator_py.store.statement import Statement
+from claudomator_py.store.stored_json import sound
+from claudomator_py.store.tables import RUN, TASK, TASK_DEPENDENCY
+from claudomator_py.store.visibility import alike, tasks_seen
+
+_OTHER = TASK.alias("other")
+_SAID_OF_FAILURES = ("reason", "detail", "over_budget", "refused_handoff")
+_ASKED = ("kind", "text", "refused_handoff", "unclear", "until_ms")
+
+
+def unlisted(
+    connection: Connection, lists: Mapping[StatusList, Listed], failed_since_ms: int, by: Principal = OPERATOR
+) -> dict[str, int]:
+    """Return how many tasks that exist for that principal, and that these lists do not name, are in the same list for
+    the same reason as one that they name, by its id. Each counts once. Of questions, which are all different, nothing
+    is said."""
+    found: dict[str, int] = {}
+    for name, query in _queries(alike(by)).items():
+        listed = lists[name]
+        if listed.total > len(listed.tasks) > 0:
+            given = {"since": failed_since_ms} if name == "problems" else {}
+            for statement in query:
+                rows = statement.rows(connection, listed=[task.id for task in listed.tasks], **given)
+                found.update((task_id, int(number)) for task_id, number in rows)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _queries(by: Principal) -> Mapping[StatusList, Sequence[Statement]]:
+    mine, outcome, asks = tasks_seen(by), sound(RUN.c.outcome), sound(TASK.c.asks)
+    asked = [asks[part].as_string() for part in _ASKED]
+    said = [outcome[part].as_string() for part in _SAID_OF_FAILURES]
+    of_a_person = TASK.c.reason.in_([Reason.EXPIRED.value, Reason.REJECTED.value])
+    failed = (
+        *said,
+        case((TASK.c.reason == Reason.DEPENDENCY_FAILED.value, _dependencies(_OTHER.c.state.in_(UNSUCCESSFUL)))),
+        *(case((of_a_person, part)) for part in (*asked, asks["rejected"].as_string())),
+    )
+    since = TASK.c.updated_ms >= bindparam("since", type_=BigInteger)
+    in_use = select(RUN.c.dir_key).where(RUN.c.live)
+    kept = select(_OTHER.c.dir_key).where(_OTHER.c.kept_until_ms.is_not(None))
+    # Whose directory is free waits for what its whole lane waits for.
+    place = case((TASK.c.dir_key.in_(in_use), TASK.c.dir_key), (TASK.c.dir_key.in_(kept), TASK.c.dir_key))
+    unready = case(
+        (TASK.c.reason == WaitReason.DEPENDENCY.value, _dependencies(_OTHER.c.state.is_distinct_from("COMPLETED")))
+    )
+    waits = func.coalesce(TASK.c.reason, "") != WaitReason.BUDGET.value
+    return {
+        "needs_you": [
+            _counted(select(*asked), mine, TASK.c.state == "NEEDS_INPUT", func.coalesce(asked[0], "") != "question")
+        ],
+        "problems": [
+            _counted(
+                select(*failed).select_from(TASK.outerjoin(RUN, RUN.c.id == TASK.c.last_run_id)),
+                mine,
+                TASK.c.state == "FAILED",
+                since,
+            )
+        ],
+        "queued": [
+            _counted(select(TASK.c.lane, place, TASK.c.thread), mine, text("task.state = 'QUEUED'")),
+            _counted(select(TASK.c.until_ms, unready), mine, TASK.c.state == "WAITING", waits),
+        ],
+    }
+
+
+def _counted(alike_in: Select[Any], *which: ColumnElement[bool] | Any) -> Statement:
+    """Of tasks that have all of this and their reason in common, one that is listed, and how many are not."""
+    listed = case((TASK.c.id.in_(bindparam("listed", expanding=True)), TASK.c.id)).label("listed")
+    parts = [column.label(f"part_{number}") for number, column in enumerate(alike_in.selected_columns)]
+    # In a subquery: PostgreSQL takes an expression with parameters for another one in each place.
+    found = (
+        alike_in.with_only_columns(listed, TASK.c.reason, *parts, maintain_column_froms=True).where(*which).subquery()
+    )
+    beyond = func.count() - func.count(found.c.listed)
+    chosen: list[ColumnElement[Any]] = [func.min(found.c.listed), beyond]
+    query = select(*chosen).group_by(*list(found.c)[1:])
+    return Statement(query.having(func.count(found.c.listed) > 0, beyond > 0))
+
+
+def _dependencies(which: ColumnElement[bool]) -> ScalarSelect[str]:
+    """What the task depends on, as far as it is so."""
+    said = TASK_DEPENDENCY.c.name + " " + func.coalesce(_OTHER.c.state, "")
+    pairs = TASK_DEPENDENCY.outerjoin(_OTHER, _OTHER.c.id == TASK_DEPENDENCY.c.depends_on_id)
+    query = select(func.aggregate_strings(said, ",")).select_from(pairs)
+    return query.where(TASK_DEPENDENCY.c.task_id == TASK.c.id, which).correlate(TASK).scalar_subquery()
