@@ -1,7 +1,7 @@
-"""Faults stay where they are: what is done for one task, run or file may fail without keeping anything else waiting.
+"""Fault isolation: work on one task, run or file can fail without holding up the rest.
 
-Each such piece of work is an *item*. What it raises is noted, logged once as long as it stays the same, shown to the
-operator, and tried again after a pause that grows. A store that is not available is no item's fault: it is raised.
+Each such piece of work is an *item*. Its exception is recorded, logged once for as long as it stays the same, shown to
+the operator, and the item is retried after a growing pause. An unavailable store is not an item's fault and is raised.
 """
 
 import errno
@@ -42,7 +42,7 @@ _PACKAGE = Path(__file__).parent
 
 
 class Activity(StrEnum):
-    """What is done for one item, as it is said of the item's name."""
+    """What is being done for an item, worded to precede the item's name."""
 
     START = "starting"
     CLASSIFY = "asking for the tier of"
@@ -64,7 +64,7 @@ _WHILE = {
     "NEEDS_INPUT": (Activity.CANCEL,),
     "RUNNING": (Activity.COLLECT, Activity.STOP),
 }
-"""What can fail for a task, by its state."""
+"""Activities that can fail for a task, by the task's state."""
 
 _SLOW = (5 * SECOND_MS, 10 * MINUTE_MS)
 _QUICK = (SECOND_MS, MINUTE_MS)
@@ -76,49 +76,49 @@ _PAUSES = {
     Activity.SWEEP: _SLOWEST,
     Activity.CLEAN: _SLOWEST,
 }
-"""The first pause and the longest, in milliseconds; it doubles in between."""
+"""First and longest pause in milliseconds; the pause doubles in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that is done beside others."""
+    """One unit of work that can fail independently of others."""
 
     doing: Activity
     id: str
-    """Of the task, run, directory or schedule; it identifies the item together with what is done."""
+    """Id of the task, run, directory or schedule; with ``doing`` it identifies the item."""
     name: str = field(default="", compare=False)
-    """What it is, for people."""
+    """Display name."""
     task_id: str | None = field(default=None, compare=False)
     content: str = field(default="", compare=False)
-    """What the work depends on; when it has changed, former faults say nothing any more."""
+    """What the work depends on; once this changes, earlier faults no longer apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What an item raised last."""
+    """The last exception that an item raised."""
 
     item: Item
     text: str
     remedy: str
     times: int
-    """How many times in a row."""
+    """Consecutive failures."""
     since_ms: int
-    """When it was met first, in milliseconds since the epoch."""
+    """Time of the first failure, in milliseconds since the epoch."""
     again_ms: int
-    """When it is tried again, in milliseconds since the epoch."""
+    """Time of the next attempt, in milliseconds since the epoch."""
     own: bool = True
-    """Whether the item itself is at fault, as far as one can tell."""
+    """True if the item itself appears to be at fault."""
     blocking: bool = False
-    """Whether nothing else of its kind can be done either, as the machine or the state folder is at fault."""
+    """True if nothing else of its kind can work either, because the machine or the state folder is at fault."""
 
     @property
     def lasting(self) -> bool:
-        """Whether it is worth an operator's time; one that is gone at the second attempt is in the log only."""
+        """True if the fault is worth an operator's attention; one that is gone on the second attempt is only logged."""
         return self.times >= LASTING_FROM
 
     @property
     def blocked(self) -> Blocked:
-        """It as what stands in the way of its task."""
+        """The fault as the reason why its task is blocked."""
         return blocked(
             BlockCode.FAULT,
             doing=self.item.doing.value,
@@ -131,28 +131,28 @@ class Fault:
 
 
 def item_of(doing: Activity, task: Task) -> Item:
-    """Return what is done for that task, in its present generation and with its present content."""
+    """Return the item for this activity on the task, at the task's current generation and content."""
     return Item(doing, task.id, task.name, task.id, f"{task.generation}.{task.revision}")
 
 
 class HostFault(Exception):
-    """The machine or the state folder is at fault, and not the item: it is tried for as long as that takes."""
+    """The machine or the state folder is at fault, not the item: it is retried for as long as that takes."""
 
 
 class UnreadableCard(Exception):
-    """What is stored as the card of whoever does a task cannot be read."""
+    """The stored card of the specialist that does a task cannot be read."""
 
 
 _NOBODYS = (HostFault, RunConflict, TreeBusy)
-"""What is no fault of the item itself, and is waited for as long as that takes."""
+"""Exceptions that are not the item's own fault; the item waits for as long as they last."""
 
 
 class Faults:
-    """The faults of the items that one thread works on. Only that thread attempts; any may note what has failed or is
-    over of what is done beside it, and ask."""
+    """The faults of the items that one thread works on. Only that thread calls ``attempt``; any thread may record or
+    clear faults of work done elsewhere, and query them."""
 
     def __init__(self, clock: Clock, redact: Callable[[str], str] = _SHAPES.redact_piece) -> None:
-        """redact: takes secrets out of what was raised, of which the end may be cut off."""
+        """redact: removes secrets from an error text, which may have been cut off at its end."""
         self._clock = clock
         self._redact = redact
         self._lock = threading.Lock()
@@ -161,14 +161,14 @@ class Faults:
 
     @property
     def doing(self) -> Item | None:
-        """The item that is being worked on at this moment."""
+        """The item being worked on right now."""
         return self._doing
 
     def attempt(self, item: Item, work: Callable[[], T], *, whole: bool = True) -> T | None:
-        """Return what work returns; None if it raised, or is in the pause after it did.
+        """Return the result of ``work``; None if it raised or the item is pausing after a fault.
 
-        whole: the item is done when work returns; else more of it follows, and its former faults still count. Raises
-        StoreUnavailable.
+        whole: the item is done when ``work`` returns; otherwise more of it follows, and earlier faults still count.
+        Raises StoreUnavailable.
         """
         if self.is_paused(item, self._clock()):
             return None
@@ -179,7 +179,7 @@ class Faults:
             log.debug("task_changed_meanwhile", task_id=item.task_id)
             return None
         except Exception as error:
-            # Within a transaction the database's own trouble is not told as StoreUnavailable yet.
+            # Inside a transaction the database's own errors have not been turned into StoreUnavailable yet.
             if explain(error) is not None:
                 raise
             self.note(item, error)
@@ -191,7 +191,7 @@ class Faults:
         return result
 
     def note(self, item: Item, error: Exception) -> Fault:
-        """Record that the item has failed again. Logged when it is new, or another fault than before."""
+        """Record another failure of the item. Logs it if it is new or differs from the previous fault."""
         now_ms, before = self._clock(), self.find(item)
         text = self._redact(error_text(error))
         times = 1 if before is None else before.times + 1
@@ -208,7 +208,7 @@ class Faults:
         return fault
 
     def over(self, item: Item) -> None:
-        """Forget what was wrong with the item: it is done."""
+        """Clear the item's fault, as the item is done."""
         if not self._faults:
             return
         with self._lock:
@@ -217,7 +217,7 @@ class Faults:
             _log_of(item).info("item_recovered", doing=item.doing.value, failed=fault.times)
 
     def forget(self, items: Iterable[Item]) -> None:
-        """Forget these: there is nothing left to do for them."""
+        """Clear the faults of these items, for which nothing is left to do."""
         if not self._faults:
             return
         with self._lock:
@@ -225,29 +225,28 @@ class Faults:
                 self._faults.pop(item, None)
 
     def forget_others(self, doing: Activity, ids: Collection[str]) -> None:
-        """Forget all other items of what is done there: only these are left."""
+        """Clear the faults of all items of this activity except those with these ids."""
         self.forget(fault.item for fault in self.all() if fault.item.doing is doing and fault.item.id not in ids)
 
     def find(self, item: Item) -> Fault | None:
-        """Return the fault of that item, unless its content has changed since."""
+        """Return the item's fault, unless the item's content has changed since."""
         fault = self._faults.get(item)
         return None if fault is None or fault.item.content != item.content else fault
 
     def is_paused(self, item: Item, now_ms: int) -> bool:
-        """Return whether it is in the pause after a fault."""
+        """Return whether the item is pausing after a fault."""
         fault = self.find(item)
         return fault is not None and now_ms < fault.again_ms
 
     def all(self) -> list[Fault]:
-        """Return every fault, the oldest first."""
+        """Return every fault, oldest first."""
         if not self._faults:
             return []
         with self._lock:
             return sorted(self._faults.values(), key=lambda fault: fault.since_ms)
 
     def of_task(self, task: Task) -> Fault | None:
-        """Return what fails for the task in its present state and with its present content; the one that is tried
-        last."""
+        """Return the fault of the task in its current state and content: of several, the one retried last."""
         if not (doing := _WHILE.get(task.state)):
             return None
         faults = [fault for fault in self.all() if fault.item.task_id == task.id and fault.item.doing in doing]
@@ -261,7 +260,7 @@ class Faults:
 
 
 def checks(faults: Iterable[Fault]) -> list[CheckView]:
-    """Return what readiness says of them."""
+    """Return the readiness checks for these faults."""
     lasting = [fault for fault in faults if fault.lasting]
     if not lasting:
         return [CheckView(name=CHECK, ok=True, detail="nothing fails repeatedly", blocking=False)]
@@ -277,12 +276,12 @@ def checks(faults: Iterable[Fault]) -> list[CheckView]:
 
 
 def _detail(fault: Fault) -> str:
-    """What fails, how often it did, and why. A check has its remedy beside it."""
+    """What fails, how often and why, without the remedy, which a check shows separately."""
     return blocked_text(fault.blocked.having(remedy=None, until=None))
 
 
 def error_text(error: BaseException) -> str:
-    """Return the error in one line, with the path or the line of this program that it is about."""
+    """Return the error as one line, including the path or the line of this program that it concerns."""
     if isinstance(error, HostFault) and error.__cause__ is not None:
         return error_text(error.__cause__)
     if isinstance(error, OSError) and error.strerror:
@@ -318,7 +317,7 @@ _REMEDIES = {
 
 
 def remedy_of(error: BaseException) -> str:
-    """Return what an operator can do about it."""
+    """Return what an operator can do about the error."""
     if isinstance(error, HostFault) and error.__cause__ is not None:
         return remedy_of(error.__cause__)
     if isinstance(error, RunConflict):
@@ -335,13 +334,13 @@ def remedy_of(error: BaseException) -> str:
 
 
 def _is_known(error: BaseException) -> bool:
-    """Whether the message alone says what is wrong; else the log needs the traceback."""
+    """True if the message alone explains the error; otherwise the log needs the traceback."""
     loop = isinstance(error, RuntimeError) and "symlink loop" in str(error).lower()
     return isinstance(error, OSError | HostFault | RunConflict | TreeBusy | UnreadableCard) or loop
 
 
 def _place(error: BaseException) -> str:
-    """The last line of this program that the error came through."""
+    """The innermost line of this package in the traceback."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(f"{_PACKAGE}/")]
     return f" ({Path(frames[-1].filename).relative_to(_PACKAGE)}:{frames[-1].lineno})" if frames else ""
 

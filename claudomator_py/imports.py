@@ -1,4 +1,4 @@
-"""What libraries do at their import on the chance that somebody wants it."""
+"""Avoids work that libraries do at import time just in case somebody needs it."""
 
 import gc
 import sys
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 @contextmanager
 def hiding(*packages: str) -> Iterator[None]:
-    """Let imports in the block find none of these packages, unless they are imported already.
+    """Make imports in the block fail for these packages, unless they are already imported.
 
-    For a library that can do without them and would import them for what is not used here. Only while no other thread
-    imports: it would not find them either.
+    For a library that can do without them and would import them for features not used here. Use only while no other
+    thread is importing, as its imports would fail, too.
     """
     hidden = [package for package in packages if package not in sys.modules]
     for package in hidden:
-        sys.modules[package] = None  # type: ignore[assignment]  # as the language reference has it: cannot be imported
+        sys.modules[package] = None  # type: ignore[assignment]  # per the language reference: makes the import fail
     try:
         yield
     finally:
@@ -25,11 +25,12 @@ def hiding(*packages: str) -> Iterator[None]:
 
 @contextmanager
 def bulk_import() -> Iterator[None]:
-    """Import hundreds of modules in a block: what takes long, and most of them never need, comes later or not.
+    """Let a block import hundreds of modules faster by postponing slow work that is rarely needed.
 
-    Models of pydantic are built when the first value is made, read or written: a process that declares hundreds, its
-    libraries' among them, uses a few dozen. A declaration that pydantic cannot build fails only then, so tests import
-    without this. And the collector waits: what is imported stays, and it would search it again and again.
+    Pydantic models are built when the first value is created, validated or serialised: a process that declares
+    hundreds, including those of libraries, uses a few dozen. A declaration that pydantic cannot build then fails only
+    on first use, so tests import without this. Garbage collection is off, as it would scan the imported objects, which
+    stay alive, again and again.
     """
     collects = gc.isenabled()
     gc.disable()

@@ -1,7 +1,7 @@
-"""What the daemon says of itself on stderr: lines for people or JSON for programs, with journald's priorities.
+"""The daemon's log on stderr: lines for people or JSON for programs, with journald priorities.
 
-An event has a name that stays, and fields; ``task``, ``task_id``, ``run_id``, ``agent`` and ``reason`` mean the same in
-all of them. What other libraries log by the standard module comes out alike.
+An event has a stable name and fields; ``task``, ``task_id``, ``run_id``, ``agent`` and ``reason`` mean the same in
+every event. Records that other libraries log through the standard module are formatted alike.
 """
 
 import json
@@ -22,7 +22,7 @@ from claudomator_py.values import regex
 
 JOURNAL_VARIABLE = "JOURNAL_STREAM"
 CHATTY = ("alembic", "uvicorn", "httpx", "httpcore")
-"""Libraries that tell of every step; of these only warnings are wanted."""
+"""Libraries that log every step; only their warnings are shown."""
 
 Clean = Callable[[str], str]
 Event = dict[str, object]
@@ -30,21 +30,21 @@ Event = dict[str, object]
 _PRIORITIES = {"critical": 2, "error": 3, "warning": 4, "info": 6, "debug": 7}
 _LEFTOVERS = frozenset({"message", "asctime", "taskName", "color_message"})
 _NO_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | _LEFTOVERS
-"""What each record has, and what other handlers and libraries leave on it."""
+"""Attributes of every record, and those that other handlers and libraries leave on it."""
 _BARE = regex(r"[^\s\"=\\]+")
 _PLAIN = regex(r"[!#-<>-\[\]-~]+")
-"""What is bare, and the same in every terminal."""
+"""Characters that need no quotes and look the same in every terminal."""
 
 
 def get_logger(name: str) -> BoundLogger:
-    """Return a logger whose keyword arguments become fields; ``bind`` gives one that has some of them always."""
+    """Return a logger whose keyword arguments become fields; ``bind`` returns one with fixed fields."""
     processors = [structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs]
     logger = structlog.wrap_logger(logging.getLogger(name), processors=processors, wrapper_class=BoundLogger)
     return cast(BoundLogger, logger)
 
 
 class _DaemonHandler(logging.StreamHandler[TextIO]):
-    """The one that ``set_up`` installed. clean: what each text goes through before it is written."""
+    """The handler installed by ``set_up``. clean: applied to each text before it is written."""
 
     clean: Clean = staticmethod(Redactor().redact)
 
@@ -53,9 +53,9 @@ class _DaemonHandler(logging.StreamHandler[TextIO]):
 
 
 def set_up(log: Log, *, stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
-    """Log to the stream (stderr unless given) from now on; may be called again.
+    """Log to the stream (default stderr) from now on; may be called again.
 
-    What looks like a secret is not written; see ``clean_with`` for those that are known.
+    Anything that looks like a secret is redacted; see ``clean_with`` for known secrets.
     """
     target = stream or sys.stderr
     handler = _DaemonHandler(target)
@@ -71,14 +71,14 @@ def set_up(log: Log, *, stream: TextIO | None = None, environ: Mapping[str, str]
 
 
 def clean_with(clean: Clean) -> None:
-    """Take secrets out of whatever is logged from now on. clean: may be called on any thread, and must not log."""
+    """Remove secrets from everything logged from now on. clean: must be thread-safe and must not log."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _DaemonHandler):
             handler.clean = clean
 
 
 def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Return whether the stream is the journal itself: systemd names its device and inode in the environment."""
+    """Return whether the stream is the journal itself, whose device and inode systemd puts into the environment."""
     device, _, inode = environ.get(JOURNAL_VARIABLE, "").partition(":")
     try:
         found = os.fstat(stream.fileno())
@@ -88,7 +88,7 @@ def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 class _Formatter(logging.Formatter):
-    """Fields in their order: when, how grave, where, what, the event's own, and what was raised."""
+    """Fields in order: time, level, logger, event, the event's own fields, exception."""
 
     def __init__(self, form: LogFormat, *, journal: bool) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class _Formatter(logging.Formatter):
         text = self._render(event, journal=self._journal)
         if not self._journal:
             return text
-        # Each line is an entry of its own there.
+        # The journal stores each line as an entry of its own.
         return "\n".join(f"<{_PRIORITIES.get(level, 6)}>{line}" for line in text.split("\n"))
 
 
@@ -119,7 +119,8 @@ def _as_json(event: Event, *, journal: bool) -> str:
 
 
 def _as_text(event: Event, *, journal: bool) -> str:
-    """Control characters of what agents wrote never reach the terminal. The journal has a time of its own."""
+    """One line of text. Control characters written by agents never reach the terminal; the journal adds its own
+    timestamp."""
     fields = dict(event)
     when, level, logger, said = (str(fields.pop(key)) for key in ("ts", "level", "logger", "event"))
     trace = fields.pop("exception", None)

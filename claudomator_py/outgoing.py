@@ -1,8 +1,8 @@
-"""Requests to servers that others run, each within a deadline in all.
+"""Requests to servers run by others, each within one overall deadline.
 
-A timeout of httpx is for each read: a server that sends a byte now and then, in its headers or in its answer, holds a
-request for days. So requests are made on a loop of their own, which is on a thread of its own, where what has not ended
-in time is cancelled wherever it is; whoever asks waits for that.
+A timeout of httpx applies to each read: a server that sends a byte now and then, in its headers or its body, can hold a
+request for days. So requests run on an event loop in a thread of its own, where whatever has not finished in time is
+cancelled at any point, while the calling thread waits.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ import httpx
 
 T = TypeVar("T")
 _CLOSING_S: Final = 5.0
-"""How long it may take to let go of a connection."""
+"""Time limit for closing a connection, in seconds."""
 
 
 def client(
     timeout_s: float | None = None, *, trust_env: bool = False, verify: ssl.SSLContext | bool = True
 ) -> httpx.Client:
-    """Return a client to use from any thread. Whatever timeout a request has is for all of it, its answer included;
-    timeout_s: of those that have none of their own. Raises httpx.ReadTimeout, whatever it was that took too long. It is
-    led nowhere else by the answer. trust_env: whether proxies are used that the environment names."""
+    """Return a client for use from any thread. A request's timeout covers the whole request, including the response
+    body; timeout_s is the default. Raises httpx.ReadTimeout whatever took too long. Redirects are not followed.
+    trust_env: use the proxies named in the environment."""
     asked = httpx.AsyncClient(timeout=timeout_s, follow_redirects=False, trust_env=trust_env, verify=verify)
     return httpx.Client(transport=_InTime(asked), timeout=timeout_s, follow_redirects=False, trust_env=False)
 
@@ -44,7 +44,7 @@ class _InTime(httpx.BaseTransport):
 
 
 class _Body(httpx.SyncByteStream):
-    """What is answered, as it comes."""
+    """The response body, as it arrives."""
 
     def __init__(self, response: httpx.Response, until_s: float, request: httpx.Request) -> None:
         self._response = response
@@ -61,18 +61,18 @@ class _Body(httpx.SyncByteStream):
 
 
 def _until(request: httpx.Request) -> float:
-    """When it has to have ended, on the monotonic clock."""
+    """The request's deadline on the monotonic clock."""
     timeouts = [seconds for seconds in request.extensions.get("timeout", {}).values() if seconds is not None]
     return time.monotonic() + max(timeouts) if timeouts else float("inf")
 
 
 async def _next(pieces: AsyncIterator[bytes]) -> bytes:
-    """Return the next piece; an empty one: there is none."""
+    """Return the next chunk; empty at the end."""
     return await anext(pieces, b"")
 
 
 def _done(work: Coroutine[Any, Any, T], until_s: float, request: httpx.Request | None = None) -> T:
-    """What comes of it. Raises httpx.ReadTimeout."""
+    """Run the coroutine on the loop and return its result. Raises httpx.ReadTimeout at the deadline."""
 
     async def in_time() -> T:
         left_s = until_s - time.monotonic()
@@ -89,7 +89,7 @@ _BEGINNING = threading.Lock()
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    # A cache lets two threads that come together begin two loops, and a connection belongs to one.
+    # A cache alone would let two threads that arrive together start two loops, and a connection belongs to one loop.
     with _BEGINNING:
         return _begun()
 

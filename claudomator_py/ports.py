@@ -1,4 +1,5 @@
-"""What the service needs from the outside: agents to start and read, and a host that keeps runs alive without it."""
+"""What the service needs from outside: agents to launch and read, and a host that keeps runs alive without the
+daemon."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -28,311 +29,299 @@ from claudomator_py.domain.worktree import Tree, TreeState, WorktreeRequest
 from claudomator_py.scheduler.classification import ModelQuestion
 
 Clock = Callable[[], int]
-"""The present, in epoch milliseconds."""
+"""Returns the current time in epoch milliseconds."""
 
 
 class OutputReader(Protocol):
-    """Reads what one run wrote, as it comes: any bytes, in any pieces."""
+    """Reads one run's output as it arrives; any bytes, in chunks of any size."""
 
     @property
     def stuck_until(self) -> int | None:
-        """Until when (epoch milliseconds) the agent sleeps in a limit, as far as it has said by now."""
+        """When the limit that the agent is sleeping out ends (epoch milliseconds), if the agent has said so."""
 
     @property
     def stuck_since(self) -> int | None:
-        """Since when it waits out a limit, whether or not it has said until when."""
+        """Since when the agent has been waiting out a limit (epoch milliseconds), even if it has not said until
+        when."""
 
     @property
     def answered(self) -> bool:
-        """Whether its model has said or done anything yet, by what has been fed."""
+        """True once the output fed so far shows that the model has produced anything."""
 
     @property
     def stage(self) -> Stage:
-        """How far the run has come, by what it has said."""
+        """How far the run has got, judging by its output so far."""
 
     @property
     def used(self) -> Used:
-        """What the run has used so far, as far as it has said."""
+        """Usage reported by the run so far."""
 
     def feed(self, stream: Stream, data: bytes) -> None:
-        """Take the next bytes of a stream."""
+        """Feed the next bytes of a stream."""
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
-        """Return what the run came to. exit_record None: its supervisor was lost, so only a complete terminal event
+        """Return the run's outcome. With ``exit_record=None`` (supervisor lost), only a complete terminal event
         counts."""
 
 
 class Transcript(Protocol):
-    """Reads a stream as what the agent said and did, as it comes: any bytes, in any pieces."""
+    """Turns a stream into what the agent said and did, as it arrives; any bytes, in chunks of any size."""
 
     @property
     def offset(self) -> int:
-        """Where the line begins that has not ended yet."""
+        """Start offset of the line that is not complete yet."""
 
     def feed(self, offset: int, data: bytes, *, final: bool = False) -> Sequence[PromptPart]:
-        """Return what the bytes at that offset complete. It is past the end of those before if bytes there were not
-        kept.
+        """Return the parts completed by the bytes at that offset. The offset skips ahead where bytes in between were
+        not kept.
 
-        final: nothing follows.
+        final: no more data follows.
         """
 
 
 class AgentKind(Protocol):
-    """One kind of agent: how to start it, how to read it."""
+    """A kind of agent: how to launch it and how to read its output."""
 
     @property
     def kind(self) -> str:
-        """Its name in the configuration."""
+        """The kind's name in the configuration."""
 
     @property
     def conversations(self) -> Conversations:
-        """Whether it can continue in a conversation, and who names that."""
+        """Whether the kind can continue a conversation, and which side assigns the conversation's id."""
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return the command line. Raises ValueError, with the remedy, if the configuration does not give one."""
+        """Return the command line. Raises ValueError, including the remedy, if the configuration does not yield one."""
 
     def reader(self, request: LaunchRequest | None = None) -> OutputReader:
-        """Return a reader for one run of it; without a request for a saved output of which nothing more is known."""
+        """Return a reader for one run. Without a request it reads saved output about which nothing else is known."""
 
     def transcript(self, stream: Stream, offset: int = 0) -> Transcript:
-        """Return what one run of it said and did, for people, from that byte of the stream on."""
+        """Return a reader of what a run said and did, for people, starting at that byte of the stream."""
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether its program is there, looked for on this PATH. Runs it once for its version."""
+        """Return whether the agent's program is found on this PATH. Runs the program once to get its version."""
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Return why runs of the agent cannot be kept within a reach, in a clause; None: they can."""
+        """Return why the agent's runs cannot be confined to a reach, as a clause; None if they can."""
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return what the task asks for and this kind cannot enforce, in sentences."""
+        """Return what the task asks for that this kind cannot enforce, as sentences."""
 
 
 class RunHost(Protocol):
-    """Where runs take place, and where what they leave behind is. There is one, for this machine.
+    """Where runs execute and where their files are kept. The daemon has one, which covers this machine and any
+    clusters.
 
-    A run outlives whoever asks here; all that is asked is about run directories, and what an earlier daemon asked for
-    holds. Every method may be called again, from any thread but for ``watch``, and returns at once, but for disks and
-    ``end_survivors``. step: 0 is the agent's run; n is the n-th time that its check was begun.
+    Runs outlive the daemon. Every call refers to a run directory, and what an earlier daemon requested stays in force.
+    Every method is idempotent, can be called from any thread (except ``watch``) and, apart from disk I/O and
+    ``end_survivors``, returns immediately. step: 0 is the agent's run; n is the n-th start of its check.
     """
 
     news: Callable[[], None]
-    """Called, on any thread, when a tick may have something to do: a run may have ended, or has said something."""
+    """Called, on any thread, when a tick may have something to do: a run may have ended or produced output."""
 
     # --- starting and ending ---
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
-        """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
+        """Create the run directory durably, replacing what an earlier attempt at the same run left there.
 
         Raises RunConflict if that attempt was started; OSError.
         """
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
-        """Have what was prepared start, with these variables, which are in no file. It starts once, however often this
-        is called, and not at all if it was revoked or cancelled. Raises OSError.
-        """
+        """Start the prepared run with these variables, which are never written to a file. However often this is called,
+        the run starts only once, and never if it was revoked or cancelled. Raises OSError."""
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
-        """Return what became of the run. One that nobody holds and that has not started is revoked by this look, and
-        can never start; one whose supervisor was lost is given another one, as long as that makes sense. Raises
-        OSError."""
+        """Return the run's status. Side effects: a run that has not started and has no live supervisor is revoked and
+        can never start; a run whose supervisor was lost gets a new one if that still makes sense. Raises OSError."""
 
     def cancel(self, run_id: str, step: int = 0) -> None:
-        """Have the run end; durable when this returns. That it has ended is told by ``reconcile``. Raises OSError; also
-        where there is no such run.
-        """
+        """Request that the run end; the request is durable on return. ``reconcile`` reports when the run has ended.
+        Raises OSError, also if there is no such run."""
 
     def wind_down(self, run_id: str, order: WindDown) -> None:
-        """Have the run end so, if it has not by then. What was asked for before is forgotten. Raises OSError; also
-        where there is no such run.
-        """
+        """Request that the run end as ordered unless it ends by itself first. Replaces any earlier order. Raises
+        OSError, also if there is no such run."""
 
     def end_survivors(self, run_id: str) -> bool:
-        """End what a lost supervisor left behind: blocks for about the time of grace if there is any. True: no process
-        of the run is left.
-        """
+        """End the processes left behind by a lost supervisor; blocks for about the grace period if there are any.
+        Returns True if no process of the run is left."""
 
     # --- where they are ---
 
     def hosts(self, *, ask: bool = True) -> list[HostView]:
-        """Return the places where runs happen, as they are now. May block for a minute: their engines are asked.
+        """Return the hosts and their current state. May block for a minute while their engines are queried.
 
-        ask: False: what they have said last counts, which is without nodes and versions, and at once.
+        ask: if False, use each engine's last answer: immediate, but without nodes and versions.
         """
 
     def host_of(self, run_id: str) -> str:
-        """Return the name of the host whose folder has the run; this machine's if none has."""
+        """Return the name of the host whose folder contains the run; this machine if none does."""
 
     def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
-        """Return why none of these hosts can continue the conversation of that run, in a clause; None: one can."""
+        """Return why none of these hosts can continue that run's conversation, as a clause; None if one can."""
 
     def obstacle(self, run_id: str) -> str | None:
-        """Return why the run has not begun although it was spawned, in plain words; None: nothing is known of that."""
+        """Return why a spawned run has not started, in plain words; None if no reason is known."""
 
     # --- what runs say ---
 
     def watch(self, live: Iterable[tuple[str, int]]) -> None:
-        """Watch these runs and steps, which are all that are live: tell ``news`` once when one of them may have ended.
-        What is known of others may be forgotten. On the daemon's loop. Raises OSError; ends are then found by
-        looking."""
+        """Watch exactly these runs and steps, the only live ones, and call ``news`` once when one of them may have
+        ended. State about any others may be dropped. Call on the daemon's loop. Raises OSError; ends are then found by
+        polling."""
 
     def follow(self, request: LaunchRequest) -> LiveOutput | None:
-        """Return what the live run has said as far as it has been read, which continues beside; None: nobody can read
-        it.
+        """Return the live run's output as read so far, while reading continues in the background; None if it cannot be
+        read.
 
-        request: as it was launched, but for the prompt. Raises OSError that kept it from being read.
+        request: as at launch, without the prompt. Raises the OSError that prevented reading.
         """
 
     def backlog(self, run_id: str) -> Backlog | None:
-        """Return what there is to be read of the run, if it takes long enough to be told about."""
+        """Return how much of the run's output is still unread, if reading it takes long enough to be worth
+        reporting."""
 
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
-        """Return how the run or check ended, without secrets; None: its output is being read, and ``news`` comes.
-        Always the same for the same run. Nothing that could write is left of it.
+        """Return how the run or check ended, with secrets removed; None while its output is still being read (``news``
+        follows). The result is always the same for the same run. Afterwards no process of the run that could still
+        write is left.
 
-        record: what ``reconcile`` said; None: its supervisor was lost. Raises OSError that kept it from being read.
+        record: the result of ``reconcile``; None if the supervisor was lost. Raises the OSError that prevented reading.
         """
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
-        """Return at most limit bytes of a stream from the offset on, or from the first after it that was kept. Raises
-        OSError. An empty piece where there is no such run."""
+        """Return at most limit bytes of a stream from offset on, or from the next byte that was kept. Returns an empty
+        piece if there is no such run. Raises OSError."""
 
     # --- what runs are told ---
 
     def prompt(self, run_id: str) -> str:
-        """Return what the run was given to do. Raises OSError."""
+        """Return the prompt that the run was given. Raises OSError."""
 
     def handoff(self, run_id: str) -> str:
-        """Return the handoff document that the run was given, as JSON. Raises OSError, also where it was given none."""
+        """Return the handoff document that the run was given, as JSON. Raises OSError, also if it was given none."""
 
     def changes(self, run_id: str) -> RunChanges | None:
-        """Return what the run changed, with all that is kept of it; None: nothing was recorded, or it is gone."""
+        """Return what the run changed, with everything kept about it; None if nothing was recorded or the record is
+        gone."""
 
     def patch(self, run_id: str) -> str:
-        """Return its changes line by line, as far as they were kept; empty: there are none, or they are gone."""
+        """Return the run's changes as a patch, as far as it was kept; empty if there are none or they are gone."""
 
     def tell(self, run_id: str, message: bytes, *, durable: bool) -> None:
-        """Add a line to what the run's process hears; it is there after a loss of power if ``durable``. Raises OSError,
-        also where there is no such run.
-        """
+        """Append a line to the run's mailbox; if ``durable``, the line survives a power failure. Raises OSError, also
+        if there is no such run."""
 
     def told(self, run_id: str) -> Iterator[bytes]:
-        """Return the lines that it was told, read one by one: there may be very many. Raises OSError, but for a run
-        that was told nothing."""
+        """Return the lines in the run's mailbox as an iterator, as there may be very many. Raises OSError, except for a
+        run that was told nothing."""
 
     # --- what is left of them ---
 
     def place(self, run_id: str) -> str:
-        """Return where the directory of that run is, for people; it need not be there."""
+        """Return the path of the run's directory, for people; it need not exist."""
 
     def run_ids(self) -> list[str]:
-        """Return the runs that have a directory. Raises OSError."""
+        """Return the ids of runs that have a directory. Raises OSError."""
 
     def users(self, run_id: str) -> list[int]:
-        """Return the processes that work in the directory, as far as they can be seen."""
+        """Return the ids of the processes working in the run's directory, as far as they are visible."""
 
     def size(self, run_id: str) -> int:
-        """Return the bytes that the directory takes on the disk, as far as it can be read."""
+        """Return the disk usage of the run's directory in bytes, as far as it can be read."""
 
     def give_up_scratch(self, run_id: str) -> None:
-        """Take the scratch folder that was made with that run out of reach, at once: no run can be started in it any
-        more. Raises OSError.
-        """
+        """Make the run's scratch folder unreachable immediately: no further run can start in it. Raises OSError."""
 
     def has_directory(self, run_id: str) -> bool:
-        """Return whether the directory of that run is there, with what it wrote."""
+        """Return whether the run's directory exists, with its output."""
 
     def scratch(self, run_id: str) -> str | None:
-        """Return where the scratch folder is that was made with that run; None: there is none, or no longer."""
+        """Return the path of the scratch folder created with the run; None if there is none or it is gone."""
 
     def remove(self, run_id: str) -> None:
-        """Remove the directory with all that is in it; it can never be started any more. Nothing if there is none.
-
-        Raises RunConflict if its run is alive; OSError.
-        """
+        """Remove the run's directory and everything in it; the run can then never start. Does nothing if there is none.
+        Raises RunConflict if the run is alive; OSError."""
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
-        """Remove directories of other runs than these, ending what runs in them. Not while a run is being prepared.
-
-        Raises OSError if none can be looked at.
-        """
+        """Remove the directories of all other runs, ending whatever runs in them. Do not call while a run is being
+        prepared. Raises OSError if no directory can be examined."""
 
 
 class Trees(Protocol):
-    """Work trees on this machine. Safe to use from many threads."""
+    """Work trees on this machine. Thread-safe."""
 
     def ensure(self, order: WorktreeRequest) -> Tree:
-        """Return the tree, made now unless it is there. Raises TreeFault; another exception if somebody else is at
+        """Return the tree, creating it if it does not exist. Raises TreeFault; TreeBusy if another process is using
         it."""
 
     def all(self) -> list[Tree]:
-        """Return the trees that there are."""
+        """Return all existing trees."""
 
     def find(self, name: str) -> Tree | None:
-        """Return the tree of that name."""
+        """Return the tree with that name."""
 
     def look(self, tree: Tree) -> TreeState:
-        """Return how it stands at present, which is kept. Never raises."""
+        """Return the tree's current state, and remember it. Never raises."""
 
     def seen(self, name: str) -> TreeState | None:
-        """Return how the tree of that name stood when it was last looked at; None: not since a run was last in it.
-
-        Starts no process.
-        """
+        """Return the tree's state when it was last examined; None if that has not happened since a run last used it.
+        Starts no process."""
 
     def users(self, tree: Tree) -> list[int]:
-        """Return the processes that work in it."""
+        """Return the ids of the processes working in the tree."""
 
     def size(self, tree: Tree) -> int:
-        """Return the bytes that it takes on the disk."""
+        """Return the tree's disk usage in bytes."""
 
     def remove(self, tree: Tree) -> None:
-        """Remove a spent tree and its branch. Raises TreeFault, or another exception if somebody is at it."""
+        """Remove a tree that is no longer needed, and its branch. Raises TreeFault; TreeBusy if another process is
+        using it."""
 
     def close(self) -> None:
-        """End what is under way, and do nothing more."""
+        """Stop work in progress and accept no more."""
 
 
 class Branches(Protocol):
-    """The branches of work trees on this machine. Safe to use from many threads."""
+    """The branches of work trees on this machine. Thread-safe."""
 
     def tree_in(self, path: str) -> str | None:
-        """Return the name of the tree in that folder; None: there is none."""
+        """Return the name of the tree in that folder; None if there is none."""
 
     def merge(self, order: MergeOrder, is_busy: Callable[[str], str | None]) -> Merged:
-        """Merge a tree's branch, or say what would become of it. is_busy: says who works in a folder, in a clause.
-
-        Raises NotMerged: nothing was changed.
-        """
+        """Merge a tree's branch, or report what merging would do. is_busy: returns who is working in a folder, as a
+        clause. Raises NotMerged if nothing was changed."""
 
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
-        """Remove a tree and its branch; all that is in it is kept under a reference. Raises NotMerged."""
+        """Remove a tree and its branch, keeping its contents under a git reference. Raises NotMerged."""
 
     def commit(self, name: str, title: str) -> Commit | None:
-        """Commit what is not committed in a tree, on its branch. None: there was nothing to commit.
-
-        Raises NotMerged: nothing was changed.
-        """
+        """Commit a tree's uncommitted changes to its branch. Returns None if there was nothing to commit. Raises
+        NotMerged if nothing was changed."""
 
     def recover(self) -> None:
-        """Finish what a crash has left half done."""
+        """Finish what a crash interrupted."""
 
 
 class CheapModel(Protocol):
-    """A cheap model that is asked small questions. Safe to use from many threads."""
+    """A cheap model for small questions. Thread-safe."""
 
     @property
     def model(self) -> str:
-        """Its name."""
+        """The model's name."""
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        """Return what it says, within timeout_s seconds. Raises ModelFault."""
+        """Return the model's answer within timeout_s seconds. Raises ModelFault."""
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""
 
 
 class ExportFault(Exception):
-    """Spans were not taken. lasting: these never will be. The text says why, and holds no secret."""
+    """Spans were not accepted. lasting: retrying is pointless. The message gives the reason and contains no secret."""
 
     def __init__(self, detail: str, *, lasting: bool = False) -> None:
         super().__init__(detail)
@@ -340,20 +329,20 @@ class ExportFault(Exception):
 
 
 class SpanExporter(Protocol):
-    """The way to one who collects spans. Used by one thread at a time; ``close`` by any."""
+    """Sends spans to a collector. Used by one thread at a time; ``close`` can be called from any thread."""
 
     def send(self, spans: Sequence[Span]) -> None:
-        """Hand them over. Raises ExportFault: some of them may have been taken."""
+        """Send the spans. Raises ExportFault, although some of them may have been accepted."""
 
     def close(self) -> None:
-        """Let go of what it holds; what is being sent is given up soon."""
+        """Release its resources; an export in progress is soon abandoned."""
 
 
 class Messenger(Protocol):
-    """A way to one who is told about things. Safe to use from several threads."""
+    """A channel through which somebody is notified. Thread-safe."""
 
     def send(self, notice: Notice) -> None:
-        """Deliver it. Raises DeliveryFault."""
+        """Deliver the notice. Raises DeliveryFault."""
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""
