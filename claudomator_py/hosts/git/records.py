@@ -85,6 +85,9 @@ class TreeRecords:
             if not path.exists() or path.stat().st_ino != os.fstat(fd).st_ino:
                 raise TreeBusy(name)
             yield fd
+            # Not only closed: a process that another thread is just starting has a copy until it is what it will be,
+            # and whoever comes next would find the tree in use.
+            fcntl.flock(fd, fcntl.LOCK_UN)
         finally:
             os.close(fd)
 

@@ -65,6 +65,27 @@ def test_a_tree_that_is_there_is_found_again_with_all_that_was_done_in_it(
     assert (Path(tree.path) / "new").read_text() == "work"
 
 
+def test_a_process_that_is_just_starting_keeps_nobody_from_a_tree_that_was_in_use(
+    trees: LocalTrees, repository: Repository, tmp_path: Path
+) -> None:
+    """Between its fork and its exec it has a copy of every descriptor, the lock's included."""
+    tree = trees.ensure(order(repository.path))
+    lock = tmp_path / "state" / "worktrees" / f"{tree.name}.lock"
+    for _ in range(3):
+        with trees.opened(tree.name):
+            copies = [
+                os.dup(int(fd.name)) for fd in Path("/proc/self/fd").iterdir() if fd.exists() and fd.samefile(lock)
+            ]
+            with pytest.raises(TreeBusy), trees.opened(tree.name):
+                pytest.fail("it is in use")
+        try:
+            assert copies
+            assert standing(trees, tree) is TreeStanding.UNCHANGED
+        finally:
+            for fd in copies:
+                os.close(fd)
+
+
 def test_hooks_and_the_environment_of_the_daemon_have_no_part_in_it(
     trees: LocalTrees, repository: Repository, tmp_path: Path
 ) -> None:
