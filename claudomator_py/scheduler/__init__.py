@@ -1,1 +1,1 @@
-"""From a snapshot to the actions that follow from it: pure, and the same for the same snapshot."""
+"""From a snapshot to the actions that follow from it: pure and deterministic."""

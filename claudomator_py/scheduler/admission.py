@@ -1,4 +1,4 @@
-"""Whether one task may start now, and where: hints, holds and slots around the balancer's choice."""
+"""Decides whether a task may start now, and on which agent: hints, holds and slots around the balancer's choice."""
 
 import json
 from collections.abc import Iterable, Sequence, Set
@@ -22,7 +22,7 @@ _LEAST_ACTIVE = rationale(RationaleCode.LEAST_ACTIVE)
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """pool: the names among which the balancer chose."""
+    """The chosen agent. pool: names of the agents that the balancer chose from."""
 
     agent: AgentState
     pool: frozenset[str]
@@ -32,15 +32,15 @@ class _Choice:
 
 
 def open_to(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """Return the agents that the task may know of: one that is a remote specialist does the tasks that are routed to
-    that one, and to all others it does not exist, as not everybody may see or use it."""
+    """Return the agents visible to the task. An agent that is a remote specialist is visible only to tasks routed to
+    that specialist, as not everybody may see or use it."""
     return tuple(agent for agent in agents if agent.specialist is None or head.constraints.names(agent.name))
 
 
 def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """Return the agents that ``agent.type`` means: the one of that name, else those of that kind.
+    """Return the agents that ``agent.type`` refers to: the agent with that name, or else those of that kind.
 
-    Of a kind, those that are open to balancing, if any are: the others are chosen by their own name only.
+    Of a kind, only agents open to balancing if there are any: the others are chosen only by name.
     """
     by_name = tuple(agent for agent in agents if agent.name == agent_type)
     of_kind = tuple(agent for agent in agents if agent.kind == agent_type)
@@ -48,13 +48,13 @@ def named_by(agent_type: str, agents: Sequence[AgentState]) -> tuple[AgentState,
 
 
 def hinted_by(head: QueueHead, agents: Sequence[AgentState]) -> tuple[AgentState, ...]:
-    """Return the agents that the task's hint means; none without a hint."""
+    """Return the agents that the task's hint refers to; empty without a hint."""
     return named_by(head.agent_type, agents) if head.agent_type else ()
 
 
 def exhausted_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str]:
-    """Return the hints with which no task can start now, whatever else it asks for: each agent that they mean is full,
-    limited for all of its models, or cannot run at all, and no other will do. As in ``scheduler.lanes.hint``."""
+    """Return the agent hints under which no task can start now: every agent they match is full, limited on all its
+    models or unable to run, and no fallback is allowed. In the format of ``scheduler.lanes.hint``."""
     hints = set()
     for name in {name for agent in agents for name in (agent.name, agent.kind)}:
         meant = named_by(name, agents)
@@ -66,27 +66,29 @@ def exhausted_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str
 
 
 def names_in_lanes(agents: Iterable[AgentState]) -> frozenset[str]:
-    """Return what names one of these agents in the text of a lane: its name or its kind, however that was written."""
+    """Return every form in which one of these agents can be named in a lane's text: name or kind, JSON-escaped or
+    not."""
     names = {name for agent in agents for name in (agent.name, agent.kind)}
     return frozenset(json.dumps(name, ensure_ascii=escaped) for name in names for escaped in (True, False))
 
 
 def _is_exhausted(agent: AgentState, rules: Rules) -> bool:
-    """What a task asks for is left out: that can only keep more agents from running it."""
+    """True if no task can start on the agent. Ignores the task's demands, which could only rule out more agents."""
     tried = rules.when_all_limited == "try" and agent.triable
     return agent.problem is not None or not agent.free or (agent.limited and not tried)
 
 
 def admit(head: QueueHead, agents: Sequence[AgentState], rules: Rules, load: Load) -> DecisionRecord | Blocked:
-    """Return the decision to start the task, or what stands in between."""
+    """Return the decision to start the task, or what blocks it."""
     seen = load.seen_by(head.tenant, open_to(head, agents), rules)
     return load.obstacle(head, rules, seen) or decide(head, seen, rules, load.now)
 
 
 def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: int) -> DecisionRecord | Blocked:
-    """Return on which agent the task would start if it were its turn and its place were free, or why on none.
+    """Return where the task would start if it were its turn and its directory were free, or why it cannot start
+    anywhere.
 
-    It is the same for all tasks of a lane, but for those whose question for a tier is open: each has a time of its own.
+    The result is the same for all tasks of a lane, except those waiting for a tier, as each has its own deadline.
     """
     known = open_to(head, agents)
     if rules.routing and not head.routed and (rules.policed or not _takes_no_role(head, known)):
@@ -103,7 +105,7 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
 
 
 def _takes_no_role(head: QueueHead, agents: Sequence[AgentState]) -> bool:
-    """Whether the task is for an agent that does what it is configured to do, whoever is asked."""
+    """True if the task is for an agent that does what it is configured to do and takes no specialist's role."""
     if head.agent_type is None or head.names_specialist:
         return False
     kinds = {agent.kind for agent in hinted_by(head, agents)} or {head.agent_type}
@@ -113,10 +115,11 @@ def _takes_no_role(head: QueueHead, agents: Sequence[AgentState]) -> bool:
 def _for_task(
     head: QueueHead, agents: Sequence[AgentState], agent: AgentState, rules: Rules, now_ms: int
 ) -> AgentState:
-    """The agent as this task sees it: what it cannot enforce keeps it from running the task, and of its holds count
-    those on the model that the task would get there.
+    """The agent as this task sees it: unable if it cannot enforce the task's demands, and with only those holds that
+    apply to the model the task would get there.
 
-    While that model is not decided, a hold on one family keeps it from nothing: once it is, the agent is chosen again.
+    While that model is undecided, holds on a single model family are ignored; once it is decided, the agent is chosen
+    again.
     """
     sentence = head.cannot.get(agent.name)
     if not head.constraints.admits(agent.name, agent.kind):
@@ -135,7 +138,8 @@ def _for_task(
 
 
 def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:
-    """The task with its conversation only if it continues there: one that need not be has to be at hand."""
+    """The task, without its conversation if it will not continue there. An optional or yielding conversation is kept
+    only while its agent is available."""
     conversation = head.conversation
     if conversation is None or not (conversation.optional or conversation.yields):
         return head
@@ -150,7 +154,8 @@ def _with_choice(head: QueueHead, agents: Sequence[AgentState]) -> QueueHead:
 
 
 def _model(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, tier: Tier) -> str | None:
-    """The model by name: the one that the task pins, on an agent that it means; else the tier's."""
+    """The name of the model: the task's pinned model on an agent that its hint refers to, otherwise the tier's
+    model."""
     if _pinned_on(head, hinted, agent):
         return head.model
     mapped = agent.models.get(tier)
@@ -158,7 +163,7 @@ def _model(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, tie
 
 
 def _pinned_on(head: QueueHead, hinted: Sequence[AgentState], agent: AgentState) -> bool:
-    """Whether the task gets the model that it pins there."""
+    """True if the task gets its pinned model on this agent."""
     return _pins_one_of(head, hinted, agent) and _may_have_pinned(head, agent)
 
 
@@ -167,7 +172,8 @@ def _pins_one_of(head: QueueHead, hinted: Sequence[AgentState], agent: AgentStat
 
 
 def _may_have_pinned(head: QueueHead, agent: AgentState) -> bool:
-    """Whether the constraints allow the model that it pins. One that stands behind no tier cannot be judged by them."""
+    """True if the constraints allow the pinned model. A model that belongs to no tier cannot be checked against
+    bounds."""
     tiers = (tier for tier, choice in agent.models.items() if choice.model == head.model)
     return not head.constraints.bounds_tiers or any(head.constraints.allows(tier) for tier in tiers)
 
@@ -198,12 +204,13 @@ def _choose(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms:
 
 
 def _is_open(head: QueueHead, agent: AgentState) -> bool:
-    """Whether the balancer may choose it: one that has to be named may be named by a specialist's card as well."""
+    """True if the balancer may choose the agent. A specialist's card can also name an agent that must be chosen by
+    name."""
     return agent.auto_select or head.constraints.names(agent.name)
 
 
 def _go_on(conversation: HeldBy, agents: Sequence[AgentState], rules: Rules) -> _Choice | Blocked:
-    """Nobody but the agent that has the conversation can continue in it."""
+    """Only the agent that has the conversation can continue it."""
     resumed = ConversationRef(run=conversation.run, agent=conversation.agent, task=conversation.of)
     holders = tuple(agent for agent in agents if (agent.name, agent.kind) == (conversation.agent, conversation.kind))
     if not holders:
@@ -246,7 +253,7 @@ def _all_limited(agents: Sequence[AgentState]) -> Blocked:
 
 
 def _held(agents: Sequence[AgentState]) -> tuple[Blocked, ...]:
-    """Of each that is limited, by what."""
+    """For each limited agent, its hold."""
     return tuple(_on_hold(agent.name, agent.hold) for agent in agents if agent.hold is not None)
 
 
@@ -283,7 +290,7 @@ def _unknown(agent: str) -> Blocked:
 
 
 def _rejection(agent: AgentState) -> Blocked | None:
-    """Why it cannot take a task now; None: it can."""
+    """Why the agent cannot take a task now; None if it can."""
     if agent.barred:
         return blocked(BlockCode.NOT_ALLOWED, agent=agent.name)
     if agent.problem is not None:
@@ -333,7 +340,7 @@ def _record(
 def _candidate(
     agent: AgentState, choice: _Choice, considered: Set[str], elsewhere: BlockCode, rules: Rules
 ) -> Candidate:
-    """elsewhere: why one outside the balancer's choice was not in it."""
+    """elsewhere: the reason for an agent outside the balancer's pool."""
     eligible = agent.name in considered
     rejected = None
     if not eligible:

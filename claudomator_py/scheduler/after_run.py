@@ -1,4 +1,4 @@
-"""What follows for a task from how its run ended: retry, wait, give up, or done."""
+"""Decides what follows for a task from how its run ended: retry, wait, give up or done."""
 
 from claudomator_py.domain import lifecycle
 from claudomator_py.domain.agent import TIERS, Tier
@@ -11,26 +11,26 @@ from claudomator_py.values import dataclass
 
 MAX_OUTAGE_PAUSE_MS = 10 * MINUTE_MS
 PATIENT_OUTAGES = 3
-"""Outages in a row for which a conversation waits for its agent, before anybody else may take over the task."""
+"""Consecutive outages for which a conversation waits for its agent before another agent may take over the task."""
 FREE_INTERRUPTED_ANSWERS = 10
-"""Outages that may cut short a model's answers in one generation before each uses up an attempt: a task that always
-ends so would else spend money forever."""
+"""Outages per generation that may interrupt a model's answer before each further one uses up an attempt. Otherwise a
+task that always ends this way would spend money forever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The event that the end of a run means for its task, and whether it used up an attempt."""
+    """The lifecycle event that the end of a run causes for its task, and whether it used up an attempt."""
 
     event: lifecycle.Event
     counts_attempt: bool
     tier: Tier | None = None
-    """For the next attempt, if it is another one."""
+    """Tier of the next attempt, if it changes."""
     goes_on: bool = False
-    """That attempt continues the conversation of this run."""
+    """True if the next attempt continues this run's conversation."""
     may_go_on: bool = False
-    """It does so only if no other agent can begin it before."""
+    """True if the next attempt continues it only if no other agent can start the task sooner."""
     confirms: bool = False
-    """That attempt is only asked to finish, or to confirm that this run, which succeeded, was done."""
+    """True if the next attempt is only asked to finish, or to confirm that this successful run was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,47 +39,48 @@ class EndedRun:
 
     run_id: str
     attempt: int
-    """Its number, 1 is the first."""
+    """Number of the attempt, starting at 1."""
     tier: Tier | None
     held_until: int | None
-    """End of the hold that its outcome put on its agent, in epoch milliseconds."""
+    """End of the hold that the outcome put on the agent, in epoch milliseconds."""
     cancelled: bool
-    """An operator asked for it."""
+    """True if an operator requested the end."""
     tries: int = 0
-    """How many runs there were if this one was started although every agent was limited; else 0."""
+    """Number of runs so far if this one was started although every agent was limited; otherwise 0."""
     resumed: bool = False
-    """It was to continue a conversation."""
+    """True if the run was to continue a conversation."""
     begun: bool = False
-    """It left a conversation in which work may have been done."""
+    """True if the run left a conversation in which work may have been done."""
     answered: bool = False
-    """Its model had said or done something."""
+    """True if the model produced any output."""
     outages: int = 0
-    """Runs in a row that an outage ended, this one included."""
+    """Consecutive runs ended by an outage, including this one."""
     interrupted_answers: int = 0
-    """Those of the task's generation that an outage ended after an answer."""
+    """Runs of the task's generation that an outage ended after the model had answered."""
     spent: bool = False
-    """The task's budget is used up."""
+    """True if the task's budget is used up."""
     spare: bool = False
-    """Its agent has another model for the task."""
+    """True if the agent has another model for the task."""
     handed_on: bool = False
-    """It hands the task on to another specialist, who continues with it."""
+    """True if the run hands the task to another specialist, who continues it."""
     confirms: bool = False
-    """It was asked to finish what had succeeded near a limit, or to confirm that it was done."""
+    """True if the run was asked to finish work that had succeeded near a limit, or to confirm that it was done."""
     asks: InputKind | None = None
-    """What a person has to decide about the task, as its specialist failed at it too often; None: nothing."""
+    """What a person must decide about the task because its specialist failed too often; None if nothing."""
 
 
-# They came from outside: the conversation is not to blame. After all others the next attempt begins a fresh one.
+# External causes, for which the conversation is not to blame. After any other reason the next attempt starts a fresh
+# one.
 _FROM_OUTSIDE = frozenset({Reason.CLONE_FAILED, Reason.PUSH_FAILED, Reason.DISK_FULL, Reason.LOST, Reason.INTERRUPTED})
 
 
 def after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
-    """Return the ending.
+    """Return what follows from the end of the run.
 
-    A success stays one, even if it came after the request to cancel. No further run follows once the task's budget is
-    used up. One that came when a window was nearly used up, which makes some agents end their turn early, is asked
-    about once the window has reset, where the task waits for limits and nothing checks it; if nobody can be asked, it
-    stays the success that it was.
+    A success stays a success, even if it came after a request to cancel. No further run follows once the task's budget
+    is used up. Some agents end their turn early when a window is nearly used up: a success near that point is
+    questioned once the window has reset, if the task waits for limits and has no check. If the agent can then not be
+    asked, the success stands.
     """
     ending = _after_run(outcome, spec, run, now_ms)
     if run.confirms and (isinstance(ending.event, lifecycle.Failing) or outcome.conversation_lost):
@@ -118,11 +119,11 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
         may_go_on = (quota or run.begun) and not goes_on
         event = lifecycle.Requeued(QueueReason.LIMITED, run.held_until)
         if run.tries:
-            # It would be tried again at once, and so forever.
+            # Otherwise the run would be tried again immediately, over and over.
             event = lifecycle.Retrying(now_ms + backoff_ms(spec.retry.backoff, run.tries, run.run_id))
         return Ending(event, counts_attempt=False, goes_on=goes_on, may_go_on=may_go_on)
     if reason is Reason.CANCELLED:
-        # Nobody asked for it here: the supervisor itself was told to stop.
+        # Nobody requested this through the daemon: the supervisor itself was told to stop.
         return Ending(lifecycle.Failing(Reason.INTERRUPTED), counts_attempt=True)
     if policy.outage:
         return _after_outage(reason, spec, run, now_ms)
@@ -130,7 +131,7 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
     retries = spec.on_lost is OnLost.RETRY if unknown else policy.retries
     retries = retries or (policy.falls_back and run.spare)
     tier = _stronger(run.tier, spec) if policy.escalates else None
-    # A conversation that continues may be what is too long: a fresh one is worth an attempt on the same tier.
+    # The continued conversation may be what is too long, so a fresh one is worth an attempt on the same tier.
     differs = tier is not None or run.resumed or not policy.escalates
     if retries and differs and run.attempt < spec.retry.max_attempts:
         pause = backoff_ms(spec.retry.backoff, run.attempt, run.run_id)
@@ -144,7 +145,8 @@ def _after_run(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> 
 
 
 def _asked_again(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -> int | None:
-    """When the agent is to be asked whether what succeeded is done, in epoch milliseconds; None: it is not."""
+    """When to ask the agent whether the successful work is really done, in epoch milliseconds; None if it is not
+    asked."""
     near = outcome.nearly_used
     if near is None or not now_ms < near.resets_at <= now_ms + MAX_RESET_MS:
         return None
@@ -153,10 +155,11 @@ def _asked_again(outcome: Outcome, spec: TaskSpec, run: EndedRun, now_ms: int) -
 
 
 def _after_outage(reason: Reason, spec: TaskSpec, run: EndedRun, now_ms: int) -> Ending:
-    """What follows from an outage, which is no fault of the task: it uses up no attempt, and the pause grows.
+    """What follows from an outage. An outage is not the task's fault: it uses up no attempt, and the pause grows.
 
-    The first one hands the task over at once, unless there is a conversation to wait for. Later ones step aside, so
-    that a task which itself is the cause does not stand before all others whenever its agent is tried again.
+    The first outage requeues the task immediately, unless there is a conversation to wait for. After later ones the
+    task steps aside, so that a task which causes the outage itself is not first in the queue whenever its agent is
+    tried again.
     """
     counts = run.answered and run.interrupted_answers > FREE_INTERRUPTED_ANSWERS
     if counts and run.attempt >= spec.retry.max_attempts:
@@ -171,15 +174,14 @@ def _after_outage(reason: Reason, spec: TaskSpec, run: EndedRun, now_ms: int) ->
 
 
 def _is_resumable_after(reason: Reason, run: EndedRun) -> bool:
-    """Whether the conversation is not to blame. What stalls is mostly a service or a tool that hangs, and a model that
-    was cut off can go on; if that happens again in the same conversation, it may be the cause.
-    """
+    """True if the conversation is not to blame. A stall is mostly a hanging service or tool, and a model that was cut
+    off can continue; if either happens again in the same conversation, the conversation may be the cause."""
     once = reason in (Reason.STALLED, Reason.UNFINISHED) and not run.resumed
     return reason in _FROM_OUTSIDE or once
 
 
 def _stronger(tier: Tier | None, spec: TaskSpec) -> Tier | None:
-    """One tier up; None where there is none, or the task pins what it has."""
+    """The next stronger tier; None if there is none or the task pins its tier or model."""
     if spec.agent.tier is not None or spec.agent.model is not None or tier is None:
         return None
     above = TIERS[TIERS.index(tier) + 1 :]

@@ -1,7 +1,7 @@
-"""How strong a model: the question to a cheap model, and what is made of its answer, whatever that looks like.
+"""How strong a model: the question put to a cheap model, and the interpretation of its answer, however that looks.
 
-The task's text is data in the question. An answer counts only if it names exactly one of the tiers that were offered,
-or one of their models; if it names several, the strongest of them: uncertain goes up.
+The task's text is data in the question. An answer counts only if it names one of the tiers offered or one of their
+models. If it names several, the strongest wins, so uncertainty goes up.
 """
 
 import hashlib
@@ -27,48 +27,48 @@ _STRENGTH = {tier: strength for strength, tier in enumerate(TIERS)}
 
 
 class Cause(StrEnum):
-    """Why there is no answer, and the decision is made without one."""
+    """Why there is no answer, so that the decision is made without one."""
 
     OFF = "off"
-    """No model is configured."""
+    """No classifier model is configured."""
     NOTHING_TO_CHOOSE = "nothing_to_choose"
     """The agent has no tiers to choose from."""
     TIMEOUT = "timeout"
     """The model did not answer in time."""
     UNREACHABLE = "unreachable"
-    """It could not be reached."""
+    """The model could not be reached."""
     LIMITED = "limited"
-    """It is rate-limited."""
+    """The model is rate-limited."""
     REFUSED = "refused"
-    """It refused the request."""
+    """The model refused the request."""
     SERVER_ERROR = "server_error"
-    """It failed."""
+    """The model's server failed."""
     NOT_CONFIGURED = "not_configured"
-    """It is not set up."""
+    """The model is not set up."""
     GARBAGE = "garbage"
-    """Its answer could not be read."""
+    """The answer could not be parsed."""
     DISALLOWED = "disallowed"
-    """It named what was not offered."""
+    """The answer named something that was not offered."""
     BREAKER_OPEN = "breaker_open"
-    """It is left alone after several failures."""
+    """The model is not asked for a while after several failures."""
     INTERRUPTED = "interrupted"
     """The question was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """A question to a cheap model, on whatever subject."""
+    """A question to a cheap model, on any subject."""
 
     subject: str
-    """The name of the task in question."""
+    """Name of the task that the question is about."""
     prompt: str
     answer: Mapping[str, object]
-    """JSON Schema of the answer: an object."""
+    """JSON Schema of the answer, which is an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierQuestion:
-    """What is asked. models: the model behind each tier that is offered, of the agent that was picked."""
+    """A question for a task's tier. models: the picked agent's model for each tier offered."""
 
     name: str
     instructions: str
@@ -83,7 +83,7 @@ class TierQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierAnswer:
-    """An answer that counts. agent_type: what the model said of the agent; recorded, and never acted on."""
+    """A usable answer. agent_type: the agent that the model suggested; recorded, but never acted on."""
 
     tier: Tier
     reason: str
@@ -91,7 +91,7 @@ class ClassifierAnswer:
 
 
 class NoAnswer(Exception):
-    """There is no answer that counts. cause: its stable name, counted and shown. detail: what happened."""
+    """There is no usable answer. cause: stable name for counting and display. detail: what happened."""
 
     def __init__(self, cause: Cause, detail: str) -> None:
         super().__init__(f"{cause}: {detail}")
@@ -100,7 +100,7 @@ class NoAnswer(Exception):
 
 
 class ModelFault(NoAnswer):
-    """The model gave no answer. retry_after_s: how many seconds it asked to be left alone; None: it did not say."""
+    """The model gave no answer. retry_after_s: seconds to leave it alone, as it requested; None if it did not say."""
 
     def __init__(self, cause: Cause, detail: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(cause, detail)
@@ -108,25 +108,25 @@ class ModelFault(NoAnswer):
 
 
 class Unusable(NoAnswer):
-    """It gave a text that does not count."""
+    """The model's answer cannot be used."""
 
 
 def tier_question(question: TierQuestion) -> ModelQuestion:
-    """Return the question in the form that a model is given."""
+    """Return the question in the form given to a model."""
     return ModelQuestion(question.name, prompt(question), answer_schema(question))
 
 
 def marked(name: str, instructions: str) -> tuple[str, str]:
-    """Return a task's text as data, shortened in the middle; and the line to put before and after it.
+    """Return the task's text as JSON, shortened in the middle, and the marker line to put before and after it.
 
-    That marker is derived from the text, so the text cannot contain it.
+    The marker is derived from the text, so the text cannot contain it.
     """
     text = json.dumps({"name": name, "instructions": shortened(instructions)}, ensure_ascii=False)
     return text, f"TASK-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
 
 
 def prompt(question: TierQuestion) -> str:
-    """Return the question. Everything between the markers is the task's text."""
+    """Return the prompt. Everything between the markers is the task's text."""
     text, marker = marked(question.name, question.instructions)
     uses = "\n".join(f"- {tier.value}: {TIER_USES[tier]} (model {question.models[tier]})" for tier in question.tiers)
     return (
@@ -143,7 +143,7 @@ def prompt(question: TierQuestion) -> str:
 
 
 def answer_schema(question: TierQuestion) -> dict[str, object]:
-    """Return the JSON Schema of the answer; the tier is an enum of what is offered."""
+    """Return the JSON Schema of the answer; the tier is an enum of the tiers offered."""
     return {
         "type": "object",
         "properties": {
@@ -156,13 +156,14 @@ def answer_schema(question: TierQuestion) -> dict[str, object]:
 
 
 def cache_key(question: TierQuestion, classifier_model: str) -> str:
-    """Return SHA-256 over all that the answer depends on. The agent is not part of it: a tier holds for any."""
+    """Return the SHA-256 over everything that the answer depends on. The agent is not included: a tier holds for
+    any."""
     parts = [PROMPT_VERSION, classifier_model, question.name, question.instructions, [t.value for t in question.tiers]]
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
 
 def parse_answer(text: str, question: TierQuestion) -> ClassifierAnswer:
-    """Return the answer in the text: JSON bare, in fences, after noise or amid prose. Raises Unusable."""
+    """Return the answer found in the text: bare JSON, fenced, after noise or amid prose. Raises Unusable."""
     objects = [answer for answer in json_objects(text[:ANSWER_CHARS]) if "tier" in answer or "model" in answer]
     if not objects:
         raise Unusable(Cause.GARBAGE, f"no JSON object with a tier in {shown(text)}")
@@ -178,7 +179,7 @@ def parse_answer(text: str, question: TierQuestion) -> ClassifierAnswer:
 
 
 def shortened(text: str) -> str:
-    """Return head and tail of a long text, and how much is left out between them."""
+    """Return the head and tail of a long text, and the number of characters left out between them."""
     if len(text) <= HEAD_CHARS + TAIL_CHARS:
         return text
     left_out = len(text) - HEAD_CHARS - TAIL_CHARS
@@ -186,12 +187,12 @@ def shortened(text: str) -> str:
 
 
 def differs(answered: str, offered: str) -> bool:
-    """Return whether these are two names, whatever case and space is around them."""
+    """Return whether the two names differ, ignoring case and surrounding space."""
     return answered.strip().casefold() != offered.strip().casefold()
 
 
 def _tier(answer: Mapping[str, object], question: TierQuestion) -> Tier:
-    """Members only, in any case and space: a near miss is no answer."""
+    """The tier named. Exact members only, ignoring case and surrounding space: a near miss is no answer."""
     value = answer.get("tier")
     if value is None:
         model = answer.get("model")
@@ -208,7 +209,7 @@ def _tier(answer: Mapping[str, object], question: TierQuestion) -> Tier:
 
 
 def json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield every outermost JSON object in the text, whatever surrounds it, those in a list included."""
+    """Yield every outermost JSON object in the text, including those in lists, whatever surrounds it."""
     decoder = json.JSONDecoder()
     position = text.find("{")
     while position >= 0:
@@ -217,7 +218,7 @@ def json_objects(text: str) -> Iterator[dict[str, object]]:
         except (ValueError, RecursionError):
             end = position + 1
         else:
-            yield value  # What begins with a brace is an object.
+            yield value  # A value that begins with a brace is an object.
         position = text.find("{", end)
 
 

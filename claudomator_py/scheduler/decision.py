@@ -1,4 +1,4 @@
-"""A decision as a value: what was chosen, among what, and why each other candidate was not."""
+"""A decision as a value: what was chosen, from which candidates, and why each other candidate was not."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -18,22 +18,22 @@ from claudomator_py.domain.triage import TriageReason
 
 
 class DecisionKind(StrEnum):
-    """What is decided."""
+    """The kind of decision."""
 
     PLACEMENT = "placement"
-    """On which agent a run starts, and on which model: ``DecisionRecord``."""
+    """Which agent and model a run starts on: ``DecisionRecord``."""
     TIER = "tier"
     """How strong a model a task needs, where a classifier was asked: ``TierRecord``."""
     SPECIALIST = "specialist"
-    """Who does it."""
+    """Which specialist does the task: ``SpecialistRecord``."""
     POLICY = "policy"
-    """What rules allow, whoever does it."""
+    """What the rules allow, whoever does the task: ``PolicyRecord``."""
     HANDOFF = "handoff"
-    """To whom a run hands its task on."""
+    """To whom a run hands its task: ``HandoffRecord``."""
     TRIAGE = "triage"
     """Who answers a message: ``TriageRecord``."""
     SHADOW = "shadow"
-    """What another configuration would have decided, which nothing follows from: ``ShadowRecord``."""
+    """What another configuration would have decided; has no effect: ``ShadowRecord``."""
 
 
 class Candidate(BaseModel):
@@ -46,15 +46,15 @@ class Candidate(BaseModel):
     max_concurrent: int
     limited: bool
     limited_until: int | None = None
-    """In epoch milliseconds; None: it is not limited, or until it is released."""
+    """Epoch milliseconds; None if it is not limited, or is held until an operator releases it."""
     eligible: bool
     rejected: Blocked | None = None
-    """Why it was not chosen; None for the one chosen."""
+    """Why it was not chosen; None for the chosen one."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_words(cls, values: Any) -> Any:
-        """What 0.1 has stored: the reason in words."""
+        """Convert what 0.1 stored: the reason in words."""
         if not isinstance(values, dict) or "rejected" in values or not values.get("rejected_because"):
             return values
         until = values.get("limited_until") if values.get("rejected_code") == "limited" else None
@@ -62,18 +62,18 @@ class Candidate(BaseModel):
 
 
 class OverriddenHint(BaseModel):
-    """The agent that a task prefers and did not get, and why: what kept each agent that it means."""
+    """The agent that a task prefers but did not get, and what ruled out each agent that the hint refers to."""
 
     model_config = ConfigDict(frozen=True)
 
     agent: str | None
-    """None: decisions from before there were values name it in the reason only."""
+    """None for old decisions, which name the agent only in the reason's text."""
     because: tuple[Blocked, ...]
 
     @model_validator(mode="before")
     @classmethod
     def _from_words(cls, values: Any) -> Any:
-        """What 0.1 has stored: the reason in words, with the names of the agents."""
+        """Convert what 0.1 stored: the reason in words, including the agents' names."""
         if not isinstance(values, dict) or "because" in values or "why" not in values:
             return values
         return values | {"because": (_in_words(None, values["why"], None),)}
@@ -84,7 +84,7 @@ def _in_words(agent: str | None, text: str, until: int | None) -> Blocked:
 
 
 class SpecialistCandidate(BaseModel):
-    """Somebody who could do it, with what the score is made of."""
+    """A specialist that could do the task, with the parts of its score."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -93,143 +93,142 @@ class SpecialistCandidate(BaseModel):
     """The skill that fits best."""
     score: float
     parts: dict[str, float] = {}
-    """What each signal adds to the score, by its name, such as ``semantic``; rounded to 1e-6, as the score is."""
+    """What each signal contributes to the score, by name, such as ``semantic``; rounded to 1e-6, like the score."""
     tie_break: float = 0.0
-    """What counts on top of the score among those that are as good."""
+    """Added to the score to order candidates that are otherwise equally good."""
     rejected: StoredRationale | None = None
-    """Why not; None for the one chosen."""
+    """Why it was not chosen; None for the chosen one."""
 
     @property
     def barred(self) -> bool:
-        """Whether it could not have been chosen, whatever its score."""
+        """True if it could not have been chosen whatever its score."""
         bars = (RationaleCode.TOO_RISKY, RationaleCode.LACKS, RationaleCode.EXCLUDED, RationaleCode.AWAY)
         return self.rejected is not None and self.rejected.code in bars
 
 
 class Record(BaseModel):
-    """What decisions of every kind say. Immutable once stored."""
+    """Fields common to decisions of every kind. Immutable once stored."""
 
     model_config = ConfigDict(frozen=True)
 
     reason: StoredRationale
-    """Why."""
+    """The reason for the decision."""
     confidence: float | None = None
-    """0 to 1; None: there is none to be had."""
+    """From 0 to 1; None if there is no confidence."""
     threshold: float | None = None
-    """The least confidence with which it would have been decided so; None: any."""
+    """Minimum confidence for this decision; None if there is none."""
     risk: Risk | None = None
-    """How much harm a wrong decision could do; None: nobody has judged it."""
+    """How much harm a wrong decision could do; None if it was not assessed."""
     intent: str | None = None
     """What the task wants, normalised."""
     topic: str | None = None
-    """Its subject area, normalised."""
+    """The task's subject area, normalised."""
     policy_checks: tuple[PolicyCheck, ...] = ()
-    """What each rule said, in the order in which they were asked."""
+    """Result of each rule, in the order of evaluation."""
     specialist_candidates: tuple[SpecialistCandidate, ...] = ()
-    """Who could have done it, the best first: of a great many the best of them, see
-    ``routing.ranking.MAX_CANDIDATES``."""
+    """Specialists that could have done the task, best first; limited to the best ``routing.ranking.MAX_CANDIDATES``."""
     versions: Versions = Versions()
-    """By what it was decided."""
+    """Versions that the decision was based on."""
     latency_ms: int | None = None
-    """How long it took, in milliseconds; None: nothing worth telling."""
+    """Duration in milliseconds; None if negligible."""
     cost_usd: float | None = None
-    """What it cost, in US dollars; None: nothing that is known."""
+    """Cost in US dollars; None if unknown or nothing."""
 
 
 class TierRecord(Record):
-    """How strong a model a task needs: what came of asking a classifier."""
+    """How strong a model a task needs: the result of asking a classifier."""
 
     tier: Tier | None
-    """None: it gave no answer, and whichever agent starts the task uses its default."""
+    """None if the classifier gave no answer; the agent that starts the task then uses its default."""
     agent: str
-    """The tentative pick that it was asked for."""
+    """The tentatively picked agent for which the classifier was asked."""
     classification: Classification
     """Where the tier comes from."""
 
 
 class Route(StrEnum):
-    """Where a task goes. Values are stored and shown to programs: they are never renamed."""
+    """Where a task goes. Values are stored and part of the API: never rename them."""
 
     SPECIALIST = "specialist"
-    """To somebody whose card fits it, or whom it names."""
+    """To a specialist whose card fits, or that the task names."""
     DEFAULT = "default"
     """To the default specialist, or to no specialist."""
     CLARIFY = "clarify"
-    """To a person, who says who is meant."""
+    """To a person, who decides which specialist is meant."""
     HUMAN_REVIEW = "human_review"
-    """To a person, who approves it first."""
+    """To a person, who must approve the task first."""
     REJECT = "reject"
-    """Nowhere: it fails."""
+    """Nowhere: the task fails."""
 
 
 class SpecialistRecord(Record):
-    """Who does a task."""
+    """Which specialist does a task."""
 
     route: Route
     specialist: str | None
-    """None: no specialist, or nobody yet."""
+    """None if no specialist does it, or none has been decided yet."""
     skill: str | None = None
-    """The specialist's skill that fits best, or is asked for."""
+    """The specialist's skill that fits best or was asked for."""
     margin: float | None = None
-    """Those within it of the best score were as good."""
+    """Candidates within this distance of the best score counted as equally good."""
     degraded: bool = False
-    """Whether the encoder could not be asked, and words alone were compared."""
+    """True if the encoder was unavailable and only words were compared."""
     unheeded: tuple[Impersonal, ...] = ()
-    """What the text says of who is to do the task, or how, in its words; it was not compared."""
+    """Passages in which the text says who should do the task, or how; they were excluded from the comparison."""
     required_capabilities: tuple[str, ...] = ()
-    """What the specialist had to be able to do."""
+    """Capabilities that the specialist had to have."""
     owner: str | None = None
-    """Who answers for the specialist, as its card said; None: it did not say, or there is no specialist."""
+    """Who is responsible for the specialist, per its card; None if the card does not say or there is no specialist."""
     expected_output: str | None = None
-    """What the specialist was to hand back, as its card said; a task that says so itself has its own."""
+    """What the specialist must deliver, per its card; a task that specifies this itself uses its own."""
     max_handoffs: int | None = None
-    """How often the task may be handed on in this generation; None: an earlier version did not store it."""
+    """Maximum number of handoffs in this generation; None if stored by an earlier version."""
     escalation: tuple[str, ...] = ()
-    """Where the task was to go if the specialist could not do it, in order: specialists, or labels of routes."""
+    """Where the task goes if the specialist cannot do it, in order: specialists, or labels of routes."""
 
 
 class HandoffRecord(Record):
-    """To whom a run hands its task on, or why it does not."""
+    """To whom a run hands its task, or why it does not."""
 
     route: Route
-    """``specialist``, or ``human_review`` where it is not handed on; of a card's ``fallback``, its label."""
+    """``specialist``, or ``human_review`` if it is not handed off; for a card's ``fallback``, the label there."""
     specialist: str | None
-    """Who is to continue it; None: whoever had it keeps it, or with the route ``default`` whoever that is."""
+    """Who continues the task; None if it stays where it was or, with the route ``default``, goes to the default."""
     by: str | None
-    """Who had it; None: no specialist."""
+    """The specialist that had the task; None if there was none."""
     run_id: str
-    """The run that hands it on."""
+    """The run that hands it off."""
     asked: HandoffRequest
-    """What its agent asked for, and says it leaves."""
+    """What the run's agent requested, and what it says it leaves behind."""
     hop: int
-    """How often the task is handed on in this generation, this time included where it is."""
+    """Number of handoffs of the task in this generation, including this one if it was accepted."""
     max_handoffs: int
-    """How often it may be."""
+    """Maximum number of handoffs."""
     fallback: bool = False
-    """Whether the card of whoever had it names the other one; else the run does."""
+    """True if the target comes from the previous specialist's card, not from the run."""
 
     @property
     def names_nobody(self) -> bool:
-        """Whether the run named somebody to whom it may not go: see ``RefusedHandoff.hiding``."""
+        """True if the run named a specialist that the task may not go to; see ``RefusedHandoff.hiding``."""
         return not self.fallback and self.reason.code in UNKNOWN
 
     @property
     def accepted(self) -> bool:
-        """Whether it is handed on."""
+        """True if the task is handed off."""
         return self.specialist is not None or self.route is Route.DEFAULT
 
 
 class PolicyVerdict(StrEnum):
-    """What rules say of a task. Values are stored: they are never renamed."""
+    """What the rules say about a task. Values are stored: never rename them."""
 
     ALLOWED = "allowed"
-    """It may run, within what they leave open."""
+    """The task may run, within its constraints."""
     DENIED = "denied"
-    """It is refused."""
+    """The task is refused."""
     HELD = "held"
-    """A person has to approve it first."""
+    """A person must approve the task first."""
     APPROVED = "approved"
-    """A person has."""
+    """A person has approved the task."""
 
 
 class PolicyRecord(Record):
@@ -237,65 +236,64 @@ class PolicyRecord(Record):
 
     verdict: PolicyVerdict
     route: Route | None = None
-    """``human_review`` where a person has to approve the task first, ``reject`` where it is refused; None: it
-    continues."""
+    """``human_review`` if a person must approve the task first, ``reject`` if it is refused; None if it continues."""
     rules: tuple[str, ...] = ()
-    """The rules that led to it: that refuse, demand approval, or allow whatever else."""
+    """The rules behind the verdict: those that deny, require approval, or allow regardless of others."""
     approved: tuple[str, ...] = ()
-    """The rules whose demand for approval a person has met, for this content."""
+    """The rules whose required approval a person has given, for this content."""
     approved_by: str | None = None
-    """The principal who approved just now."""
+    """The principal who has just approved."""
     said: Impersonal | None = None
-    """What they said."""
+    """The approver's comment."""
     constraints: Constraints = Constraints()
-    """What the rules leave open."""
+    """What the rules still allow."""
 
 
 class DecisionRecord(Record):
-    """Why a run starts where it does: a placement."""
+    """Where a run starts, and why: a placement."""
 
     route: str = "default"
-    """The label of the route."""
+    """Label of the route."""
     specialist: str | None = None
-    """Who does it; None: no specialist."""
+    """The specialist that does the task; None if there is none."""
     skill: str | None = None
-    """The specialist's skill that is asked for."""
+    """The specialist's skill that was asked for."""
     agent: str
-    """Where it starts."""
+    """The agent on which the run starts."""
     tier: Tier
     """Model strength."""
     model: str | None
-    """Its name; None: the agent's CLI decides."""
+    """Name of the model; None if the agent's CLI decides."""
     effort: str | None = None
-    """How hard the model thinks, where its agent can say so."""
+    """How hard the model thinks, for agents that can set this."""
     confidence: float = 1.0
-    """A placement follows rules."""
+    """Always 1: a placement follows rules."""
     required_capabilities: tuple[str, ...] = ()
-    """What a candidate has to be able to do."""
+    """Capabilities that a candidate had to have."""
     fallback: StoredFallback | None = None
-    """Why it was placed where it should not have been."""
+    """Why it was placed on an agent that should not normally have been used."""
     stands_in: StandIn | None = None
-    """The model is one that the agent uses in place of another one."""
+    """Set if the agent uses this model in place of another."""
     classification: Classification
     """Where the tier comes from."""
     constraints: Constraints = Constraints()
-    """What routing and policy had left open."""
+    """What routing and policy still allowed."""
     candidates: tuple[Candidate, ...]
     """All agents, as they were seen."""
     overridden: OverriddenHint | None = None
-    """The agent that the task prefers, and why it is not that."""
+    """The agent that the task prefers, and why it was not chosen."""
     overridden_model: str | None = None
-    """The model that the task pins, where the constraints do not allow it."""
+    """The model that the task pins, if the constraints do not allow it."""
     unfenced: str | None = None
-    """Why its run is not kept within the default reach, in a clause; None: it is, or need not be."""
+    """Why the run is not confined to the default reach, as a clause; None if it is, or need not be."""
     given: Given | None = None
-    """What its run was given to do it with, which is known only once it starts, and so is no part of what is decided
-    again; None: it could not start, or an earlier version did not store it."""
+    """What the run was given to work with. Known only once the run starts, so it is not part of a replayed decision;
+    None if the run could not start or the decision was stored by an earlier version."""
 
     @model_validator(mode="before")
     @classmethod
     def _hint_from_words(cls, values: Any) -> Any:
-        """What the first versions have stored of an overridden hint: one line."""
+        """Convert what the first versions stored for an overridden hint: one line of text."""
         if not isinstance(values, dict) or values.get("overridden") or not values.get("overridden_hint"):
             return values
         because = _in_words(None, values["overridden_hint"], None)
@@ -303,53 +301,54 @@ class DecisionRecord(Record):
 
 
 class TriageRecord(Record):
-    """Who answers a message. The message is named by the decision's ``input_ref``, and no text of it is here."""
+    """Who answers a message. The message is identified by the decision's ``input_ref``; no text of it is stored
+    here."""
 
     rule: TriageReason
-    """Which rule decided."""
+    """The rule that decided."""
     agents: tuple[str, ...] = ()
-    """Who answers."""
+    """The agents that answer."""
     skipped: dict[str, str] = {}
-    """Who of them is not asked after all, and why, see ``domain.channel.SkipReason``."""
+    """Those of them that are not asked after all, and why; see ``domain.channel.SkipReason``."""
     hops: int = 0
-    """How many messages of agents led to it."""
+    """Number of agents' messages that led to this one."""
 
 
 class Chosen(BaseModel):
-    """What is chosen, as far as it is what was decided about."""
+    """What was chosen; only the fields that were decided about are set."""
 
     model_config = ConfigDict(frozen=True)
 
     route: Route | None = None
     """Where the task goes."""
     specialist: str | None = None
-    """Who does it."""
+    """The specialist that does the task."""
     skill: str | None = None
-    """Which skill of the specialist it is for."""
+    """The specialist's skill that the task is for."""
     verdict: PolicyVerdict | None = None
-    """What the policy says of the task."""
+    """The policy's verdict on the task."""
     agent: str | None = None
-    """Where its run starts."""
+    """The agent on which the run starts."""
     tier: Tier | None = None
-    """How strong a model it gets."""
+    """Strength of the model."""
     model: str | None = None
-    """Which model that is."""
+    """Name of the model."""
 
 
 class ShadowRecord(Record, Chosen):
-    """What another configuration would have decided. Of a placement: all of ``Chosen`` is None where no run would have
-    started in that tick."""
+    """What another configuration would have decided. For a placement, every field of ``Chosen`` is None if no run would
+    have started in that tick."""
 
     about: DecisionKind
-    """``placement``, or ``specialist`` for who does the task, the policy's verdict included."""
+    """``placement``, or ``specialist`` for which specialist does the task, including the policy's verdict."""
     beside: str
-    """The id of the decision that was followed."""
+    """Id of the decision that took effect."""
     actual: Chosen
-    """What was chosen in fact."""
+    """What was actually chosen."""
     differs: bool
-    """Whether that is something else."""
+    """True if the two choices differ."""
     rules: tuple[str, ...] = ()
-    """The rules that led to the verdict, as in ``PolicyRecord``."""
+    """The rules behind the verdict, as in ``PolicyRecord``."""
     candidates: tuple[Candidate, ...] = ()
     """All agents, as they would have been seen."""
 
@@ -363,13 +362,13 @@ RECORDS: Final[Mapping[DecisionKind, type[Record]]] = {
     DecisionKind.TRIAGE: TriageRecord,
     DecisionKind.SHADOW: ShadowRecord,
 }
-"""What is stored of each kind."""
+"""The record type stored for each kind."""
 
 _UNREADABLE: Final = Record(reason=rationale(RationaleCode.TEXT, text="what was recorded of it cannot be read"))
 
 
 def record_of(kind: str, data: object) -> Record:
-    """Return what is stored of a decision, for whoever shows it; a ``Record`` that says so where it cannot be read."""
+    """Return the stored record of a decision, for display; a ``Record`` that says so if it cannot be read."""
     try:
         return RECORDS[DecisionKind(kind)].model_validate(data)
     except (ValidationError, ValueError):

@@ -1,7 +1,7 @@
-"""The demands of a task: what decides whether an agent can enforce what it asks for, without values that do not matter.
+"""A task's demands: what decides whether an agent can enforce what the task asks for, without irrelevant values.
 
 Whether a kind of agent refuses a task depends only on the task's hint and its demands, so tasks with the same demands
-are refused by the same agents. Whatever else a kind comes to look at has to become part of them.
+are refused by the same agents. Anything else that a kind starts to check must be added to them.
 """
 
 import json
@@ -15,7 +15,7 @@ from claudomator_py.scheduler.snapshot import HeldBy
 
 
 def demands(spec: TaskSpec) -> dict[str, object]:
-    """Return the shape of what the agent has to enforce; empty for a task that demands nothing."""
+    """Return the shape of what the agent has to enforce; empty for a task without demands."""
     permissions = spec.permissions
     shapes: dict[str, object] = {
         "mode": None if permissions.mode is PermissionMode.DEFAULT else permissions.mode.value,
@@ -35,7 +35,7 @@ def demands(spec: TaskSpec) -> dict[str, object]:
 
 
 def _shape(words: tuple[str, ...]) -> str:
-    """Empty without any; else whether all are plain names, and whether a list with commas could hold them."""
+    """Empty without words; otherwise whether all are plain tool names, and whether any contains a comma."""
     if not words:
         return ""
     plain = "plain" if all(PLAIN_TOOL.fullmatch(word) for word in words) else "qualified"
@@ -43,7 +43,7 @@ def _shape(words: tuple[str, ...]) -> str:
 
 
 def _environment(env: dict[str, str]) -> list[str]:
-    """Return the variables by which a kind's program takes permissions, with what counts of their values."""
+    """Return the variables through which agents' programs take permissions, with the relevant part of their values."""
     return [
         name if value is None else f"{name}={value if env[name] == value else 'other'}"
         for name, value in PERMISSION_VARIABLES.items()
@@ -52,11 +52,11 @@ def _environment(env: dict[str, str]) -> list[str]:
 
 
 def eligibility(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
-    """Return what decides which agents and models are eligible for the task, as far as that is known when it is queued.
+    """Return what decides which agents and models are eligible for the task, as far as known when it is queued.
 
-    Not where it works: that keeps it apart from others, whoever runs them. resumption: the conversation in which it
-    is, if any. With the tier that was kept or found, and what the last run did not get, it is the task's lane;
-    see ``store.tables.Task``.
+    The working directory is not included: it separates tasks whichever agent runs them. resumption: the conversation
+    that the task continues, if any. Together with the tier kept or found, and what the last run did not get, this is
+    the task's lane; see ``store.tables.Task``.
     """
     hint = spec.agent
     parts: list[object] = [hint.type, hint.strict, hint.tier, hint.model]
@@ -69,15 +69,15 @@ def eligibility(spec: TaskSpec, resumption: ResumedConversation | None = None) -
 
 
 def hint_of(agent_type: str | None, *, strict: bool) -> str:
-    """Return the hint of a task's content in one text, see ``hint``."""
+    """Return the hint of a task's content as one text; see ``hint``."""
     return json.dumps([agent_type, strict], separators=(",", ":"))
 
 
 def hint(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
-    """Return which agent the task asks for, and whether no other will do; empty where it continues a conversation, as
-    then it is for the agent that has that.
+    """Return which agent the task asks for, and whether that is strict; empty if the task continues a conversation, as
+    it is then for the agent that has it.
 
-    All lanes of a hint are left out at once while no agent that it means can take anything, see
+    While no agent matching a hint can take a task, all lanes with that hint are skipped at once; see
     ``scheduler.admission.exhausted_hints``.
     """
     if held_by(resumption, spec) is not None:
@@ -86,13 +86,12 @@ def hint(spec: TaskSpec, resumption: ResumedConversation | None = None) -> str:
 
 
 def lane_columns(spec: TaskSpec, resumption: ResumedConversation | None = None) -> dict[str, Any]:
-    """Return the columns of a task that follow from its content and its conversation, and say where it is in the
-    queue."""
+    """Return the task's queue columns that are derived from its content and its conversation."""
     return {"eligibility": eligibility(spec, resumption), "hint": hint(spec, resumption)}
 
 
 def held_by(resumption: ResumedConversation | None, spec: TaskSpec) -> HeldBy | None:
-    """Return the conversation that the task continues in, as planning sees it; None: a fresh one."""
+    """Return the conversation that the task continues, as planning sees it; None for a fresh one."""
     if resumption is None or resumption.given_up:
         return None
     held = HeldBy(run=resumption.run_id, agent=resumption.agent, kind=resumption.kind, optional=resumption.optional)

@@ -1,4 +1,4 @@
-"""What is in use, and what that keeps from starting whichever agents are free: slots, directories, threads, caps."""
+"""What is in use, and what that blocks whichever agents are free: slots, directories, threads, caps."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,49 +12,50 @@ from claudomator_py.scheduler.snapshot import AgentState, DayLeft, Kept, QueueHe
 from claudomator_py.values import dataclass
 
 SHARES: Final = frozenset({BlockCode.ORGANISATION_SLOTS, BlockCode.KEPT_SLOTS})
-"""What is said of a tenant that has as much as it may have, whatever becomes free."""
+"""Block codes of a tenant at its maximum, for which slots freed by others do not help."""
 NEWCOMER: Final = "new"
-"""A tenant of which nothing runs: no principal's, as theirs begin otherwise."""
+"""Stands for any tenant without live runs. No principal has this name, as their names begin differently."""
 KEPT: Final = 1
-"""So many slots tenants together leave to the operator, where there are more."""
+"""Slots that all tenants together leave to the operator, if there are more than that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Slots of one sort: those for runs that need a processor here, or those for the others."""
+    """Slots of one type: those for runs that need a processor on this machine, or those for runs on remote agents."""
 
     total: int
     share: int | None
-    """How many one tenant may have; None: any number, and nothing is kept for the operator."""
+    """Maximum per tenant; None if unlimited, and then none are kept for the operator."""
     full: BlockCode
-    """What is said when all are in use."""
+    """Block code when all slots are in use."""
     setting: str
-    """The key of the configuration that says how many there are."""
+    """Configuration key of the number of slots."""
     share_setting: str
-    """The one that says how large a share is."""
+    """Configuration key of the share."""
 
     @property
     def for_tenants(self) -> int:
-        """How many all tenants together may have."""
+        """Maximum for all tenants together."""
         return max(1, self.total - KEPT)
 
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """Slots of a pool that are in use. tenants: those by tenant, without the operator's own."""
+    """Slots of a pool that are in use. tenants: per tenant, without the operator's own."""
 
     live: int = 0
     tenants: Mapping[str, int] = field(default_factory=dict)
 
     def with_one_of(self, tenant: str) -> "InUse":
-        """Return the same with one more run, of that tenant."""
+        """Return a copy with one more run of that tenant."""
         tenants = self.tenants if tenant == OWN else {**self.tenants, tenant: self.tenants.get(tenant, 0) + 1}
         return InUse(self.live + 1, tenants)
 
     def obstacle(self, tenant: str, pool: Pool) -> Blocked | None:
-        """Return why that tenant gets no further slot of the pool; None: it gets one.
+        """Return why the tenant gets no further slot of the pool; None if it gets one.
 
-        The narrowest bound is named: the end of somebody else's run would not help a tenant that has its share.
+        The narrowest bound is reported: for a tenant that has used up its share, the end of another tenant's run would
+        not help.
         """
         if tenant != OWN and pool.share is not None:
             active, theirs = self.tenants.get(tenant, 0), sum(self.tenants.values())
@@ -71,7 +72,7 @@ NONE_IN_USE: Final = InUse()
 
 
 def pool_of(rules: Rules, *, remote: bool) -> Pool:
-    """Return the slots of runs that need a processor here or, if remote, of those on remote agents."""
+    """Return the pool for runs that need a processor on this machine or, if remote, for runs on remote agents."""
     if remote and rules.remote is not None:
         names = "concurrency.remote", "concurrency.remote_per_organisation"
         return Pool(rules.remote, rules.remote_per_organisation, BlockCode.REMOTE_SLOTS, *names)
@@ -86,47 +87,47 @@ class Load:
     now: int
     """Epoch milliseconds."""
     here: InUse
-    """Slots of runs that need a processor here."""
+    """Slots of runs that need a processor on this machine."""
     busy: Mapping[str, int]
     """Live runs by directory."""
     disk_low: bool
-    """There is too little room to start."""
+    """True if there is too little disk space to start a run."""
     drained: bool = False
-    """Nothing is to be started."""
+    """True if nothing may be started."""
     threads: frozenset[str] = frozenset()
-    """Those in which a run is live."""
+    """Threads with a live run."""
     in_turn: Mapping[str, str] = field(default_factory=dict)
-    """By thread, the task that continues it first."""
+    """By thread, the task that is next to continue it."""
     day: DayLeft | None = None
     kept: tuple[Kept, ...] = ()
-    """Directories that are kept for tasks which need input."""
+    """Directories kept for tasks that need input."""
     capped: Mapping[str, int] = field(default_factory=dict)
-    """Live runs by rule of the policy that limits their number."""
+    """Live runs by the policy rule that limits their number."""
     remote: InUse = NONE_IN_USE
-    """Slots of runs on remote agents, where these have their own."""
+    """Slots of runs on remote agents, if these have their own."""
 
     def no_slot(self, tenant: str, rules: Rules, *, remote: bool) -> Blocked | None:
-        """Return why a run of that tenant gets no slot here or, if remote, none on a remote agent; None: it gets
-        one."""
+        """Return why a run of that tenant gets no slot on this machine or, if remote, on a remote agent; None if it
+        gets one."""
         in_use = self.remote if remote and rules.remote is not None else self.here
         return in_use.obstacle(tenant, pool_of(rules, remote=remote))
 
     def with_slot(self, tenant: str, rules: Rules, *, remote: bool) -> "Load":
-        """Return the same with one more run of that tenant. remote: see ``no_slot``."""
+        """Return a copy with one more run of that tenant. remote: see ``no_slot``."""
         if remote and rules.remote is not None:
             return replace(self, remote=self.remote.with_one_of(tenant))
         return replace(self, here=self.here.with_one_of(tenant))
 
     def seen_by(self, tenant: str, agents: Sequence[AgentState], rules: Rules) -> tuple[AgentState, ...]:
-        """Return the agents as they are for that tenant: closed where it gets no slot for a run on them."""
+        """Return the agents as they are for that tenant: closed if it gets no slot for a run on them."""
         found = {remote: self.no_slot(tenant, rules, remote=remote) for remote in {agent.remote for agent in agents}}
         if not any(found.values()):
             return tuple(agents)
         return tuple(agent.model_copy(update={"closed": found[agent.remote]}) for agent in agents)
 
     def obstacle(self, head: QueueHead, rules: Rules, agents: Sequence[AgentState]) -> Blocked | None:
-        """Return what keeps the task from starting whichever agents are free; None: nothing. agents: those that it may
-        know of, as they are for its tenant."""
+        """Return what keeps the task from starting whichever agents are free; None if nothing does. agents: those
+        visible to the task, as they are for its tenant."""
         if self.drained:
             return blocked(BlockCode.DRAINED)
         if self.disk_low:
@@ -148,7 +149,7 @@ class Load:
         return None
 
     def taken(self, rules: Rules) -> "Taken":
-        """Return what of this keeps tasks from starting, whoever could run them."""
+        """Return the directories and threads that keep tasks from starting, whichever agent could run them."""
         kept_by_directory = Counter(kept.dir_key for kept in self.kept)
         full = {key for key in (*self.busy, *kept_by_directory) if self._is_full(key, kept_by_directory[key], rules)}
         return Taken(
@@ -163,27 +164,26 @@ class Load:
         )
 
     def _is_full(self, dir_key: str, kept: int, rules: Rules) -> bool:
-        """Whether nobody can begin there beside those for whom it is kept. kept: how many these are."""
+        """True if only tasks for which the directory is kept can start there. kept: number of those tasks."""
         return self.busy.get(dir_key, 0) + kept >= rules.per_workdir
 
     def full_cap(self, head: QueueHead) -> Blocked | None:
-        """Return the rule of the policy by which as many tasks run as may; None: another one may begin."""
+        """Return the policy rule whose maximum of concurrent tasks is reached; None if another one may start."""
         for cap in head.constraints.caps:
             if (active := self.capped.get(cap.rule, 0)) >= cap.most:
                 return blocked(BlockCode.RULE_FULL, rule=cap.rule, active=active, slots=cap.most)
         return None
 
     def _kept_from(self, head: QueueHead) -> tuple[Kept, ...]:
-        """What is kept for other tasks in the directory of this one: that which ends soonest first."""
+        """Holds of other tasks on this task's directory, the one that ends soonest first."""
         others = (kept for kept in self.kept if kept.dir_key == head.dir_key and kept.task_id != head.task_id)
         return tuple(sorted(others, key=lambda kept: (kept.until, kept.task_id)))
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Places in which nothing can begin now. dir_keys: directories; keepers: the tasks that may work in one of them
-    anyway, as it is kept for them. threads: those in which a task has its turn; in_turn: the tasks which have it.
-    """
+    """Places where nothing can start now. dir_keys: directories; keepers: tasks that may work in one of them anyway, as
+    it is kept for them. threads: those where a task has its turn; in_turn: the tasks whose turn it is."""
 
     dir_keys: frozenset[str] = frozenset()
     keepers: frozenset[str] = frozenset()
@@ -192,32 +192,32 @@ class Taken:
 
 
 def all_closed(agents: Sequence[AgentState]) -> Blocked | None:
-    """Return why the task that is looked at gets no slot on any of these, if it is the same for all; None: it gets one,
-    there is no agent, or the reasons differ."""
+    """Return why the task in question gets no slot on any of these agents, if the reason is the same for all; None if
+    it gets a slot, there are no agents, or the reasons differ."""
     first = agents[0] if agents else None
     return first.closed if first is not None and all(agent.remote == first.remote for agent in agents) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Shut:
-    """What cannot start now, whatever else is asked for: lanes are left out by it, many at once."""
+    """What cannot start now whatever else a task asks for, so that many lanes are skipped at once."""
 
     hints: frozenset[str] = frozenset()
     """See ``admission.exhausted_hints``."""
     tenants: frozenset[str] = frozenset()
-    """Those that get no further slot on any agent."""
+    """Tenants that get no further slot on any agent."""
     newcomers: bool = False
-    """Whether no tenant but the operator gets one, whoever it is."""
+    """True if no tenant except the operator gets a slot."""
     by_name: frozenset[str] = frozenset()
-    """Tenants for whom only agents are free that a task has to name."""
+    """Tenants for which the only free agents are those a task must name."""
     newcomers_by_name: bool = False
-    """Whether that is so for each but the operator, whoever it is."""
+    """True if that applies to every tenant except the operator."""
     names: frozenset[str] = frozenset()
-    """What names those agents, as a lane has it."""
+    """The names of those agents, as they appear in a lane."""
 
     def leaves_out(self, tenant: str, lane: str) -> bool:
-        """Return whether nothing of that lane can start, as it names no agent that is free. All that it could name one
-        by is in its text: what it asks for, its constraints, and the conversation that it continues."""
+        """Return whether nothing in the lane can start because it names no free agent. Every way to name an agent is in
+        the lane's text: what the task asks for, its constraints and the conversation it continues."""
         named_only = tenant in self.by_name or (self.newcomers_by_name and tenant != OWN)
         return named_only and not any(name in lane for name in self.names)
 

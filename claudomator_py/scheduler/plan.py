@@ -1,4 +1,4 @@
-"""From a snapshot to the runs to start and the tiers to ask for: a fold over the heads in the queue's order."""
+"""From a snapshot to the runs to start and the tiers to ask for: a fold over the queue heads in order."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ from claudomator_py.values import dataclass
 
 
 def decided_again(snapshot: Snapshot) -> Mapping[str, DecisionRecord]:
-    """Return where each task starts, by its id; one that is not there does not start in that tick."""
+    """Return the decision on where each task starts, by task id; tasks that do not start in that tick are absent."""
     return {action.head.task_id: action.decision for action in plan(snapshot) if isinstance(action, StartRun)}
 
 
 def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) -> Snapshot:
-    """Return what that tick would have observed with these agents and rules. agents: None: those that it observed.
+    """Return what that tick would have observed with these agents and rules. agents: None keeps those observed.
 
-    An agent that existed keeps its live runs and its holds. A new one has neither, and is assumed to work.
+    An agent that existed keeps its live runs and holds. A new one has neither and is assumed to work.
     """
     observed = {agent.name: agent for agent in snapshot.agents}
     states = []
@@ -49,8 +49,8 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) 
         )
     if agents is None:
         states = list(snapshot.agents)
-    # What was routed and judged by then, the snapshot knows: nothing waits for what was not asked. Nor is a classifier
-    # asked now that was not then: its task gets the tier that it would without an answer.
+    # The snapshot contains what had been routed and judged by then: nothing waits for what was not asked. Nor is a
+    # classifier asked now that was not asked then: the task gets the tier it would get without an answer.
     then = snapshot.rules
     settled: dict[str, bool | None] = {
         "routing": then.routing,
@@ -58,14 +58,14 @@ def under(snapshot: Snapshot, agents: Sequence[AgentSpec] | None, rules: Rules) 
         "classifier": rules.classifier and then.classifier,
     }
     if then.remote is None:
-        # An earlier version did not tell whose the runs were, nor remote ones from others.
+        # An earlier version recorded neither the tenants of runs nor which runs were remote.
         settled |= {"per_organisation": None, "remote": None, "remote_per_organisation": None}
     rules = rules.model_copy(update=settled)
     return snapshot.model_copy(update={"agents": tuple(states), "rules": rules})
 
 
 def first_difference(stored: Any, replayed: Any, at: str = "") -> str | None:
-    """Return where two JSON values first differ, as a path with both values; None: nowhere."""
+    """Return where two JSON values first differ, as a path with both values; None if they are equal."""
     if isinstance(stored, dict) and isinstance(replayed, dict):
         for key in sorted(stored.keys() | replayed.keys()):
             difference = first_difference(stored.get(key), replayed.get(key), f"{at}.{key}" if at else key)
@@ -82,12 +82,12 @@ def first_difference(stored: Any, replayed: Any, at: str = "") -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """Start this task, if its version is still this one."""
+    """Start this task, provided its version is unchanged."""
 
     head: QueueHead
     decision: DecisionRecord
     chosen_model: str | None = None
-    """What the agent chooses, where none is named to it; see ``AgentState.default_model``."""
+    """The model that the agent would choose if none is named; see ``AgentState.default_model``."""
 
 
 Action = StartRun | AskTier
@@ -96,8 +96,8 @@ Action = StartRun | AskTier
 class Planner:
     """The fold. Each start it decides takes its slots before the next head is considered.
 
-    Observing folds while it fetches heads, as it has to know which lanes are blocked; ``plan`` folds over the heads of
-    the snapshot that came of it, in the same order. So both always agree.
+    Observation folds while it fetches heads, as it needs to know which lanes are blocked; ``plan`` folds over the heads
+    of the resulting snapshot in the same order. So the two always agree.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -107,14 +107,14 @@ class Planner:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no further head can start, whatever it is."""
+        """True if no further head can start, whatever it is."""
         load = self._load
         spent = load.day is not None and load.day.spent
         return load.disk_low or load.drained or spent or not any(agent.free for agent in self._seen_by(OWN))
 
     @property
     def shut(self) -> Shut:
-        """With what no task can start."""
+        """What currently cannot start for any task."""
         load, rules = self._load, self._rules
         tenants = load.here.tenants.keys() | load.remote.tenants.keys()
         free = {tenant: [one for one in self._seen_by(tenant) if one.free] for tenant in (*tenants, NEWCOMER, OWN)}
@@ -131,11 +131,11 @@ class Planner:
 
     @property
     def slots_used(self) -> bool:
-        """Whether no run that needs a processor here can start, whatever it is."""
+        """True if no run that needs a processor on this machine can start."""
         return self._load.no_slot(OWN, self._rules, remote=False) is not None
 
     def shares_used(self, head: QueueHead) -> bool:
-        """Return whether its tenant's share keeps the head from starting, whatever becomes free of the others'."""
+        """Return whether the tenant's share blocks the head, so that slots freed by other tenants would not help."""
         seen = self._load.seen_by(head.tenant, open_to(head, tuple(self._agents.values())), self._rules)
         return any(agent.closed is not None and agent.closed.code in SHARES for agent in seen)
 
@@ -144,20 +144,20 @@ class Planner:
 
     @property
     def now(self) -> int:
-        """The time of the snapshot, in epoch milliseconds."""
+        """Time of the snapshot, in epoch milliseconds."""
         return self._load.now
 
     @property
     def taken(self) -> Taken:
-        """Where nothing can begin any more, the runs that it has decided to start included."""
+        """Where nothing more can start, counting the runs that this planner has decided to start."""
         return self._load.taken(self._rules)
 
     def decide(self, head: QueueHead) -> DecisionRecord | Blocked:
-        """Return what becomes of the head wherever it works, and so of all in its lane. Counts nothing."""
+        """Return the decision for the head regardless of its directory, and so for its whole lane. Takes no slots."""
         return self._load.full_cap(head) or decide(head, tuple(self._agents.values()), self._rules, self._load.now)
 
     def consider(self, head: QueueHead) -> StartRun | Blocked:
-        """Decide on the next head, and count what it takes."""
+        """Decide on the next head, and take the slots it uses."""
         agents = tuple(self._agents.values())
         verdict = admit(head, agents, self._rules, self._load)
         if isinstance(verdict, Blocked):
@@ -178,9 +178,9 @@ class Planner:
         return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:
-        """Return what to ask about a head that does not start yet, so that it has its tier when it can.
+        """Return the tier question for a head that does not start yet, so that the answer is there when it can start.
 
-        verdict: what keeps it from starting; nothing is asked about one that no agent can take.
+        verdict: what blocks the head; nothing is asked about a head that no agent can take.
         """
         if not self._rules.classifier or verdict.why is Why.AGENT:
             return None
@@ -191,9 +191,9 @@ class Planner:
 
 
 def plan(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Return the runs to start and the questions to ask, in order. The same snapshot always gives the same plan.
+    """Return the runs to start and the questions to ask, in order. Deterministic.
 
-    A tick has its plan from its observation. This is for a snapshot that was stored.
+    A tick gets its plan while it observes; this function is for stored snapshots.
     """
     planner = Planner(snapshot)
     actions: list[Action] = []

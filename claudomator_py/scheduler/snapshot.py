@@ -1,4 +1,4 @@
-"""What a tick observed: everything that ``plan`` may look at, so that the same snapshot always gives the same plan."""
+"""What a tick observed: everything that ``plan`` may look at, which makes planning deterministic."""
 
 from collections.abc import Set
 from typing import Literal
@@ -15,7 +15,7 @@ from claudomator_py.domain.principal import OWN
 from claudomator_py.domain.routing import Constraints
 
 NearLimit = Literal["tie_break", "avoid", "ignore"]
-"""What it means that an agent is near a limit: it loses ties, or counts as limited while another is not, or nothing."""
+"""What an agent near a limit means: it loses ties, counts as limited while another agent is not, or nothing."""
 FALLBACK_REASONS = frozenset(reason for reason, policy in REASON_POLICIES.items() if policy.falls_back)
 
 
@@ -27,55 +27,54 @@ class ActiveHold(_Frozen):
     """A hold on a bucket that an agent draws on."""
 
     bucket: str
-    """Its label."""
+    """Label of the bucket."""
     reason: Reason | None
-    """None for an operator's own."""
+    """None for an operator's own hold."""
     until: int | None
-    """Epoch milliseconds; None: until an operator releases it."""
+    """Epoch milliseconds; None if it lasts until an operator releases it."""
     provenance: Provenance
     source: str
     family: str | None = None
-    """Only for models of it; None: for all."""
+    """The model family that the hold applies to; None for all models."""
     window: str | None = None
     room: int | None = None
-    """Its time is over, and so many runs may still begin on the bucket, as those before them have to answer first;
-    None: it is in force. With reason ``budget`` it is no limit of the account's, but of the configuration: room is
-    the number of runs that are left of it."""
+    """Set once the hold's time is over: how many more runs may start on the bucket, as earlier ones have to answer
+    first. None while the hold is in force. With reason ``budget`` the limit comes from the configuration, not from the
+    account, and this is the number of runs left."""
     tries: int | None = None
-    """It is in force, and so many runs may begin anyway, if limited agents are tried; None: that is not
-    counted."""
+    """For a hold in force, how many runs may start anyway if limited agents are tried; None if not counted."""
     figures: Figures | None = None
     """What was spent of the day's budget, with reason ``budget``."""
     used: float | None = None
-    """The share of its window that is used up, if only a share of that may be."""
+    """Share of the window that is used up, if only part of it may be used."""
     share: float | None = None
-    """The share of its window that may be used; 1 is all of it."""
+    """Share of the window that may be used; 1 is all of it."""
     reserved: str | None = None
-    """The hours for which the rest of its window is reserved, such as ``08:00-20:00``."""
+    """Hours for which the rest of the window is reserved, such as ``08:00-20:00``."""
 
     @property
     def stops(self) -> bool:
-        """Whether nothing can begin on the bucket now."""
+        """True if nothing can start on the bucket now."""
         return self.room is None or self.room <= 0
 
     @property
     def tried(self) -> bool:
-        """Whether its time is over, and runs find out whether it is gone."""
+        """True if the hold's time is over and runs are testing whether the limit is gone."""
         return self.room is not None and self.reason is not Reason.BUDGET
 
     @property
     def counts(self) -> bool:
-        """Whether it matters how many runs begin on its bucket."""
+        """True if runs that start on the bucket have to be counted."""
         return self.room is not None or self.tries is not None
 
     def having_begun(self) -> "ActiveHold":
-        """Return it with one more run on its bucket."""
+        """Return a copy with one more run on the bucket."""
         counted = {"room": self.room, "tries": self.tries}
         return self.model_copy(update={name: left - 1 for name, left in counted.items() if left is not None})
 
     @property
     def end(self) -> float:
-        """When it ends, for comparing: one without an end outlasts all."""
+        """The end, for comparing: a hold without an end outlasts all others."""
         if self.tried:
             return 0.0
         return float("inf") if self.until is None else self.until
@@ -87,43 +86,43 @@ class AgentState(_Frozen):
     name: str
     kind: str
     active: int
-    """Its live runs."""
+    """Number of live runs."""
     max_concurrent: int
     auto_select: bool
     problem: str | None = None
-    """Why it cannot run at all."""
+    """Why the agent cannot run at all."""
     unfenced: str | None = None
-    """Why its runs cannot be kept within a reach, in a clause; None: they can."""
+    """Why its runs cannot be confined to a reach, as a clause; None if they can."""
     unfit: bool = False
-    """Its problem is with the task that is looked at, which asks for what it cannot enforce."""
+    """True if ``problem`` concerns the task in question, which asks for something the agent cannot enforce."""
     barred: bool = False
-    """Its problem is that the task in question is not for it, whatever it could do."""
+    """True if ``problem`` is that the task in question is not allowed on the agent, whatever it could do."""
     holds: tuple[ActiveHold, ...] = ()
     near_limit: bool = False
-    """Its account has warned that a limit is near."""
+    """True if the account has warned that a limit is near."""
     default_model: str | None = None
-    """What it chose last for a run that asked for no model, while a hold is on some of its models only."""
+    """The model last chosen for a run that asked for none, while holds apply to only some of its models."""
     models: dict[Tier, ModelChoice] = {}
     default_tier: Tier = Tier.BALANCED
     fallback_model: str | None = None
-    """The model to use instead of one that is unavailable."""
+    """The model to use when another is unavailable."""
     stands_in: StandIn | None = None
-    """How it stands in, for the task in question."""
+    """How the fallback model stands in, for the task in question."""
     specialist: str | None = None
-    """The remote specialist that it is; None: it is configured."""
+    """The remote specialist that this agent is; None for a configured agent."""
     remote: bool = False
-    """Its runs need no processor here, and have slots of their own, see ``Rules.remote``."""
+    """True if its runs need no processor on this machine and have slots of their own; see ``Rules.remote``."""
     closed: Blocked | None = Field(None, exclude=True)
-    """Why the task that is looked at gets no slot for a run on it, though the agent itself had one."""
+    """Why the task in question gets no slot for a run on the agent although the agent has a free one."""
 
     @property
     def full(self) -> bool:
-        """Whether all of its own slots are in use."""
+        """True if all of its own slots are in use."""
         return self.active >= self.max_concurrent
 
     @property
     def free(self) -> bool:
-        """Whether there is a free slot for a run on it."""
+        """True if there is a free slot for a run on it."""
         return not self.full and self.closed is None
 
     @property
@@ -134,9 +133,8 @@ class AgentState(_Frozen):
 
     @property
     def triable(self) -> bool:
-        """Whether it makes sense to try it although it is limited: it is not held until an operator acts, and no run is
-        trying it now or has just tried it in vain.
-        """
+        """True if trying the agent makes sense although it is limited: it is not held until an operator acts, and no
+        run is trying it now or has just tried it in vain."""
         stopping = [hold for hold in self.holds if hold.family is None and hold.stops]
         own = (None, Reason.BUDGET)
         limits = all(hold.room is None and hold.until is not None and hold.reason not in own for hold in stopping)
@@ -144,25 +142,24 @@ class AgentState(_Frozen):
 
     @property
     def limited(self) -> bool:
-        """Whether a hold stops all of its models."""
+        """True if a hold stops all of its models."""
         return self.hold is not None
 
     def having_begun(self, buckets: Set[str]) -> "AgentState":
-        """Return it with one more run on these buckets."""
+        """Return a copy with one more run on these buckets."""
         if not any(hold.counts and hold.bucket in buckets for hold in self.holds):
             return self
         holds = tuple(hold.having_begun() if hold.bucket in buckets else hold for hold in self.holds)
         return self.model_copy(update={"holds": holds})
 
     def buckets_of(self, model: str | None) -> frozenset[str]:
-        """Return the buckets that a run on that model draws on, as far as there are holds on them. None: the agent
-        chooses."""
+        """Return the held buckets that a run on that model draws on. model: None if the agent chooses."""
         chosen = model or self.default_model
         return frozenset(hold.bucket for hold in self.holds if hold.family is None or in_family(chosen, hold.family))
 
     def falling_back(self, tier: Tier, model: str | None, after: Reason | None) -> "AgentState":
-        """Return it as it is for a task of that tier, which would get that model: with the fallback in its place, if
-        that model is overloaded, or the last run of the task ended so on this agent."""
+        """Return the agent as seen by a task of that tier that would get that model: with the fallback model in its
+        place if the model is overloaded or the task's last run on this agent ended that way."""
         if self.fallback_model is None or model == self.fallback_model:
             return self
         reasons = [
@@ -178,8 +175,8 @@ class AgentState(_Frozen):
         return self.model_copy(update={"models": models, "stands_in": stands_in})
 
     def with_model(self, model: str | None) -> "AgentState":
-        """Return it as it is for a task on that model: holds on its family are on all, those on others are gone. None:
-        the model is not decided yet."""
+        """Return the agent as seen by a task on that model: holds on its family apply to all models, holds on other
+        families are dropped. model: None if it is not decided yet."""
         if all(hold.family is None for hold in self.holds):
             return self
         own = (hold for hold in self.holds if hold.family is None or in_family(model, hold.family))
@@ -190,12 +187,12 @@ class AskedTier(_Frozen):
     """A question for the task's tier."""
 
     agent: str
-    """The pick it was asked for."""
+    """The picked agent that the question was about."""
     deadline: int
-    """Epoch milliseconds past which it starts without an answer."""
+    """Epoch milliseconds after which the task starts without an answer."""
     answered: bool
     source: Literal["classifier", "cache", "default"] | None = None
-    """Where the tier comes from, once answered; the next three belong to it."""
+    """Where the tier comes from, once answered; the next three fields belong to it."""
     tier: Tier | None = None
     """See ``source``."""
     cause: str | None = None
@@ -203,26 +200,26 @@ class AskedTier(_Frozen):
     detail: str | None = None
     """See ``source``."""
     said_agent: str | None = None
-    """The agent that the answer named, if that was another one."""
+    """The agent that the answer named, if it was a different one."""
 
 
 class HeldBy(_Frozen):
-    """A conversation that a task continues: that of a run, and the agent that has it."""
+    """A conversation that a task continues: the run it belongs to, and the agent that has it."""
 
     run: str
     agent: str
     kind: str
     optional: bool = False
-    """Another agent that is free may begin afresh instead."""
+    """True if another free agent may start afresh instead."""
     yields: Literal["unable", "limited"] | None = None
-    """When another one may, although it is not optional: once the holder cannot run at all, or also while it is
-    limited."""
+    """When another agent may take over although the conversation is not optional: once the holder cannot run at all, or
+    also while it is limited."""
     of: str | None = None
-    """The task whose conversation it is, if another's."""
+    """The task that the conversation belongs to, if it is another one."""
 
 
 class QueueHead(_Frozen):
-    """A task at the head of its lane, with what the choice of an agent depends on."""
+    """A task at the head of its lane, with everything that the choice of an agent depends on."""
 
     task_id: str
     version: int
@@ -236,40 +233,40 @@ class QueueHead(_Frozen):
     kept_tier: Tier | None = None
     asked: AskedTier | None = None
     cannot: dict[str, str] = {}
-    """By agent, what the task asks for and that agent cannot enforce."""
+    """By agent, the task's demands that the agent cannot enforce."""
     model: str | None = None
     strict: bool = False
     conversation: HeldBy | None = None
-    """The one that it continues; None: a fresh one."""
+    """The conversation that the task continues; None for a fresh one."""
     thread: str | None = None
-    """The task that began the thread which it continues; None: its own."""
+    """The task that began the thread that this task continues; None if this one did."""
     failed_on: str | None = None
-    """The agent on which its last run did not get its model, and why."""
+    """The agent on which the last run did not get its model."""
     failed_for: Reason | None = None
-    """See ``failed_on``."""
+    """Why the last run did not get its model on ``failed_on``."""
     queued: int = 0
-    """Since when it is queued, in epoch milliseconds."""
+    """When it was queued, in epoch milliseconds."""
     specialist: str | None = None
-    """Where it was routed."""
+    """The specialist that the task was routed to."""
     skill: str | None = None
-    """See ``specialist``."""
+    """The specialist's skill that the task was routed to."""
     constraints: Constraints = Constraints()
-    """See ``specialist``."""
+    """The constraints that routing and policy put on the task."""
     routed: bool = False
-    """Whether it is decided who does it, be it nobody in particular."""
+    """True if it is decided which specialist does the task, including the decision that none does."""
     names_specialist: bool = False
-    """Whether it says itself who does it, or a person has said so."""
+    """True if the task itself, or a person, has named the specialist."""
     tenant: str = OWN
-    """Whose it is, see ``domain.principal.tenant_of``."""
+    """The tenant that owns the task; see ``domain.principal.tenant_of``."""
 
     @property
     def exclusive(self) -> str:
-        """What no other run may use at the same time: its thread, by the task that began it."""
+        """What no other run may use at the same time: the thread, identified by the task that began it."""
         return self.thread or self.task_id
 
 
 class Kept(_Frozen):
-    """A directory that is kept for a task which waits for a person, or was answered and has not continued yet.
+    """A directory kept for a task that waits for a person, or was answered and has not continued yet.
 
     until: epoch milliseconds.
     """
@@ -283,36 +280,35 @@ class Kept(_Frozen):
 class Rules(_Frozen):
     """The configuration that planning depends on, and its hash.
 
-    Snapshots of earlier versions have no bounds for tenants, and know no remote runs: these count in ``total``.
+    Snapshots of earlier versions have no bounds for tenants and do not distinguish remote runs, which count in
+    ``total``.
     """
 
     total: int
     per_organisation: int | None = None
-    """How many of these slots the tasks of one tenant may use that is not the operator; None: any number."""
+    """Maximum of these slots for the tasks of any one tenant other than the operator; None if unlimited."""
     remote: int | None = None
-    """How many runs may be on remote agents; None: they count in ``total``."""
+    """Maximum number of runs on remote agents; None if they count in ``total``."""
     remote_per_organisation: int | None = None
-    """How many of these may be of one such tenant; None: any number."""
+    """Maximum of the remote slots for any one such tenant; None if unlimited."""
     per_workdir: int
     type_hint: Literal["prefer", "ignore"]
     when_all_limited: Literal["wait", "try"]
     near_limit: NearLimit = "tie_break"
     prefer_wait: int = 0
-    """For how many milliseconds a task waits for a preferred agent that is full."""
+    """Milliseconds that a task waits for a preferred agent that is full."""
     routing: bool = False
-    """Whether it has to be decided first who does a task."""
+    """True if it must be decided first which specialist does a task."""
     policed: bool = False
-    """Whether rules of a policy are asked about every task, also about one for an agent that takes no role."""
+    """True if policy rules apply to every task, including tasks for agents that take no role."""
     classifier: bool = False
-    """Whether there is one to ask."""
+    """True if there is a classifier to ask."""
     settings_hash: str
 
 
 class DayLeft(_Frozen):
-    """What is left of the day's budget for all agents. room: runs that may still begin; None: any number.
-
-    figures: what is used up of it, once nothing may begin; until: epoch milliseconds of its end.
-    """
+    """What is left of the day's budget for all agents. room: runs that may still start; None if unlimited. figures:
+    what is used up, once nothing more may start; until: end of the day in epoch milliseconds."""
 
     figures: Figures | None = None
     until: int
@@ -320,43 +316,43 @@ class DayLeft(_Frozen):
 
     @property
     def spent(self) -> bool:
-        """Whether nothing may begin any more."""
+        """True if nothing more may start."""
         return self.room is not None and self.room <= 0
 
     def having_begun(self) -> "DayLeft":
-        """Return it with one more run."""
+        """Return a copy with one more run."""
         return self if self.room is None else self.model_copy(update={"room": self.room - 1})
 
 
 class Snapshot(_Frozen):
-    """One tick's view."""
+    """What one tick observed."""
 
     now: int
     """Epoch milliseconds."""
     rules: Rules
     agents: tuple[AgentState, ...]
     live: int
-    """Live runs that need a processor here."""
+    """Live runs that need a processor on this machine."""
     tenants: dict[str, int] = {}
-    """These by tenant, without the operator's own."""
+    """``live`` by tenant, without the operator's own."""
     remote_live: int = 0
-    """Live runs on remote agents that need none."""
+    """Live runs on remote agents, which need no processor here."""
     remote_tenants: dict[str, int] = {}
-    """See ``tenants``."""
+    """``remote_live`` by tenant, without the operator's own."""
     busy: dict[str, int]
     """Live runs by directory."""
     kept: tuple[Kept, ...] = ()
-    """Directories that are kept for tasks which need input."""
+    """Directories kept for tasks that need input."""
     capped: dict[str, int] = {}
-    """Live runs by rule of the policy that limits their number."""
+    """Live runs by the policy rule that limits their number."""
     threads: tuple[str, ...] = ()
-    """The threads in which a run is live."""
+    """Threads with a live run."""
     in_turn: dict[str, str] = {}
-    """By thread, the task that continues in it before any other."""
+    """By thread, the task that is next to continue it."""
     disk_low: bool = False
     drained: bool = False
-    """Whether an operator wants nothing to be started."""
+    """True if an operator wants nothing to be started."""
     day: DayLeft | None = None
-    """None: there is no budget for the day."""
+    """None if there is no budget for the day."""
     heads: tuple[QueueHead, ...] = ()
-    """In the queue's order; then those whose tier is only asked for, ahead of their turn."""
+    """In queue order, followed by heads whose tier is asked for ahead of their turn."""

@@ -1,5 +1,5 @@
-"""Where a task runs, the choice among agents, and how strong a model it gets: pinned, kept, answered, or the agent's
-default; and whether to ask for it. Pure and total, with no model asked."""
+"""Which agent runs a task, and how strong a model it gets: pinned, kept, answered or the agent's default; and whether
+to ask for the tier. Pure and total; calls no model."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -19,12 +19,12 @@ class Pick:
 
     agent: AgentState
     all_limited: bool
-    """Every candidate was limited, so this is the fallback."""
+    """True if every candidate was limited, so this is a last resort."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Preference:
-    """What makes an agent preferred to another: the one for which ``rank`` is the smaller. code: why the other lost."""
+    """A criterion by which agents are preferred: the smaller ``rank`` wins. code: why the other agent lost."""
 
     rank: Callable[[AgentState, NearLimit], Any]
     code: BlockCode
@@ -44,24 +44,24 @@ _PREFERENCES: Final = (
     _Preference(lambda agent, near_limit: near_limit != "ignore" and agent.near_limit, BlockCode.TIE_NEAR_LIMIT),
     _Preference(lambda agent, _: agent.name, BlockCode.TIE),
 )
-"""In the order in which they count."""
+"""In order of precedence."""
 _OF_THE_CHOSEN: Final = frozenset({BlockCode.TIE_NEAR_LIMIT, BlockCode.TIE})
-"""Codes whose words name the agent that was chosen."""
+"""Codes whose text names the chosen agent."""
 
 
 def pick_agent(candidates: Iterable[AgentState], near_limit: NearLimit = "tie_break") -> Pick | None:
     """Return the least active candidate that is not limited; if all are limited, the least active of all.
 
-    Ties go to those that are not near a limit, unless that is to be ignored, then to the alphabetically first name, so
-    the order of the candidates never matters. near_limit ``avoid``: one that is near a limit is picked only if all
-    others are limited or near one, too. None only without candidates.
+    Ties go to agents that are not near a limit, unless that is to be ignored, and then to the alphabetically first
+    name, so the order of candidates never matters. near_limit ``avoid``: an agent near a limit is picked only if all
+    others are limited or near one, too. Returns None only without candidates.
     """
     chosen = min(candidates, key=lambda agent: [one.rank(agent, near_limit) for one in _PREFERENCES], default=None)
     return None if chosen is None else Pick(chosen, all_limited=chosen.limited)
 
 
 def lost_to(agent: AgentState, chosen: AgentState, near_limit: NearLimit) -> Blocked:
-    """Return why the agent was not picked, but that other candidate: the first preference by which they differ."""
+    """Return why the chosen agent was preferred to this one: the first preference by which they differ."""
     first = next(one for one in _PREFERENCES if one.rank(agent, near_limit) != one.rank(chosen, near_limit))
     named = {"chosen": chosen.name} if first.code in _OF_THE_CHOSEN else {}
     return blocked(first.code, agent=agent.name, **first.params(agent), **named)
@@ -69,31 +69,32 @@ def lost_to(agent: AgentState, chosen: AgentState, near_limit: NearLimit) -> Blo
 
 @dataclass(frozen=True, slots=True)
 class TierPending:
-    """The question is open. until: epoch milliseconds at which the default is taken instead; None: not asked yet."""
+    """The question is open. until: when the default tier is used instead, in epoch milliseconds; None if not asked
+    yet."""
 
     until: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class AskTier:
-    """Ask which tier this task needs."""
+    """A request to ask which tier this task needs."""
 
     head: QueueHead
     agent: str
-    """The tentative pick."""
+    """The tentatively picked agent."""
     agent_type: str
     models: tuple[tuple[Tier, str], ...]
-    """What stands behind its tiers."""
+    """The model of each of its tiers."""
     urgent: bool = False
-    """It could start now, but for the answer."""
+    """True if the task could start now but for the answer."""
 
 
 def tier_for(
     head: QueueHead, hinted: Sequence[AgentState], agent: AgentState, *, classifier: bool, now_ms: int
 ) -> tuple[Tier, Classification] | TierPending:
-    """Return the tier of a task that this agent is to run, and where it comes from. hinted: what its hint names.
+    """Return the tier of a task on this agent, and where it comes from. hinted: the agents that its hint refers to.
 
-    The floor and the ceiling of its constraints come last: what is asked and answered does not depend on them.
+    The constraints' floor and ceiling are applied last: what is asked and answered does not depend on them.
     """
     decided = _unclamped(head, hinted, agent, classifier=classifier, now_ms=now_ms)
     if isinstance(decided, TierPending):
@@ -142,7 +143,8 @@ def _unclamped(
 def question(
     head: QueueHead, hinted: Sequence[AgentState], agents: Sequence[AgentState], near_limit: NearLimit = "tie_break"
 ) -> AskTier | None:
-    """Return what to ask while the task waits, for the agent it would go to if slots were free; None: nothing."""
+    """Return the question to ask while the task waits, for the agent it would get if slots were free; None if
+    nothing."""
     if head.asked is not None or head.kept_tier is not None or _pinned(head, hinted) is not None:
         return None
     if head.constraints.only_tier is not None:
@@ -161,14 +163,13 @@ def question(
 
 
 def _has_choice(agent: AgentState) -> bool:
-    """Whether its tiers differ in anything: with one model the answer would change nothing."""
+    """True if the agent's tiers differ; with only one model the answer would change nothing."""
     return len(set(agent.models.values())) > 1
 
 
 def _pinned(head: QueueHead, hinted: Sequence[AgentState]) -> tuple[Tier, Classification] | None:
-    """A tier that is written down; or that of a model that is, on an agent that the hint names. Where there is none of
-    the kind that it names, the usual models of that kind say the tier.
-    """
+    """The pinned tier, or the tier of the pinned model on an agent that the hint refers to. If no agent matches the
+    kind that the hint names, that kind's usual models determine the tier."""
     if head.tier is not None:
         return head.tier, Classification(source="pinned")
     if head.model is None:
