@@ -1,9 +1,12 @@
 """What is in the files that are other than at the commit of a place, and what two such places differ in.
 
 An index of a large repository takes longer to write than all of its files to look at. So what is in the few files
-that are not committed is written to an index of these alone, and two places are compared by trees of what differs.
+that are not committed is written to an index of these alone, and two places are compared by trees of what differs,
+which are written here: a process of git's takes longer than each of them.
 """
 
+import hashlib
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -13,8 +16,10 @@ from claudomator_py.values import dataclass
 
 Content = tuple[str, str]
 """Mode and object id, as git writes them."""
+_Folder = dict[bytes, "Content | _Folder"]
 _NOTHING: Final = "000000"
 _FOLDER: Final = "040000"
+_SHA1_DIGITS: Final = 40
 _MAX_PATHS = 500
 """In one command line."""
 
@@ -62,11 +67,13 @@ def read_status(listed: str) -> Status:
 
 
 class Contents:
-    """Reads and writes them with git, in a folder of its own. call: of ``git``, with variables and stdin."""
+    """Reads and writes them, in a folder of its own. call: of ``git``, with variables and stdin. objects: where that
+    writes what it hashes."""
 
-    def __init__(self, call: Callable[..., str], folder: Path) -> None:
+    def __init__(self, call: Callable[..., str], folder: Path, objects: Path) -> None:
         self._call = call
         self._folder = folder
+        self._objects = objects
 
     def of_files(self, status: Status, comparable: Collection[str]) -> dict[str, Content | None]:
         """Return what is in these files as they are, and in what of the others is in the index; None: it is not there.
@@ -95,10 +102,39 @@ class Contents:
                 found[next(parts)] = _content(was, was_id), _content(now, now_id)
         return found
 
-    def tree(self, name: str, contents: Mapping[str, Content | None]) -> str:
-        """Write a tree of these files alone. Raises GitRefused; OSError."""
-        index = self._index(name, {path: content for path, content in contents.items() if content is not None})
-        return self._call("write-tree", variables=index)
+    def tree(self, contents: Mapping[str, Content | None], digits: int = 0) -> str:
+        """Write a tree of these files alone, without a process of git's. digits: of ids in that repository; 0: that is
+        not known. Raises GitRefused; OSError; ValueError for a file in a file."""
+        root: _Folder = {}
+        for path, content in contents.items():
+            if content is not None:
+                *folders, name = path.encode(errors="surrogateescape").split(b"/")
+                folder = root
+                for part in folders:
+                    inner = folder.setdefault(part, {})
+                    if not isinstance(inner, dict):
+                        raise ValueError(f"{path} is in a file")
+                    folder = inner
+                if name in folder:
+                    raise ValueError(f"{path} is a folder, too")
+                folder[name] = content
+        return self._written(root, digits) if digits else self._call("hash-object", "-w", "-t", "tree", "--stdin")
+
+    def _written(self, folder: "_Folder", digits: int) -> str:
+        """Write the trees of a folder and of those in it; its id."""
+        entries = []
+        for name, it in folder.items():
+            mode, oid = (_FOLDER, self._written(it, digits)) if isinstance(it, dict) else it
+            # A folder stands where its name with a slash would, and git leaves out the first zero of its mode.
+            order = name + b"/" if mode == _FOLDER else name
+            entries.append((order, b"%s %s\0%s" % (mode.lstrip("0").encode(), name, bytes.fromhex(oid))))
+        listed = b"".join(entry for _, entry in sorted(entries))
+        content = b"tree %d\0%s" % (len(listed), listed)
+        short = digits == _SHA1_DIGITS
+        oid = (hashlib.sha1(content, usedforsecurity=False) if short else hashlib.sha256(content)).hexdigest()
+        (place := self._objects / oid[:2]).mkdir(mode=0o700, exist_ok=True)
+        (place / oid[2:]).write_bytes(zlib.compress(content, 1))
+        return oid
 
     def _index(self, name: str, contents: Mapping[str, Content]) -> dict[str, str]:
         """Write an index of these files alone, and return the variables by which git uses it."""

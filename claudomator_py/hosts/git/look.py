@@ -73,7 +73,7 @@ class Look:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._objects = self._folder / "objects"
         self._objects.mkdir(mode=0o700, exist_ok=True)
-        self._contents = Contents(self._call, self._folder)
+        self._contents = Contents(self._call, self._folder, self._objects)
         self._shadow = ShadowRepository(git, self._folder / "shadow", repository.common_dir)
 
     def state(self) -> PlaceState:
@@ -152,7 +152,7 @@ class Look:
 
     def _ends(self, before: PlaceState, after: PlaceState) -> tuple[str, str]:
         """Return two trees or commits that differ in what the places differ in."""
-        heads = [state.head or self._contents.tree("nothing", {}) for state in (before, after)]
+        heads = [state.head or self._contents.tree({}) for state in (before, after)]
         if not (before.contents or after.contents):
             return heads[0], heads[1]
         moved = {} if before.head == after.head else self._contents.between(*heads)
@@ -165,10 +165,9 @@ class Look:
         paths = before.contents.keys() | after.contents.keys() | moved.keys()
         pairs = {path: (content(path, before, after, 0), content(path, after, before, 1)) for path in paths}
         changed = {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
-        with ThreadPoolExecutor(1) as beside:
-            was = beside.submit(self._contents.tree, "was", {path: pair[0] for path, pair in changed.items()})
-            now = self._contents.tree("now", {path: pair[1] for path, pair in changed.items()})
-            return was.result(), now
+        digits = max((len(one[1]) for pair in changed.values() for one in pair if one is not None), default=0)
+        was, now = (self._contents.tree({path: pair[end] for path, pair in changed.items()}, digits) for end in (0, 1))
+        return was, now
 
     def _files(self, before: str, after: str) -> list[FileChange]:
         if before == after:

@@ -54,6 +54,9 @@ _ADDRESS = regex(r"remote\..+\.(url|lfsurl)", re.DOTALL)
 _HARMLESS_ADDRESS = regex(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?!:|//)")
 _FILTER = regex(r"filter\.(.+)\.(clean|smudge|process)", re.DOTALL)
 _MAX_CONFIG = 2**20
+_LISTED: dict[bytes, str] = {}
+"""What git makes of the text of a configuration file, which says the same each time."""
+_MAX_LISTED, _MAX_LISTED_BYTES = 64, 8 * 1024
 
 POINTER = ".git"
 """The file in a work tree that names its git directory."""
@@ -191,7 +194,13 @@ class ShadowRepository:
     def _settings(self, file: Path) -> Settings:
         """What a configuration file says. What it includes is not read."""
         text = _read_regular(file, _MAX_CONFIG)
-        listed = self._git("/", "config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
+        listed = _LISTED.get(text)
+        if listed is None:
+            listed = self._git("/", "config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
+            if len(text) <= _MAX_LISTED_BYTES:
+                if len(_LISTED) >= _MAX_LISTED:
+                    _LISTED.clear()
+                _LISTED[text] = listed
         pairs = (entry.partition("\n") for entry in listed.split("\0") if entry)
         return [(key, value if equals else "true") for key, equals, value in pairs]
 
