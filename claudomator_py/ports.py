@@ -298,9 +298,13 @@ class Branches(Protocol):
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
         """Remove a tree and its branch, keeping its contents under a git reference. Raises NotMerged."""
 
-    def commit(self, name: str, title: str) -> Commit | None:
+    def commit(self, name: str, title: str, left_at: str | None = None) -> Commit | None:
         """Commit a tree's uncommitted changes to its branch. Returns None if there was nothing to commit. Raises
-        NotMerged if nothing was changed."""
+        NotMerged if nothing was changed.
+
+        left_at: commit at which a run left the branch. A commit on top of it with the same title was made by an earlier
+        call whose result was lost in a crash, and is returned.
+        """
 
     def recover(self) -> None:
         """Finish what a crash interrupted."""

@@ -121,7 +121,8 @@ class ReportApplier:
         if isinstance(judged, CheckWanted):
             return judged
         title = subject.task.name if subject.spec.commit and judged.status is OutcomeStatus.SUCCEEDED else None
-        if self._worktrees is not None and not self._worktrees.looked_after_run(subject.run.dir_key, title):
+        left_at = None if judged.changes is None else judged.changes.head
+        if self._worktrees is not None and not self._worktrees.looked_after_run(subject.run.dir_key, title, left_at):
             return Applied.WAITING
         if title is not None and self._worktrees is not None and judged.changes is not None:
             made = self._worktrees.committed(subject.run.dir_key)

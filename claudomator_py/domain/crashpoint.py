@@ -39,6 +39,7 @@ CRASH_POINTS = (
     "worktree-added",
     "worktree-made",
     "worktree-removed",
+    "worktree-committed",
     "merge-noted",
     "merge-locked",
     "merge-checked",

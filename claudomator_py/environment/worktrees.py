@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from claudomator_py.domain.changes import Commit, NotMerged, RunChanges
 from claudomator_py.domain.task import TaskSpec
@@ -15,6 +16,7 @@ from claudomator_py.domain.worktree import (
     BRANCHES,
     Isolation,
     Tree,
+    TreeBusy,
     TreeFault,
     TreeState,
     WorktreeRequest,
@@ -33,6 +35,12 @@ log = get_logger("claudomator.worktree")
 TREE_USED = "worktree"
 """The event: the tree, its branch and what is not in it, told with the first run of a generation."""
 _CONCURRENCY = 2
+_BUSY_S = 30
+"""So long somebody else may be at a tree, such as the repair after a crash, before what is left in it stays."""
+
+
+def _was_busy(error: BaseException) -> bool:
+    return isinstance(error.__cause__, TreeBusy)
 
 
 def isolated(spec: TaskSpec) -> str | None:
@@ -202,11 +210,11 @@ class WorktreeManager:
             if self.trees.seen(tree.name) is None:
                 self._lookers.submit(self.trees.look, tree)
 
-    def looked_after_run(self, path: str, title: str | None = None) -> bool:
+    def looked_after_run(self, path: str, title: str | None = None, left_at: str | None = None) -> bool:
         """Return whether the tree in that folder was looked at after a run in it has ended; ask again once told.
 
-        title: of a commit that is made before of what is not committed; None: none is. Each True is for one run. Also
-        True where that folder is no tree.
+        title: of a commit that is made before of what is not committed; None: none is. left_at: the commit at which the
+        run left its branch. Each True is for one run. Also True where that folder is no tree.
         """
         tree = self.trees.find(Path(path).name)
         if tree is None or tree.path != path:
@@ -214,7 +222,7 @@ class WorktreeManager:
         with self._lock:
             looking = self._looking.get(path)
             if looking is None:
-                self._looking[path] = looking = self._lookers.submit(self._look, tree, title)
+                self._looking[path] = looking = self._lookers.submit(self._look, tree, title, left_at)
                 looking.add_done_callback(lambda _: self.made())
                 return False
             if not looking.done():
@@ -226,10 +234,13 @@ class WorktreeManager:
         """Return the commit that was made after the run in that folder that was just looked at; None: none was."""
         return self._committed.pop(path, None)
 
-    def _look(self, tree: Tree, title: str | None) -> TreeState:
+    def _look(self, tree: Tree, title: str | None, left_at: str | None) -> TreeState:
         if title is not None and self._branches is not None:
+            again = Retrying(
+                retry=retry_if_exception(_was_busy), stop=stop_after_delay(_BUSY_S), wait=wait_fixed(0.1), reraise=True
+            )
             try:
-                if (made := self._branches.commit(tree.name, title)) is not None:
+                if (made := again(self._branches.commit, tree.name, title, left_at)) is not None:
                     self._committed[tree.path] = made
             except NotMerged as refused:
                 # It stays in the tree, as the look says.

@@ -12,6 +12,7 @@ from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec
+from claudomator_py.schema.taskfile import to_document
 from tests.e2e.daemon import Daemon
 from tests.e2e.repositories import COMMIT, done, git, spec
 from tests.e2e.scenarios_support import ended
@@ -352,3 +353,19 @@ def test_what_a_success_leaves_is_committed_on_its_branch_and_a_failure_keeps_wh
     assert (Path(views["keeps"].path) / "run.log").exists()
     (shop / "notes").unlink()
     assert daemon.client.merge("keeps").commits == 2
+
+
+@pytest.mark.parametrize("crash_at", ["worktree-committed", "finish-begin", "finish-committed"])
+def test_what_was_committed_before_a_crash_is_counted_once_after_it(site: Site, shop: Path, crash_at: str) -> None:
+    crashed = site.start(crash_at=crash_at)
+    content = to_document(spec(shop, "keeps", "echo 2 > two; echo more >> readme", commit=True), defaults=False)
+    site.drop("keeps.yaml", json.dumps(content))
+    crashed.wait()
+    daemon = site.start().ready()
+    assert ended(daemon, "keeps").state == "COMPLETED"
+    (view,) = daemon.client.branches()
+    assert (view.commits, view.changed) == (1, 0)
+    assert daemon.client.task("keeps").changes == "1 commit, 2 files (+2 -0)"
+    (kept,) = daemon.client.changes("keeps").runs
+    assert kept.changes is not None
+    assert [(ref.name, ref.word) for ref in kept.changes.refs] == [(f"refs/heads/{view.branch}", "made")]

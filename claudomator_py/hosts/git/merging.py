@@ -70,10 +70,11 @@ class LocalBranches:
             raise NotMerged(f"the work tree {name} is not there any more", "there is nothing left to discard")
         return told[0]
 
-    def commit(self, name: str, title: str) -> Commit | None:
-        """Commit what is not committed in a tree, on its branch. Raises NotMerged: nothing was changed."""
+    def commit(self, name: str, title: str, left_at: str | None = None) -> Commit | None:
+        """Commit what is not committed in a tree, on its branch. See ``Branches``. Raises NotMerged: nothing was
+        changed."""
         with self._at(name, dry_run=False) as at:
-            return at.commit(title)
+            return at.commit(title, left_at)
 
     @contextmanager
     def _at(self, name: str, *, dry_run: bool) -> Iterator["_MergeTree"]:
@@ -309,16 +310,27 @@ class _MergeTree:
             raise NotMerged(f"{self.tree.path} is not on {self.tree.branch}", "switch it to that, or commit there")
         return self._new(self._files(), [tip], title)
 
-    def commit(self, title: str) -> Commit | None:
-        """Commit what is not committed, on its branch. Returns None where nothing is."""
-        if not self._changed():
+    def commit(self, title: str, left_at: str | None) -> Commit | None:
+        """Commit what is not committed, on its branch. Returns None where nothing is, unless a daemon that has crashed
+        since the run left the branch there has committed it."""
+        tip = self._tip()
+        if tip is None:
             return None
-        own = f"refs/heads/{self.tree.branch}"
-        made = self._snapshot(title)
-        self._advance(own, self._commit(own), made)
-        return Commit(
-            id=made, subject=title, author=self._git("show", "-s", "--no-show-signature", "--format=%an", made)
-        )
+        made = tip
+        if self._changed():
+            made = self._snapshot(title)
+            if self._tree_of(made) == self._tree_of(tip):  # committed, by a daemon that crashed before the index knew
+                made = tip
+                self._reset_index()
+            self._advance(f"refs/heads/{self.tree.branch}", tip, made)
+        if made == tip and (left_at is None or not self._is_on(left_at, tip, title)):
+            return None
+        author = self._git("show", "-s", "--no-show-signature", "--format=%an", made)
+        return Commit(id=made, subject=title, author=author)
+
+    def _is_on(self, parent: str, commit: str, title: str) -> bool:
+        shown = self._git("show", "-s", "--no-show-signature", "--format=%P%n%s", commit)
+        return shown == f"{parent}\n{title}"
 
     def _files(self) -> str:
         """Return the tree of all files in the work tree that are not ignored."""
@@ -333,6 +345,10 @@ class _MergeTree:
         if tip == begun:
             return
         self._git("update-ref", own, tip, begun)
+        crashpoint("worktree-committed")
+        self._reset_index()
+
+    def _reset_index(self) -> None:
         self._git("reset", "--quiet", "--mixed", "--no-refresh", timeout_s=CHECKOUT_S)
 
     def _again(self, commit: str, tree: str, parent: str) -> str:
