@@ -19,7 +19,7 @@ __all__ = ["DEFAULT_ACCOUNT", "TIERS", "AgentHealth", "AgentSpec", "ModelChoice"
 
 DEFAULT_ACCOUNT = "default"
 PERMISSION_VARIABLES = {name: value for info in KINDS.values() for name, value in info.permission_variables.items()}
-"""Those of every kind."""
+"""The permission variables of all kinds."""
 
 
 class Price(BaseModel):
@@ -32,14 +32,14 @@ class Price(BaseModel):
 
 
 class OwnServers(StrEnum):
-    """What becomes of the MCP servers that the agent's user has configured for its CLI."""
+    """Whether the MCP servers that the agent's user configured for its CLI are used."""
 
     KEEP = "keep"
     NONE = "none"
 
 
 class AgentMcp(Strict):
-    """What the agent's CLI is given besides its own tools."""
+    """What the agent's CLI gets in addition to its own tools."""
 
     enabled: Flag = Field(True, description="Whether runs get Claudomator's tools, such as `ask_operator`.")
     own_servers: OwnServers = Field(
@@ -62,46 +62,47 @@ class AgentSpec(BaseModel):
     extra_args: tuple[str, ...] = ()
     max_concurrent: int = 2
     hosts: tuple[str, ...] = (LOCAL,)
-    """Where its runs may take place."""
+    """Hosts on which its runs may execute."""
     auto_select: bool = True
     """Open to balancing."""
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
     prices: dict[str, Price] = Field(default_factory=dict)
-    """By model, for an agent that does not say what it costs."""
+    """Prices by model, for an agent that does not report its cost."""
     budget: AgentBudget = AgentBudget()
     """Daily budget."""
     default_tier: Tier = Tier.BALANCED
     fallback_model: str | None = None
-    """What a further attempt uses after the model was overloaded or not to be had."""
+    """The model for a further attempt after the regular one was overloaded or unavailable."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Extra variables with their values."""
+    """Additional variables with their values."""
     pass_env: tuple[str, ...] = ()
-    """Names of variables handed on from the daemon's environment."""
+    """Names of variables passed through from the daemon's environment."""
     mcp: AgentMcp = AgentMcp()
     background: bool = False
-    """Whether its runs may leave work in the background and wake themselves up, where a task does not say."""
+    """Whether runs may leave work in the background and wake themselves up, unless the task specifies it."""
     reads_task: bool = True
-    """Whether what it does depends on a task's text, which is then judged as an order."""
+    """Whether its behaviour depends on the task's text, whose risk is then assessed."""
     script: str | None = None
-    """Kind ``simulated`` only, the behaviour used when a prompt gives none."""
+    """Kind ``simulated`` only: the behaviour used when a prompt gives none."""
     output: ProgramOutput = ProgramOutput()
-    """Kind ``command`` only: what its exit codes and what it prints mean."""
+    """Kind ``command`` only: the meaning of exit codes and output."""
     remote: Remote | None = None
-    """Kind ``a2a`` only, and always there: how it is reached."""
+    """Kind ``a2a`` only, and always set there: how to reach it."""
     specialist: str | None = None
-    """The remote specialist that it is: it does the tasks of that one alone, which no task gets by naming the agent.
-    None: it is configured."""
+    """The remote specialist that this agent is. It does only that specialist's tasks, which cannot be obtained by
+    naming the agent. None for a configured agent."""
 
     @property
     def info(self) -> KindInfo:
-        """What is known of its kind, and of its program."""
+        """What is known about its kind and its program."""
         info = info_of(self.kind).of(self.command)
         tells = self.output.result is not None and self.output.result.usage is not None
         return replace(info, reports=Reports.DOLLARS) if tells else info
 
     def kept_to_one(self, environ: Mapping[str, str]) -> "AgentSpec":
-        """Return it with one slot, where its runs may go to more than one machine and log in by a file: two that
-        refresh such a login at once lose it. environ: the daemon's variables, of which it is given some."""
+        """Return the agent limited to one slot if its runs may go to several machines and log in through a file: two
+        runs that refresh such a login at the same time lose it. environ: the daemon's variables, some of which are
+        passed to the agent."""
         how = self.info.login
         if self.hosts == (LOCAL,) or how is None or not how.files:
             return self
@@ -111,7 +112,7 @@ class AgentSpec(BaseModel):
 
     @property
     def quota_account(self) -> str:
-        """Whose quota it uses: its account or, where none stands behind the program, that of nobody else."""
+        """The account whose quota it uses. A program without an account behind it counts as an account of its own."""
         info = info_of(self.kind)
         if self.account != DEFAULT_ACCOUNT or (info.has_account and info.by_command is None):
             return self.account
@@ -119,7 +120,7 @@ class AgentSpec(BaseModel):
 
 
 class AgentHealth(BaseModel):
-    """What a look at the agent's program found. problem: None, or why it cannot run, with the remedy."""
+    """What checking the agent's program found. problem: why it cannot run, with the remedy; None if it can."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,7 +1,7 @@
-"""What stands in the way: a code with parameters, from where it arises to whoever shows it, and the words for each.
+"""What blocks a task: a code with parameters, passed from where it arises to where it is shown, and each code's words.
 
-Rows, the API and metrics hold the value. The words stand here beside the codes, and are put together only at the edge,
-see ``domain.blocked_words``.
+Rows, the API and metrics hold the value. The words stand beside the codes and are assembled only for display; see
+``domain.blocked_words``.
 """
 
 from collections.abc import Mapping
@@ -20,16 +20,16 @@ _MADE_OF: Mapping[str, tuple[str, ...]] = {
     "limit": ("reason", "window", "source", "family", "provenance", "doubted"),
     "unit": ("figures",),
 }
-"""Placeholders that are made of other parameters."""
+"""Placeholders that are composed of other parameters."""
 _BESIDE = ("agent", "bucket")
-"""Parameters that a code may have besides those that its words name."""
+"""Parameters that every code may have, in addition to those its words name."""
 
 
 class Why(StrEnum):
-    """``reason`` of a task that is WAITING or QUEUED: the kind of obstacle, in a word. Values are never renamed."""
+    """``reason`` of a task that is WAITING or QUEUED: the kind of obstacle in one word. Never rename values."""
 
     READY = "ready"
-    """Nothing stands in the way: it is about to start."""
+    """Nothing blocks the task: it is about to start."""
     DRAINED = "drained"
     DISK = "disk"
     BUDGET = "budget"
@@ -46,22 +46,22 @@ class Why(StrEnum):
     BACKOFF = "backoff"
     FAULT = "fault"
     HOST = "host"
-    """Of a RUNNING task: its run was given to the engine of a host, which has not placed it yet."""
+    """For a RUNNING task: the run was submitted to a host's engine, which has not placed it yet."""
 
 
 class BlockCode(StrEnum):
-    """What stands in the way, with its words. Codes are stored and shown to programs: they are never renamed.
+    """What blocks a task, with its words. Codes are stored and part of the API: never rename them.
 
-    Those with a ``why`` are said of a task. The others are said of an agent: their words follow its name and ``is``.
-    In the words, ``{name}`` is a parameter, and ``[a|b]`` is the first of its alternatives whose parameters are known.
-    Below those with parameters stands an example.
+    A code with a ``why`` describes a task. The others describe an agent: their words follow its name and ``is``. In the
+    words, ``{name}`` is a parameter, and ``[a|b]`` is the first alternative whose parameters are known. Codes with
+    parameters are followed by an example.
     """
 
     why: Why | None
     words: str
 
     def __new__(cls, value: str, why: Why | None, words: str) -> Self:
-        """A member: its value, the kind of obstacle, and its words."""
+        """Create a member from its value, the kind of obstacle and its words."""
         code = str.__new__(cls, value)
         code._value_ = value
         code.why = why
@@ -224,11 +224,11 @@ class BlockCode(StrEnum):
 
     # --- what has no code ---------------------------------------------------------------------------------------------
     TEXT = "text", None, "{text}[ until {until}]"
-    """The words of an earlier version, which stored no code."""
+    """Words stored by an earlier version, which had no codes."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters that its words may name, in their order."""
+        """The parameters that its words may name, in order."""
         names = (name for one in placeholders(self.words) for name in _MADE_OF.get(one, (one,)))
         return tuple(dict.fromkeys(names))
 
@@ -239,11 +239,11 @@ WAITS: Mapping[str, BlockCode] = {
     WaitReason.BACKOFF: BlockCode.BACKOFF,
     WaitReason.BUDGET: BlockCode.TASK_BUDGET,
 }
-"""By why a task is WAITING."""
+"""The code by the reason why a task is WAITING."""
 
 
 class BlockParams(Coded):
-    """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
+    """The parameters of a code; the code determines which are set. JSON omits the others."""
 
     agent: str | None = Field(None, description="Of which agent it is said.")
     agents: tuple["Blocked", ...] = Field((), description="What keeps the task from each agent that it could run on.")
@@ -281,25 +281,25 @@ class BlockParams(Coded):
 
 
 class Blocked(Coded):
-    """One thing that stands in the way of a task."""
+    """One thing that blocks a task."""
 
     code: BlockCode
     params: BlockParams = Field(default_factory=lambda: BlockParams())
 
     @property
     def why(self) -> Why:
-        """The kind of obstacle, for what is said of a task."""
+        """The kind of obstacle; ``AGENT`` for codes that describe an agent."""
         return self.code.why or Why.AGENT
 
     @property
     def until(self) -> int | None:
-        """When it may change by itself, in epoch milliseconds: for limited agents once the first one resets."""
+        """When this may change by itself, in epoch milliseconds; for limited agents, when the first one resets."""
         if self.params.until is not None or self.code not in (BlockCode.AGENTS_LIMITED, BlockCode.AGENTS_SPENT):
             return self.params.until
         return min((one.params.until for one in self.params.agents if one.params.until is not None), default=None)
 
     def having(self, **params: object) -> "Blocked":
-        """Return the same with these parameters in place of its own."""
+        """Return a copy with these parameters replaced."""
         return self.model_copy(update={"params": self.params.model_copy(update=params)})
 
 
@@ -319,7 +319,7 @@ def _allowed(code: BlockCode) -> frozenset[str]:
 
 
 Shown = Annotated[Blocked | None, WrapValidator(known_or_none)]
-"""The value in a shape of the API."""
+"""The value as a field of an API shape; None if it is from a newer version."""
 
 
 def on_hold(
@@ -335,8 +335,8 @@ def on_hold(
     room: int | None = None,
     doubted: int | None = None,
 ) -> Blocked:
-    """Return what a hold says of an agent. room: its time is over, and so many runs may begin to find out; None: it is
-    in force."""
+    """Return what a hold says about an agent. room: the hold's time is over and this many runs may start to test it;
+    None while it is in force."""
     if room is not None:
         code, ends = BlockCode.PROBED, {"room": room if room > 0 else None}
     else:

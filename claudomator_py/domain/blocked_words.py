@@ -1,7 +1,7 @@
-"""What stands in the way, in words: put together only at the edge, from a code's words and its parameters.
+"""Puts block codes into words, from a code's words and its parameters, at the edge only.
 
-``sentence`` gives them with their instants apart, so that the page, the command line and ``why`` word these in a zone
-of their own.
+``sentence`` keeps instants separate, so that the page, the command line and ``why`` can format them in their own time
+zone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,25 +30,25 @@ _DOUBT = "the reset it named is more than 35 days away and is ignored"
 
 
 def sentence(what: Blocked, *, brief: bool = False, verb: str = "is") -> Sentence:
-    """Return it in words, without a full stop. brief: only what fits into a list. verb: between an agent and its
-    words."""
+    """Return the sentence, without a full stop. brief: only what fits into a list. verb: placed between an agent's name
+    and the words."""
     words = predicate(what, brief=brief)
     agent = what.params.agent
     return words if what.code.why is not None or agent is None else (*said(f"{agent} {verb} "), *words)
 
 
 def predicate(what: Blocked, *, brief: bool = False) -> Sentence:
-    """Return the same; what is said of an agent is without its name, in words that follow ``is`` or ``was``."""
+    """Return the words; for a code that describes an agent without its name, to follow ``is`` or ``was``."""
     return filled(what.code.words, dict(_values(what, brief=brief)))
 
 
 def blocked_text(what: Blocked, clock: Clock = instant_text, *, verb: str = "is") -> str:
-    """Return the sentence as text, each instant as ``clock`` words it."""
+    """Return the sentence as text, formatting each instant with ``clock``."""
     return worded(sentence(what, verb=verb), clock)
 
 
 def in_brief(what: Blocked) -> Sentence | None:
-    """Return it for a list that has the kind of obstacle and its end in columns of their own; None: these say
+    """Return the sentence for a list that has columns for the kind of obstacle and its end; None if these say
     enough."""
     if what.why is Why.LIMITED and what.until is not None:
         return None
@@ -56,28 +56,28 @@ def in_brief(what: Blocked) -> Sentence | None:
 
 
 def wait_of(what: Blocked | None, text: str | None) -> Sentence | None:
-    """Return it in words; without it, the text that the daemon gives beside it."""
+    """Return the sentence; without a code, the text that the daemon supplies with it."""
     if what is not None:
         return sentence(what)
     return said(text) if text else None
 
 
 def brief_of(what: Blocked | None, text: str | None) -> Sentence | None:
-    """Return the same for a list, see ``in_brief``."""
+    """Return the same for a list; see ``in_brief``."""
     if what is not None:
         return in_brief(what)
     return said(text) if text else None
 
 
 def hold_label(what: Blocked) -> str:
-    """Return the cause of a hold on one line: its reason, and where that was read."""
+    """Return the cause of a hold as one line: its reason and where that was read."""
     params = what.params
     named = window_text(params.window) if params.window is not None else params.source
     return f"{params.reason or 'by hand'}: {named}" if named else "by hand"
 
 
 def _values(what: Blocked, *, brief: bool) -> Iterator[tuple[str, Sentence]]:
-    """The words for each parameter that is known."""
+    """The words for each parameter that is set."""
     params = what.params
     for name, words in _WORDS.items():
         value = getattr(params, name)
@@ -95,7 +95,7 @@ def _line(text: str, most: int) -> str:
 
 
 def _free(value: str, brief: bool) -> Sentence:
-    """What others said, on one line that a sentence can continue after."""
+    """Text from elsewhere, on one line and in a form that a sentence can continue after."""
     return said((clause(value) if brief else "") or _line(value, _LONG) or "-")
 
 
@@ -128,8 +128,8 @@ def _conversation(value: ConversationRef, _: bool) -> Sentence:
 
 
 def hold_cause(what: Blocked) -> str:
-    """Return who or what holds, and how the end is known: ``5h window, reported``, ``by the operator: kept for the
-    day``. For where its end stands beside it; empty where nothing is known."""
+    """Return what causes a hold and how its end is known: ``5h window, reported``, ``by the operator: kept for the
+    day``. For use where the end is shown beside it; empty if nothing is known."""
     return _limit(what.params)
 
 
@@ -141,7 +141,7 @@ def _limit(params: BlockParams) -> str:
         what = f"by the operator{f': {source}' if source else ''}"
     else:
         named = window_text(params.window) if params.window is not None else source
-        # That it is limited is said already.
+        # The surrounding words already say that it is limited.
         parts = [] if params.reason is Reason.RATE_LIMITED else [params.reason.value]
         parts += [named] if named and named != params.reason else []
         what = f"{': '.join(parts)}, {params.provenance}" if parts else params.provenance.value

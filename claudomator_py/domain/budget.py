@@ -1,4 +1,4 @@
-"""Budgets: what may be spent, what is left of it, and which limit is met first. Spending itself is asked of rows."""
+"""Budgets: what may be spent, what is left, and which limit is reached first. Spending itself is read from rows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
@@ -17,7 +17,7 @@ MAX_USD = 1_000_000
 MAX_TOKENS = 10**12
 MAX_RUNS = 1_000_000
 NEVER_TOO_MUCH = 1e-9
-"""By how much a sum of dollars, which are floating-point numbers, may be off; tokens and runs are whole numbers."""
+"""Tolerance for sums of dollars, which are floating-point numbers; tokens and runs are integers."""
 
 
 class Unit(StrEnum):
@@ -31,7 +31,7 @@ class Unit(StrEnum):
 _WORDS = {Unit.USD: "USD", Unit.TOKENS: "tokens", Unit.RUNS: "runs"}
 _CENT = 0.01
 _WHILE_RUNNING = (Unit.USD, Unit.TOKENS)
-"""What keeps rising while a run lives."""
+"""Units that keep rising while a run is alive."""
 
 
 def _percent(value: object) -> object:
@@ -53,7 +53,7 @@ Percent = Annotated[
 
 
 class Budget(Strict):
-    """What may be spent in all. Tokens: input and output together, what was cached included."""
+    """Maximum spending in total. Tokens: input and output together, including cached ones."""
 
     usd: Dollars | None = Field(None, description="US dollars. The agent must report its cost or have `prices`.")
     tokens: Count | None = Field(
@@ -64,14 +64,14 @@ class Budget(Strict):
     )
 
     def limit(self, unit: Unit) -> float | None:
-        """Return how much of the unit; None: any number."""
+        """Return the limit for the unit; None if unlimited."""
         return dict(self._limits)[unit]
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """What it limits."""
+        """The units that the budget limits."""
         if self.usd is None and self.tokens is None and self.runs is None:
-            return ()  # as most are, and all of them are looked at for each task
+            return ()  # the most common case, checked for each task
         return tuple([unit for unit, limit in self._limits if limit is not None])
 
     @property
@@ -80,7 +80,7 @@ class Budget(Strict):
 
 
 class AgentBudget(Budget):
-    """What an agent may spend on a day, and how much of its account's window may be used up."""
+    """What an agent may spend per day, and how much of its account's window may be used up."""
 
     window: Percent | None = Field(
         None,
@@ -90,7 +90,7 @@ class AgentBudget(Budget):
 
 
 class DayBudget(Budget):
-    """What all agents together may spend on a day."""
+    """What all agents together may spend per day."""
 
     timezone: Annotated[Line, Field(max_length=100)] | None = Field(
         None, description="Time zone of the budget's day, such as Europe/Berlin. Default: the zone of this machine."
@@ -99,15 +99,15 @@ class DayBudget(Budget):
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What runs have used, as far as is known."""
+    """What runs have used, as far as known."""
 
     usd: float = 0.0
     tokens: int = 0
     runs: int = 0
     unpriced: int = 0
-    """How many of them have ended without anybody knowing their dollars, or their tokens."""
+    """Number of runs that have ended with unknown cost in dollars."""
     uncounted: int = 0
-    """See ``unpriced``."""
+    """Number of runs that have ended with unknown tokens."""
 
     def __add__(self, other: "Spending") -> "Spending":
         return Spending(
@@ -119,15 +119,13 @@ class Spending:
         )
 
     def amount(self, unit: Unit) -> float:
-        """Return how much of the unit."""
+        """Return the amount spent of the unit."""
         return {Unit.USD: self.usd, Unit.TOKENS: self.tokens, Unit.RUNS: self.runs}[unit]
 
 
 class WindowUse(BaseModel):
-    """What an account has used up of one of its windows. used: 1 is all of it. resets_at: epoch milliseconds.
-
-    family: the models that it is for; None: all.
-    """
+    """How much of one of its windows an account has used up. used: 1 is all of it. resets_at: epoch milliseconds.
+    family: the models that the window applies to; None for all."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -137,32 +135,32 @@ class WindowUse(BaseModel):
 
 
 class Reading(NamedTuple):
-    """What an account said of one of its windows."""
+    """What an account reported about one of its windows."""
 
     at_ms: int
-    """When, in epoch milliseconds."""
+    """Time of the report, in epoch milliseconds."""
     use: WindowUse
 
 
 MIN_PACE_MS = 5 * MINUTE_MS
-"""Readings that are closer together say nothing of the pace."""
+"""Readings closer together than this say nothing about the pace."""
 PACE_MS = HOUR_MS
 
 
 class Forecast(NamedTuple):
-    """When a window will be full at the pace of its last readings."""
+    """When a window will be full at the pace of its latest readings."""
 
     full_ms: int | None
-    """None: it resets before."""
+    """None if the window resets before it is full."""
     since: Reading
-    """The first of the readings that it rests on."""
+    """The earliest reading that the forecast is based on."""
 
 
 def forecast(readings: Sequence[Reading]) -> Forecast | None:
-    """Return the forecast that the last hour of a window's readings allows, the oldest first; None: none.
+    """Return the forecast from the last hour of a window's readings, given oldest first; None if they allow none.
 
-    Only readings before the same reset count. The pace is the rise between the first and the last of them, over the
-    time between.
+    Only readings before the same reset count. The pace is the rise between the first and the last of them, divided by
+    the time between.
     """
     if not readings:
         return None
@@ -177,31 +175,32 @@ def forecast(readings: Sequence[Reading]) -> Forecast | None:
 
 
 def spent(budget: Budget, spending: Spending) -> Unit | None:
-    """Return the limit that is used up, so that nothing more may start: of several, the one that was met by most."""
+    """Return the limit that is used up, so that nothing more may start: of several, the one exceeded by the largest
+    share."""
     shares = [(share, unit) for share, unit in _shares(budget, spending, tuple(Unit)) if share >= 1]
     return max(shares, key=lambda pair: pair[0])[1] if shares else None
 
 
 def is_spent(budget: Budget, ask: Callable[[], Spending]) -> bool:
-    """Return whether it is used up; asks only if it limits anything."""
+    """Return whether the budget is used up; calls ``ask`` only if the budget limits anything."""
     return bool(budget.units) and spent(budget, ask()) is not None
 
 
 def overspent(budget: Budget, spending: Spending) -> Unit | None:
-    """Return the limit that is exceeded by what runs while they live, so that they are to be stopped; see ``spent``."""
+    """Return the limit exceeded by what live runs use, so that they must be stopped; of several, see ``spent``."""
     shares = _shares(budget, spending, _WHILE_RUNNING)
     over = [(share, unit) for share, unit in shares if _exceeded(budget, spending, unit)]
     return max(over, key=lambda pair: pair[0])[1] if over else None
 
 
 def left(budget: Budget, spending: Spending, unit: Unit) -> float | None:
-    """Return how much of the unit is left, 0 at least; None: any number."""
+    """Return how much of the unit is left, at least 0; None if unlimited."""
     limit = budget.limit(unit)
     return None if limit is None else max(0.0, limit - spending.amount(unit))
 
 
 class Figures(BaseModel):
-    """What was spent, and of what."""
+    """What was spent, out of which limit."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -209,9 +208,9 @@ class Figures(BaseModel):
     spent: float
     limit: float
     unpriced: int = 0
-    """Runs whose dollars nobody knows, if dollars are limited."""
+    """Number of runs of unknown cost, if dollars are limited."""
     uncounted: int = 0
-    """Runs whose tokens nobody knows, if tokens are limited."""
+    """Number of runs with unknown tokens, if tokens are limited."""
 
     @property
     def text(self) -> str:
@@ -222,7 +221,7 @@ class Figures(BaseModel):
 
 
 def figures_of(budget: Budget, spending: Spending, unit: Unit) -> Figures:
-    """Return what was spent of what the budget allows of the unit, and what it cannot count."""
+    """Return what was spent of the budget's limit for the unit, and which runs could not be counted."""
     return Figures(
         unit=unit,
         spent=spending.amount(unit),
@@ -233,13 +232,13 @@ def figures_of(budget: Budget, spending: Spending, unit: Unit) -> Figures:
 
 
 class BudgetOf(StrEnum):
-    """Whose budget it is. Values are stored and shown to programs: they are never renamed."""
+    """Whose budget it is. Values are stored and part of the API: never rename them."""
 
     TASK = "task"
     AGENT = "agent"
     """An agent's, for a day."""
     DAY = "day"
-    """That of all agents, for a day."""
+    """The budget of all agents together, for a day."""
 
 
 class SpentBudget(BaseModel):
@@ -249,12 +248,12 @@ class SpentBudget(BaseModel):
 
     of: BudgetOf
     agent: str | None = None
-    """The agent whose it is."""
+    """The agent whose budget it is."""
     figures: Figures
 
     @property
     def text(self) -> str:
-        """In words: ``its budget is used up, 1,300 of 1,000 tokens``. It is said of a task."""
+        """In words: ``its budget is used up, 1,300 of 1,000 tokens``. The subject is a task."""
         whose = {
             BudgetOf.TASK: "its budget",
             BudgetOf.AGENT: f"the day's budget of {self.agent}",
@@ -264,7 +263,7 @@ class SpentBudget(BaseModel):
 
     @classmethod
     def read(cls, stored: str | None) -> "SpentBudget | None":
-        """Read it from JSON; None for what is none, as the words that earlier versions have stored."""
+        """Read the value from JSON; None for anything else, such as the words that earlier versions stored."""
         try:
             return cls.model_validate_json(stored or "")
         except ValidationError:
@@ -276,19 +275,20 @@ def _figures_text(unit: Unit, amount: float, limit: float) -> str:
 
 
 def all_figures(budget: Budget, spending: Spending) -> str:
-    """Return what was spent of all that the budget limits: ``2.10 of 20.00 USD, 5 of 9 runs``; empty for no limit."""
+    """Return what was spent of everything the budget limits: ``2.10 of 20.00 USD, 5 of 9 runs``; empty without
+    limits."""
     found = [figures_of(budget, spending, unit) for unit in budget.units]
     return ", ".join(_figures_text(one.unit, one.spent, one.limit) for one in found)
 
 
 def unknown_figures(budget: Budget, spending: Spending) -> str:
-    """Return which of these figures lack something: ``cost of 1 run not known``; empty if none does."""
+    """Return which of these figures are incomplete: ``cost of 1 run not known``; empty if none is."""
     found = [figures_of(budget, spending, unit) for unit in budget.units[:1]]
     return "".join(_unknown_text(one.unpriced, one.uncounted) for one in found)
 
 
 def with_unknown(figures: str, unknown: str) -> str:
-    """Return the figures, with what they lack in brackets."""
+    """Return the figures, followed in brackets by what is missing from them."""
     return f"{figures} ({unknown})" if unknown else figures
 
 
@@ -302,7 +302,8 @@ def _unknown_text(unpriced: int, uncounted: int) -> str:
 
 
 def amount_text(unit: Unit, amount: float) -> str:
-    """Return a number of the unit for people, without its name. What is not worth a cent is not called nothing."""
+    """Return an amount of the unit for people, without the unit's name. An amount below one cent is not shown as
+    zero."""
     if unit is not Unit.USD:
         return f"{int(amount):,}"
     return f"{amount:.2f}" if amount >= _CENT or round(amount, 4) == 0 else f"{amount:.4f}"
@@ -310,29 +311,29 @@ def amount_text(unit: Unit, amount: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A calendar day somewhere, in epoch milliseconds; its end is the beginning of the next."""
+    """A calendar day in some time zone, in epoch milliseconds; its end is the start of the next day."""
 
     start_ms: int
     end_ms: int
 
     def has(self, at_ms: int) -> bool:
-        """Return whether that time is on it."""
+        """Return whether the time lies on this day."""
         return self.start_ms <= at_ms < self.end_ms
 
 
 def day_of(at_ms: int, zone: tzinfo) -> Day:
-    """Return the calendar day in that zone on which the time lies: 23 or 25 hours of it where clocks are set."""
+    """Return the calendar day in that zone that contains the time; 23 or 25 hours long when clocks change."""
     today = datetime.fromtimestamp(at_ms / SECOND_MS, zone).date()
     return Day(_midnight_ms(today, zone), _midnight_ms(today + timedelta(days=1), zone))
 
 
 def _midnight_ms(day: date, zone: tzinfo) -> int:
-    """When the day begins: where clocks leave midnight out, at the moment when they are set."""
+    """Start of the day; if clocks skip midnight, the moment of the change."""
     return round(datetime.combine(day, time(), zone).timestamp() * SECOND_MS)
 
 
 def _shares(budget: Budget, spending: Spending, units: tuple[Unit, ...]) -> Iterator[tuple[float, Unit]]:
-    """How much of each limit is used, 1 being all of it."""
+    """The used share of each limit; 1 is all of it."""
     for unit in units:
         limit = budget.limit(unit)
         if limit is not None:

@@ -1,4 +1,4 @@
-"""A specialist's card: a role that tasks are given to, in the manner of an A2A agent card."""
+"""A specialist's card: a role that tasks are given to, modelled on an A2A agent card."""
 
 import hashlib
 import json
@@ -44,12 +44,12 @@ __all__ = [
 ]
 
 MAX_PROFILE_LENGTH: Final = 20_000
-"""Characters of a description."""
+"""Maximum characters of a description."""
 MAX_SYSTEM_PROMPT_LENGTH: Final = 200_000
-"""Characters."""
+"""Maximum characters of a system prompt."""
 
 NOT_APPLIED: Final = "agent_file"
-"""Under which ``Card.extra`` has the fields of an agent file that nothing here follows."""
+"""The key in ``Card.extra`` that holds fields of an agent file which are not applied."""
 
 SHIPPER: Final = "claudomator"
 """The creator of the cards that come with Claudomator."""
@@ -60,31 +60,31 @@ TAKEN_IDS: Final = frozenset({"clarify", "default", "human_review", "reject", "s
 _MAX_READABLE: Final = 64
 
 WAYS_ON: Final = {"fallback": ("clarify", "default", "human_review"), "escalation": ("human_review",)}
-"""Fields that say where a task goes from a specialist, and what each may be besides a specialist."""
+"""Fields that say where a task goes after a specialist, and their possible values other than specialists."""
 
 REMOTE_AGENT: Final = regex(r"(?<![\w.-])(hub|http):([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)")
-"""The name of the agent that a remote specialist is, wherever it is written: its transport, and its id."""
+"""The agent name of a remote specialist, as it appears in text: transport and id."""
 
 Source = Literal["shipped", "file", "api", "hub"]
 """How a card came into the registry."""
 
 
 class Visibility(StrEnum):
-    """For whom a card exists. Where it does not, it is neither listed, found, counted nor routed to."""
+    """Who can see a card. For anybody else it is not listed, found, counted or routed to."""
 
     PUBLIC = "public"
     """Everybody."""
     SHARED = "shared"
-    """Its organisation, and whoever has a grant."""
+    """Its organisation, and principals with a grant."""
     PRIVATE = "private"
-    """Its creator alone."""
+    """Only its creator."""
 
 
 class Transport(StrEnum):
     """How a specialist is reached, by the scheme of its ``url``."""
 
     LOCAL = "local"
-    """There is no url: an agent of this daemon does the work, under the card's system prompt."""
+    """No url: an agent of this daemon does the work, under the card's system prompt."""
     HTTP = "http"
     """``https://``, or ``http://`` to this machine: A2A, or a plain POST."""
     HUB = "hub"
@@ -92,13 +92,13 @@ class Transport(StrEnum):
 
 
 class Currency(StrEnum):
-    """What a price is in."""
+    """Currency of a price."""
 
     USD = "USD"
 
 
 class Pricing(Strict):
-    """What a piece of work costs, for budgets: per task, and per million tokens where the specialist reports them."""
+    """What work costs, for budgets: per task, and per million tokens if the specialist reports them."""
 
     per_task: Number = Field(0.0, ge=0, le=1_000_000, description="Price of a task.")
     input: Number = Field(0.0, ge=0, le=1_000_000, description="Price of a million input tokens.")
@@ -107,7 +107,7 @@ class Pricing(Strict):
 
     @property
     def text(self) -> str:
-        """What is not free, in words; empty: all of it is."""
+        """The prices that are not zero, in words; empty if everything is free."""
         parts = (
             (self.per_task, "a task"),
             (self.input, "a million input tokens"),
@@ -116,8 +116,8 @@ class Pricing(Strict):
         return ", ".join(f"{price:g} {self.currency.value} {what}" for price, what in parts if price)
 
     def usd(self, outcome: Outcome, *, is_done: bool) -> float:
-        """Return what is asked for a run, in US dollars: for its tokens, where its agent has not told what they cost,
-        and for the task where it ``is_done``."""
+        """Return the price of a run in US dollars: for its tokens, unless its agent has reported their cost, and for
+        the task if it ``is_done``."""
         tokens = None
         if not outcome.cost_usd:
             tokens = cost_usd(outcome.tokens, Price(input=self.input, output=self.output))
@@ -144,8 +144,8 @@ _AT_HUB = regex(r"ws-agent://[^\s@#?]+")
 
 
 def _url(value: str) -> str:
-    # What passes here is what `transport` and the client of remote agents take: a card that neither takes would stop
-    # the routing of all tasks.
+    # Whatever passes here must be accepted by `transport` and by the client of remote agents: a card that either
+    # rejects would stop the routing of all tasks.
     return value if _AT_HUB.fullmatch(value) else http_url(value, "write https://HOST/PATH or ws-agent://AGENT_ID")
 
 
@@ -172,9 +172,9 @@ _SIGNED: Final = regex(r"\w[+#]")
 
 
 def id_from(name: str) -> str:
-    """Return the id of a card that has only this name: its letters and digits, and where an id cannot have one of
-    them, such as ``語`` and the signs of ``C#`` and ``C++``, or has none of its signs at all, digits that follow from
-    the whole name. So names in any script have ids of their own."""
+    """Return an id for a card that has only this name: its letters and digits, followed by digits derived from the
+    whole name if something is lost: characters an id cannot have, such as ``語`` or the signs of ``C#`` and ``C++``. So
+    names in any script get distinct ids."""
     found = name_from(name)
     readable = (found or "agent")[:_MAX_READABLE].rstrip("-._")
     lost = any(character.isalnum() and name_from(character) is None for character in name)
@@ -183,12 +183,12 @@ def id_from(name: str) -> str:
 
 
 def digits_of(text: str) -> str:
-    """Return eight hexadecimal digits that follow from the text, to tell ids apart."""
+    """Return eight hexadecimal digits derived from the text, to tell ids apart."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 ALIASES: Final = {"display_name": "name", "prompt": "system_prompt", "allowed_backends": "allowed_agents"}
-"""Keys of other programs' cards, and ours for the same."""
+"""Keys used in other programs' cards, with our name for each."""
 
 
 class Card(Strict):
@@ -290,14 +290,15 @@ class Card(Strict):
 
     @property
     def transport(self) -> Transport:
-        """How it is reached."""
+        """How the specialist is reached."""
         if self.url is None:
             return Transport.LOCAL
         return Transport.HUB if self.url.startswith("ws-agent:") else Transport.HTTP
 
     def address_problems(self) -> list[Problem]:
-        """Return what is wrong with its address, seen together with its id: agents connect to the hub under the id of
-        their card, so an address there that names another id leads to nobody. A stored card may have one."""
+        """Return what is wrong with the card's address in combination with its id: agents connect to the hub under the
+        id of their card, so a hub address that names another id leads nowhere. Stored cards may have such an
+        address."""
         own = f"ws-agent://{self.id}"
         if self.url is None or self.transport is not Transport.HUB or self.url.rstrip("/") == own:
             return []
@@ -306,17 +307,17 @@ class Card(Strict):
 
     @property
     def document(self) -> dict[str, Any]:
-        """The card as JSON, without what is only a default."""
+        """The card as JSON, without default values."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of its canonical JSON: the same for cards that say the same, whichever defaults they write down."""
+        """SHA-256 of the canonical JSON: equal for cards that say the same, whichever defaults they spell out."""
         canonical = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def remote(self) -> Remote:
-        """Return how it is asked over HTTP. Raises ValueError for a card that has no such url."""
+        """Return how to call the specialist over HTTP. Raises ValueError for a card without such a url."""
         if self.url is None or self.transport is not Transport.HTTP:
             raise ValueError(f"{self.id} is not reached over HTTP")
         return Remote(
@@ -328,7 +329,7 @@ class Card(Strict):
 
     @property
     def restricting(self) -> "Card":
-        """The card with permissions that take something from a task, and give it nothing."""
+        """The card with permissions that only restrict a task and grant it nothing."""
         if self.permissions is None:
             return self
         mode = self.permissions.mode if self.permissions.mode is PermissionMode.PLAN else PermissionMode.DEFAULT
@@ -336,18 +337,18 @@ class Card(Strict):
         return self.model_copy(update={"permissions": permissions})
 
     def pricing_of(self, skill_id: str | None) -> Pricing:
-        """Return the price of work by that skill; None: by no skill in particular."""
+        """Return the price of work by that skill; None for no skill in particular."""
         skill = None if skill_id is None else self.skill(skill_id)
         return self.pricing if skill is None or skill.pricing is None else skill.pricing
 
     @property
     def not_applied(self) -> tuple[str, ...]:
-        """Fields of the agent file that it was read from, which nothing here follows."""
+        """Fields of the agent file from which the card was read that are not applied."""
         kept = self.extra.get(NOT_APPLIED)
         return tuple(kept) if isinstance(kept, dict) else ()
 
     def skill(self, skill_id: str) -> Skill | None:
-        """Return the skill of that id; None: it has none."""
+        """Return the skill with that id; None if there is none."""
         return next((skill for skill in self.skills if skill.id == skill_id), None)
 
 
@@ -358,21 +359,22 @@ class Registration(BaseModel):
 
     card: Card
     creator: str
-    """Id of the principal who registered it; nobody else takes it over."""
+    """Id of the principal who registered the card; nobody else can take it over."""
     organisation: str | None = None
-    """Whose it is: the card's, or else its creator's."""
+    """The organisation that owns it: the card's, otherwise its creator's."""
     source: Source
-    """``shipped``: it comes with Claudomator; ``file``: of a watched folder; ``api``; ``hub``: of a connected agent."""
+    """``shipped``: comes with Claudomator; ``file``: from a watched folder; ``api``; ``hub``: from a connected
+    agent."""
     file_path: str | None = None
     """The file that it follows."""
     grants: tuple[str, ...] = ()
-    """Principals, or ``org:NAME``, for whom a shared card exists beside its organisation."""
+    """Principals, or ``org:NAME``, that can see a shared card in addition to its organisation."""
     admitted_by: str | None = None
-    """The administrator of the daemon who admitted the card as it is to the work of others; None: nobody has."""
+    """The administrator who admitted this version of the card to other people's work; None if nobody has."""
     version: int = 1
-    """Rises with each change."""
+    """Increases with each change."""
     content_hash: str = ""
-    """Of the card."""
+    """Hash of the card."""
     created_ms: int = 0
     """In epoch milliseconds."""
     updated_ms: int = 0

@@ -1,4 +1,4 @@
-"""What is odd about a card although it is a good one: a code with parameters, and the words for each."""
+"""Oddities of a valid card: a code with parameters, and the words for each."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from claudomator_py.domain.wording import Coded, WordedCode, filled, known_or_no
 
 
 class CardWarningCode(WordedCode):
-    """What is odd, with its words: see ``wording.filled``. Shown to programs: they are never renamed."""
+    """What is odd, with its words: see ``wording.filled``. Part of the API: never rename values."""
 
     SHARED_KEYWORD = "shared_keyword", "its keyword `{keyword}` is one of {specialist}, too: it points to neither"
     GENERIC_KEYWORD = (
@@ -26,12 +26,12 @@ class CardWarningCode(WordedCode):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters that its words name, in their order."""
+        """The parameters that its words name, in order."""
         return placeholders(self.words)
 
 
 class CardWarningParams(Coded):
-    """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
+    """The parameters of a code; the code determines which are set. JSON omits the others."""
 
     keyword: str | None = Field(None, description="The keyword of which it is said.")
     specialist: str | None = Field(None, description="The other specialist.")
@@ -43,7 +43,7 @@ class CardWarningParams(Coded):
 
 
 class CardWarning(Coded):
-    """Something odd about a card, which is registered as it is."""
+    """Something odd about a card that is registered anyway."""
 
     code: CardWarningCode
     params: CardWarningParams = Field(default_factory=CardWarningParams)
@@ -57,7 +57,7 @@ class CardWarning(Coded):
 
 
 ShownCardWarning = Annotated[CardWarning | None, WrapValidator(known_or_none)]
-"""The value in a shape of the API; None: it is of a newer version."""
+"""The value as a field of an API shape; None if it is from a newer version."""
 
 
 def card_warning(code: CardWarningCode, **params: Any) -> CardWarning:

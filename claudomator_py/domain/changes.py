@@ -1,4 +1,4 @@
-"""What a run changed in the place where it worked: recorded before and after it, and never guessed."""
+"""What a run changed where it worked: recorded before and after the run, never guessed."""
 
 from collections import defaultdict
 from enum import StrEnum
@@ -12,8 +12,8 @@ from claudomator_py.values import dataclass
 
 
 class MergeMethod(StrEnum):
-    """How commits get to another branch. MERGE: by a commit of two parents, or none where the other branch has nothing
-    of its own. SQUASH: all as one commit. REBASE: one by one, on top of what is there."""
+    """How commits get onto another branch. MERGE: with a merge commit, or none if the target has nothing of its own.
+    SQUASH: all as a single commit. REBASE: one by one, on top of the target."""
 
     MERGE = "merge"
     SQUASH = "squash"
@@ -22,60 +22,61 @@ class MergeMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MergeOrder:
-    """What is to be merged."""
+    """What to merge."""
 
     tree: str
-    """The name of the work tree."""
+    """Name of the work tree."""
     into: str | None
-    """A branch; None: the one that it was made from."""
+    """Target branch; None for the one that the tree was made from."""
     method: MergeMethod
     title: str
-    """Of a commit that needs one."""
+    """Title of the commit, if one is needed."""
     commit: bool = False
-    """What is not committed there is committed first."""
+    """True to commit uncommitted changes first."""
     dry_run: bool = False
-    """It is only said what would become of it."""
+    """True to report only what would happen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What was done, or would be."""
+    """The result of a merge, or what it would be."""
 
     branch: str
     into: str
     commits: int
-    """How many of the branch were not there; 0: there was nothing to do."""
+    """Commits of the branch that were not in the target; 0 if there was nothing to do."""
     before: str
-    """The commit that the target was at."""
+    """The target's commit before the merge."""
     after: str | None
-    """The commit that it is at; None: it was only tried."""
+    """The target's commit after the merge; None for a dry run."""
     files: int
     added: int
     removed: int
     place: str | None
-    """The work tree that has the target checked out, whose files follow; None: none has."""
+    """The work tree that has the target checked out and whose files are updated; None if none has."""
     undo: str | None
-    """The command that takes it back."""
+    """The command that reverts the merge."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """What was left, or would be."""
+    """What was given up, or would be."""
 
     branch: str
     path: str
     commits: int
     changed: int
-    """Files that were not committed."""
+    """Number of files with uncommitted changes."""
     kept: str | None
-    """The reference under which all of it is kept; None: it was only tried."""
+    """The reference under which everything is kept; None for a dry run."""
     undo: str | None
     """The command that brings the branch back."""
 
 
 class NotMerged(Exception):
-    """It is not done, and nothing was changed; the message says why. remedy: what to do. conflicts: the files."""
+    """The operation was refused and nothing was changed; the message says why. remedy: what to do. conflicts: the
+    files."""
 
     def __init__(self, message: str, remedy: str, conflicts: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -84,7 +85,7 @@ class NotMerged(Exception):
 
 
 MAX_FILES = 100
-"""Named in the outcome of a run; the record in its directory names more."""
+"""Maximum number of files named in a run's outcome; the record in the run directory names more."""
 MAX_RECORDED = 1_000
 MAX_COMMITS = 50
 MAX_REFS = 50
@@ -92,45 +93,45 @@ _BRANCH, _TAG = "refs/heads/", "refs/tags/"
 
 
 class ChangeRecord(BaseModel):
-    """A part of the record."""
+    """Base of the parts of the record."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class FileChange(ChangeRecord):
-    """A file that was other after the run than before it."""
+    """A file that differs after the run."""
 
     path: str
-    """From the top of the repository, or from the working directory."""
+    """Relative to the top of the repository, or else to the working directory."""
     change: Literal["added", "modified", "deleted"]
     added: int | None = None
-    """Lines; None: it is no text, or there is no repository."""
+    """Number of lines; None if it is not text or there is no repository."""
     removed: int | None = None
-    """Lines, as above."""
+    """Number of lines, likewise."""
 
 
 class Commit(ChangeRecord):
-    """A commit that was not in the repository before."""
+    """A commit that is new in the repository."""
 
     id: str
-    """Its whole hash."""
+    """Full hash."""
     subject: str
     author: str
 
 
 class RefChange(ChangeRecord):
-    """A branch, a tag or another reference that was made, moved or deleted."""
+    """A branch, a tag or another reference that was created, moved or deleted."""
 
     name: str
-    """Such as ``refs/heads/main``."""
+    """Full name, such as ``refs/heads/main``."""
     before: str | None = None
-    """The hash that it named; None: it was not there, or was made for the task."""
+    """The hash before the run; None if the reference did not exist or was made for the task."""
     after: str | None = None
-    """The hash that it names; None: it is not there any more."""
+    """The hash after the run; None if the reference no longer exists."""
 
     @property
     def word(self) -> str:
-        """What became of it: ``made``, ``moved`` or ``deleted``."""
+        """What happened to it: ``made``, ``moved`` or ``deleted``."""
         return "made" if self.before is None else "deleted" if self.after is None else "moved"
 
     @property
@@ -144,22 +145,22 @@ class RefChange(ChangeRecord):
 
 
 class RunChanges(ChangeRecord):
-    """What is other in a run's working directory, or in the repository around it, than it was before the run."""
+    """Differences in a run's working directory, and in the repository around it, from before the run."""
 
     place: str
-    """The top of the work tree, or the working directory where there is no repository."""
+    """The top of the work tree, or the working directory if there is no repository."""
     repository: str | None = None
-    """Whose work tree it is: the folder beside which all its work trees are, or the bare repository; None: there is no
-    repository, or the record is of an earlier version."""
+    """The repository that the work tree belongs to: the folder that its work trees lie next to, or the bare repository;
+    None if there is no repository or an earlier version wrote the record."""
     is_repository: bool = True
     branch: str | None = None
-    """The branch that is checked out after the run; None: none is."""
+    """The branch checked out after the run; None if none is."""
     branch_before: str | None = None
     head: str | None = None
-    """The hash of the commit that is checked out after the run; None: there is none."""
+    """Hash of the commit checked out after the run; None if there is none."""
     head_before: str | None = None
     commits: tuple[Commit, ...] = Field((), max_length=MAX_COMMITS)
-    """The newest first."""
+    """Newest first."""
     commit_count: int = 0
     refs: tuple[RefChange, ...] = Field((), max_length=MAX_REFS)
     ref_count: int = 0
@@ -169,26 +170,26 @@ class RunChanges(ChangeRecord):
     """Lines in all files."""
     removed: int = 0
     uncommitted: tuple[str, ...] = Field((), max_length=MAX_RECORDED)
-    """Files that git knows, and that are other than in the commit that is checked out, by their paths."""
+    """Paths of tracked files that differ from the checked-out commit."""
     uncommitted_count: int = 0
     untracked: tuple[str, ...] = Field((), max_length=MAX_RECORDED)
-    """Files that git does not know."""
+    """Paths of untracked files."""
     untracked_count: int = 0
     patch_bytes: int | None = None
-    """The size of the patch in the run's directory; None: there is none."""
+    """Size of the patch in the run directory; None if there is none."""
     is_patch_whole: bool = True
     fault: str | None = None
-    """Why not all of it could be recorded."""
+    """Why the record is incomplete; None if it is complete."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was changed."""
+        """True if nothing was changed."""
         moved = self.head != self.head_before or self.branch != self.branch_before
         return not (moved or self.commit_count or self.ref_count or self.file_count)
 
     @property
     def summary(self) -> str:
-        """All of it in one line, such as ``2 commits, 3 files (+40 -2), 1 branch deleted``."""
+        """Summary in one line, such as ``2 commits, 3 files (+40 -2), 1 branch deleted``."""
         if self.fault is not None and self.is_empty:
             return f"not recorded: {self.fault}"
         return "no changes" if self.is_empty else ", ".join(self._parts())
@@ -223,7 +224,7 @@ class RunChanges(ChangeRecord):
         words = {ref.name: ref.word for ref in self.refs} | dict.fromkeys(renamed, "renamed")
         for name in renamed.values():
             del words[name]
-        if self.commit_count:  # a branch moves with each of them, and a task's own is there for them
+        if self.commit_count:  # a branch moves with each commit, and a task's own branch exists for them
             own = f"{_BRANCH}{self.branch}" if str(self.branch).startswith(BRANCHES) else None
             words = {name: word for name, word in words.items() if word != "moved" or not name.startswith(_BRANCH)}
             words.pop(own or "", None)
@@ -235,7 +236,7 @@ class RunChanges(ChangeRecord):
         ]
 
     def _renamed(self) -> dict[str, str]:
-        """Return the new name of each branch and tag by its former one, where only one can have become the other."""
+        """Return the new name of each renamed branch and tag, by its old name, where the match is unambiguous."""
         before: dict[tuple[str, str | None], list[str]] = defaultdict(list)
         after: dict[tuple[str, str | None], list[str]] = defaultdict(list)
         for ref in self.refs:
@@ -252,7 +253,7 @@ class RunChanges(ChangeRecord):
 
     @property
     def refs_told(self) -> list[tuple[str, str]]:
-        """The name of each reference, and what became of it in words; one that was renamed is told once."""
+        """Each reference's name, with what happened to it in words; a renamed reference appears once."""
         renamed = self._renamed()
         return [
             (ref.name, f"renamed to {renamed[ref.name]}" if ref.name in renamed else ref.moved)
@@ -262,7 +263,8 @@ class RunChanges(ChangeRecord):
 
     @property
     def checked_out(self) -> str | None:
-        """What is checked out, such as ``on branch topic (before: main)``; None: nothing is, or was."""
+        """What is checked out, such as ``on branch topic (before: main)``; None if nothing is, or there is no
+        repository."""
         if not self.is_repository or (self.branch is None and self.branch_before is None):
             return None
         now = "HEAD is detached" if self.branch is None else f"on branch {self.branch}"
@@ -272,7 +274,7 @@ class RunChanges(ChangeRecord):
         return next((ref for ref in self.refs if ref.name == f"{_BRANCH}{branch}"), None)
 
     def made_for_it(self, branch: str, base: str) -> "RunChanges":
-        """Return it with that branch as one that was not there before, if no run has moved it from where it began."""
+        """Return a copy in which that branch counts as new, unless a run has moved it from where it started."""
         made = self._ref(branch)
         if made is None or made.before != base:
             return self
@@ -280,7 +282,7 @@ class RunChanges(ChangeRecord):
         return self.model_copy(update={"refs": refs})
 
     def committed(self, commit: Commit) -> "RunChanges":
-        """Return it as it is once all that was not committed is, by that commit on its branch."""
+        """Return a copy as of after committing all uncommitted changes on the branch with that commit."""
         known = None if self.branch is None else self._ref(self.branch)
         others = [ref for ref in self.refs if ref is not known]
         branch = [] if self.branch is None else [f"{_BRANCH}{self.branch}"]
@@ -300,7 +302,7 @@ class RunChanges(ChangeRecord):
         )
 
     def shortened(self) -> "RunChanges":
-        """Return it with as many names as an outcome may have."""
+        """Return a copy with only as many file names as an outcome may have."""
         return self.model_copy(
             update={name: getattr(self, name)[:MAX_FILES] for name in ("files", "uncommitted", "untracked")}
         )

@@ -1,4 +1,4 @@
-"""Channels: what they are set to, what is written in them, and what becomes of those who are to answer."""
+"""Channels: their settings, the messages in them, and what becomes of those who should answer."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -25,7 +25,7 @@ class WebhookKind(StrEnum):
 
 
 class WebhookSettings(Strict):
-    """How messages come in from outside. One of secret_env and secret_file."""
+    """How messages come in from outside. Exactly one of secret_env and secret_file is needed."""
 
     kind: WebhookKind = Field(WebhookKind.PLAIN, description="Who sends: `plain` JSON, or `slack`.")
     secret_env: EnvName | None = Field(
@@ -35,7 +35,7 @@ class WebhookSettings(Strict):
 
 
 class ChannelSettings(TriageSettings):
-    """What a channel is set to."""
+    """A channel's settings."""
 
     working_dir: Directory | None = Field(
         None, description="Where the tasks of its messages run. Default: a scratch folder for each."
@@ -54,7 +54,7 @@ class ChannelSettings(TriageSettings):
 
 
 class AttachmentState(StrEnum):
-    """How far an attachment is processed."""
+    """How far an attachment has been processed."""
 
     PENDING = "pending"
     PROCESSED = "processed"
@@ -62,7 +62,7 @@ class AttachmentState(StrEnum):
 
 
 class NewAttachment(Strict):
-    """An attachment on its way in. With its text it is processed already."""
+    """An attachment being submitted. If its text is included, it counts as processed."""
 
     id: Annotated[Line, Field(max_length=100)] = Field(description="Its id, within the message.")
     name: Annotated[Line, Field(max_length=300)] = Field(description="Its file name.")
@@ -84,11 +84,11 @@ class Attachment(BaseModel):
     media_type: str
     state: AttachmentState
     text: str | None = None
-    """Its content, as far as it is known."""
+    """Its content, as far as known."""
 
 
 class NewMessage(Strict):
-    """A message on its way in."""
+    """A message being submitted."""
 
     content: Text = Field(max_length=MAX_MESSAGE_LENGTH, description="What it says.")
     reply_to: Count | None = Field(None, ge=1, description="The message that it answers, by id.")
@@ -98,7 +98,7 @@ class NewMessage(Strict):
 
 
 class NewChannel(Strict):
-    """A channel on its way in."""
+    """A channel being created."""
 
     name: Name = Field(description="Lower-case letters, digits, `-`, `_` and `.`.")
     primary: Name | None = Field(
@@ -111,37 +111,37 @@ class NewChannel(Strict):
 
 
 class AnswerState(StrEnum):
-    """What becomes of somebody who is to answer a message. Values are stored: they are never renamed."""
+    """State of a specialist that should answer a message. Values are stored: never rename them."""
 
     HELD = "held"
     """Attachments are processed first."""
     ASKED = "asked"
-    """There is a task."""
+    """A task was created."""
     ANSWERED = "answered"
-    """What came of the task is a message."""
+    """The task's result was posted as a message."""
     SKIPPED = "skipped"
-    """Nothing is asked of them, for the reason that is given."""
+    """The specialist is not asked, for the reason given."""
 
 
 class SkipReason(StrEnum):
-    """Why somebody who was to answer is not asked. Values are stored: they are never renamed."""
+    """Why a specialist that should answer is not asked. Values are stored: never rename them."""
 
     MUTED = "muted"
-    """An operator has muted it in the channel for a time."""
+    """An operator has temporarily muted it in the channel."""
     COOLING = "cooling"
     """It was asked less than the channel's `cooldown` ago."""
     RATE_LIMITED = "rate_limited"
     """It was asked as often in the last hour as the channel's `rate_limit` allows."""
     LOOP = "loop"
-    """Agents would talk among themselves for longer than the channel allows, or one would come to itself."""
+    """Agents would talk among themselves for longer than the channel allows, or an agent would answer itself."""
     GONE = "gone"
-    """There is no such specialist for the channel's creator any more."""
+    """The specialist no longer exists for the channel's creator."""
     REFUSED = "refused"
-    """No task can be made, as the channel's working directory is not to be had."""
+    """No task can be made because the channel's working directory is unavailable."""
 
 
 class MarkVerdict(StrEnum):
-    """What an operator says of a decision."""
+    """An operator's judgement of a decision."""
 
     RIGHT = "right"
     SHOULD_HAVE = "should_have"

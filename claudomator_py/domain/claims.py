@@ -1,4 +1,4 @@
-"""Whether a result says that something was changed, by the words of ``claims.toml``: to be seen where nothing was."""
+"""Detects results that claim a change, using the words in ``claims.toml``, so that false claims can be flagged."""
 
 import pkgutil
 import tomllib
@@ -10,7 +10,7 @@ from typing import Any, Final
 from claudomator_py.values import dataclass, regex
 
 MAX_CHARS: Final = 4_000
-"""Of a result that are read: its beginning."""
+"""How many characters at the start of a result are examined."""
 _SENTENCE_END: Final = regex(r"[.!?]+(?=\s|$)|[\u3002\uff01\uff1f;\n]+")
 _WORD: Final = regex(r"[\w'\u2019/-]*\w")
 _QUOTED: Final = regex(r"`[^`\n]*`")
@@ -20,7 +20,7 @@ _DOUBLE_S: Final = str.maketrans({"\u0142": "l", "\u00df": "ss"})
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """Of a language; see the file."""
+    """The words of one language; see the file."""
 
     done: Sequence[str]
     says: Sequence[str]
@@ -28,11 +28,11 @@ class _Words:
     outside: Sequence[str]
     none: Sequence[str]
     first: frozenset[str]
-    """The first words of those in ``done``; empty for a language that is written without spaces."""
+    """The first word of each entry of ``done``; empty for languages written without spaces."""
 
 
 def claims_changes(text: str) -> bool:
-    """Return whether the text of a result says that something was changed in files."""
+    """Return whether a result's text claims that files were changed."""
     said = folded(text[:MAX_CHARS])
     sentences = [_QUOTED.sub(" x ", one) for one in _SENTENCE_END.split(said)]
     seen = frozenset(_WORD.findall(said))
@@ -44,7 +44,8 @@ def claims_changes(text: str) -> bool:
 def folded(text: str) -> str:
     """Return the text without case and accents."""
     apart = unicodedata.normalize("NFKD", text).casefold().translate(_DOUBLE_S)
-    # Composed again, for letters that accents make others of, as in Japanese and Korean; Latin ones have lost theirs.
+    # Compose again for scripts where marks make other letters, such as Japanese and Korean; Latin accents are gone by
+    # now.
     bare = "".join(one for one in apart if not unicodedata.combining(one) or one in "\u3099\u309a\u0306")
     return unicodedata.normalize("NFKC", bare)
 
@@ -65,7 +66,7 @@ def _is_claim(sentence: str, words: _Words) -> bool:
         return False
     for one in words.done:
         before, there, after = spaced.partition(f" {one} ")
-        # What is said after it tells of what was done, but for a word such as in "changed nothing".
+        # What follows describes what was done, except for a word as in "changed nothing".
         if (
             there
             and not _has(f"{before} ", words.refuted)
@@ -81,7 +82,7 @@ def _has(spaced: str, words: Sequence[str]) -> bool:
 
 @cache
 def examples() -> Mapping[str, tuple[Sequence[str], Sequence[str]]]:
-    """Return for each language results that say it, and such that do not."""
+    """Return for each language results that make such a claim, and results that do not."""
     return {name: (entry["is"], entry["is_not"]) for name, entry in _data().items()}
 
 

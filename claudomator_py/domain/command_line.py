@@ -1,8 +1,8 @@
-"""Commands written as text, one a line: their words as a POSIX shell splits and quotes them, and nothing else of a
-shell. What a shell would do beyond that is refused, since without one it would silently mean something else.
+"""Commands written as text, one per line, split into words and unquoted as in a POSIX shell. Any other shell feature is
+refused, since without a shell it would silently mean something else.
 
 Source of the grammar: POSIX.1-2024, Shell Command Language, 2.2 (quoting), 2.3 (tokens), 2.4 (reserved words), 2.6
-(word expansions). Brace expansion and ``[[`` are those of bash, which people expect as well.
+(word expansions). Brace expansion and ``[[`` come from bash; people expect them as well.
 """
 
 import json
@@ -15,7 +15,7 @@ from claudomator_py.values import dataclass, regex
 
 _MAX_REMEDY_LENGTH: Final = 400
 _QUOTED: Final = "\0"
-"""Stands for a quoted character, so that no sign of the shell is seen in it."""
+"""Stands for a quoted character, so that it is not taken for shell syntax."""
 
 _TOKEN: Final = regex(
     r"""\\\r?\n(?P<continued>)
@@ -35,16 +35,17 @@ _EXPANSION: Final = regex(r"\$[A-Za-z0-9_{(@*#?$!\0-]|`")
 _SIGNS: Final = (
     regex(r"[;&|<>()]"),  # lists, pipes, redirections, subshells
     _EXPANSION,
-    regex(r"[*?]"),  # patterns of file names
-    # So are brackets, but for those that a shell leaves as they are where no such file is: ``.[dev]``, ``test[1]``.
+    regex(r"[*?]"),  # file name patterns
+    # Brackets are patterns, too, except those that a shell leaves alone if no such file exists: ``.[dev]``,
+    # ``test[1]``.
     regex(r"(?:^|/)\[[^]].*\]|\[[!^]|\[[^]]*\w-\w[^]]*\]|^[^.\[][^\[]*\[[^]]+\][^]\[]"),
     regex(r"\{[^{}]*(?:,|\.\.)[^{}]*\}"),  # braces
-    regex(r"^~[\w.+-]*(?:/|$)"),  # homes
-    regex(r"^#"),  # a comment behind a command
+    regex(r"^~[\w.+-]*(?:/|$)"),  # home directories
+    regex(r"^#"),  # a comment after a command
 )
 _ODD: Final = regex("[\u2018-\u201f]|^[\u2012-\u2015\u2212]")
 _ODD_BLANK: Final = regex("[\u00a0\u2007\u202f\u3000]")
-"""What word processors write for a quote, for the hyphen of an option, and for the blank behind a program."""
+"""What word processors substitute for a quote, for an option's hyphen and for the space after a program."""
 _ASSIGNMENT: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 RESERVED_WORDS: Final = frozenset[str]().union(
@@ -57,12 +58,12 @@ BUILTINS: Final = frozenset[str]().union(
     ("readonly", "return", "set", "shift", "shopt", "source", "times", "trap", "type", "typeset", "ulimit"),
     ("umask", "unalias", "unset", "wait"),
 )
-"""Commands that only a shell has, or that are of use only to the shell that runs them."""
+"""Commands that only a shell has, or that only affect the shell that runs them."""
 SHELLS: Final = frozenset({"ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"})
 
 
 class BadCommand(ValueError):
-    """The text is no command that can be run without a shell; the message says why, and ``remedy`` what to write."""
+    """The text cannot be run without a shell; the message says why, and ``remedy`` what to write."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -71,7 +72,7 @@ class BadCommand(ValueError):
 
 @dataclass(slots=True)
 class _Word:
-    """A word. bare: the same with ``_QUOTED`` for what is quoted. expands: whether a shell would expand something
+    """A word. bare: the word with ``_QUOTED`` in place of quoted text. expands: True if a shell would expand something
     between its double quotes."""
 
     text: str = ""
@@ -85,7 +86,7 @@ class _Word:
 
 @dataclass(slots=True)
 class _Command:
-    """The words of one command, and the part of the text that they come from."""
+    """The words of one command, and the range of the text that they come from."""
 
     words: list[_Word]
     begin: int
@@ -93,15 +94,15 @@ class _Command:
 
 
 def commands_in(text: str) -> tuple[str, ...]:
-    """Return the commands of the text, one a line, without blank lines and lines that are comments. A backslash at the
-    end of a line, or an open quote, continues the command in the next. Raises BadCommand."""
+    """Return the commands in the text, one per line, without blank lines and comments. A backslash at the end of a
+    line, or an open quote, continues the command on the next line. Raises BadCommand."""
     return tuple(text[command.begin : command.end] for command in _commands(text))
 
 
 def words_of(text: str, *, listed: bool = False) -> list[str]:
-    """Return the words of the one command that the text is. Raises BadCommand.
+    """Return the words of the text, which is a single command. Raises BadCommand.
 
-    listed: the command is an item in a list of commands, and the remedy is an item, too.
+    listed: the command is an item in a list of commands, and so is the suggested remedy.
     """
     commands = _commands(text)
     if not commands:
@@ -132,7 +133,7 @@ def words_of(text: str, *, listed: bool = False) -> list[str]:
 
 
 def in_shell(text: str, listed: bool = False) -> str:
-    """Return how to write a text as a command for a shell: fails with the first of several commands that does."""
+    """Return the text as a command for a shell; several lines stop at the first one that fails."""
     script = text.strip()
     if len(_lines(script)) > 1:
         script = f"set -e\n{script}"
@@ -156,12 +157,12 @@ def _has_sign(bare: str) -> bool:
 
 
 def _is_shell(program: str, option: str) -> bool:
-    """Whether these are words such as ``bash -c``: that shell expands what follows, as is meant."""
+    """True for words such as ``bash -c``: that shell then expands what follows, as intended."""
     return program.rpartition("/")[2] in SHELLS and option.startswith("-") and "c" in option
 
 
 def _commands(text: str) -> list[_Command]:
-    """The commands of the text. Raises BadCommand where a quote is never closed."""
+    """The commands in the text. Raises BadCommand if a quote is never closed."""
     commands: list[_Command] = []
     words: list[_Word] = []
     word: _Word | None = None
@@ -173,7 +174,7 @@ def _commands(text: str) -> list[_Command]:
                 end = comment.end()
             place = comment.end()
             continue
-        token = cast("re.Match[str]", _TOKEN.match(text, place))  # its last alternative takes any character
+        token = cast("re.Match[str]", _TOKEN.match(text, place))  # its last alternative matches any character
         place = token.end()
         kind = token.lastgroup
         if kind in ("newline", "blank"):

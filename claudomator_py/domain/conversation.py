@@ -1,4 +1,5 @@
-"""Conversations that continue in a later run: who names them, which one a task is in, and what it has used so far."""
+"""Conversations that continue in a later run: who assigns their ids, which one a task is in, and what it has used so
+far."""
 
 from enum import StrEnum
 
@@ -9,9 +10,9 @@ from claudomator_py.domain.outcome import Outcome, Tokens
 
 
 class Conversations(StrEnum):
-    """What a kind of agent makes of conversations.
+    """How a kind of agent supports conversations.
 
-    NONE: it holds none. GIVEN: each has the id that it is given. NAMED: it names each itself, and says so.
+    NONE: not at all. GIVEN: Claudomator assigns the id. NAMED: the agent assigns the id and reports it.
     """
 
     NONE = "none"
@@ -20,7 +21,7 @@ class Conversations(StrEnum):
 
 
 class Exchange(BaseModel):
-    """What an agent asked, and what it heard of the operator: an answer, or which tools it may use (allowed)."""
+    """What an agent asked and what the operator replied: an answer, or the tools it may use (allowed)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,38 +40,40 @@ class ResumedConversation(BaseModel):
     agent: str
     """The agent that has it; no other can continue it."""
     kind: str
-    """See ``agent``."""
+    """Kind of that agent."""
     tier: str | None
-    """The tier of its last run."""
+    """Tier of the conversation's last run."""
     revision: int
-    """The content that the conversation is certain to know."""
+    """The content revision that the conversation is certain to know."""
     words: str | None = None
     """What the operator adds to the prompt."""
     given_up: bool = False
-    """It cannot or must not be continued after all; a fresh one begins, and gets the words."""
+    """True if it cannot or must not be continued after all; a fresh one starts and gets the words."""
     optional: bool = False
-    """Whoever can start first takes the task, its holder in this conversation, anybody else in a fresh one."""
+    """True if whoever can start first takes the task: the holder in this conversation, any other agent in a fresh
+    one."""
     follows: str | None = None
-    """The run of the task that this one continues; until a run of its own continues in the conversation, run_id is
-    the same."""
+    """The run of the task that this task continues; equal to run_id until a run of this task continues the
+    conversation."""
     heard: tuple[Exchange, ...] = ()
-    """What was asked in this generation and heard from the operator, which a fresh conversation is told."""
+    """Questions of this generation and the operator's replies, which a fresh conversation is told."""
     answering: bool = False
-    """The last exchange is new to this conversation."""
+    """True if the last exchange is new to this conversation."""
     confirms: bool = False
-    """A run in it succeeded while a window of its account was nearly used up, so the next one is asked to finish, or to
-    confirm that the task is done; no other is."""
+    """True if a run in it succeeded while a window of its account was nearly used up, so the next run is only asked to
+    finish, or to confirm that the task is done."""
     asked: bool = False
-    """The operator asked for this conversation, so nobody else takes over however long its agent is out of reach."""
+    """True if the operator requested this conversation, so no other agent takes over however long its agent is
+    unavailable."""
 
     @property
     def holder(self) -> str | None:
-        """The agent that the next run waits for, if not whatever happens to that; None: it waits for none."""
+        """The only agent that may do the next run; None if others may, too."""
         return None if self.given_up or self.optional else self.agent
 
 
 class Usage(BaseModel):
-    """What a conversation has used, as far as its runs have said. cost_usd: US dollars."""
+    """What a conversation has used, as far as its runs have reported. cost_usd: US dollars."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -78,10 +81,10 @@ class Usage(BaseModel):
     cost_usd: float = 0.0
 
     def after(self, outcome: Outcome | None) -> "Usage":
-        """Return it with what that run used.
+        """Return the usage plus that of the run.
 
-        What a run has not said counts as nothing, so that it is counted with the next run of an agent that tells
-        totals, and the sum over the runs is right.
+        Anything a run has not reported counts as zero. With an agent that reports totals it is then counted with the
+        next run, so that the sum over all runs is right.
         """
         if outcome is None:
             return self

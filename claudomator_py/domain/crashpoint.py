@@ -1,4 +1,4 @@
-"""Named points at which a test may end the process; outside tests they do nothing."""
+"""Named points at which a test may kill the process; outside tests they do nothing."""
 
 from collections.abc import Callable
 
@@ -75,12 +75,12 @@ _hook: Callable[[str], None] | None = None
 
 
 def install(hook: Callable[[str], None] | None) -> None:
-    """Call hook with the name of every crash point passed from now on; None takes the hook out again."""
+    """Call hook with the name of every crash point passed from now on; None removes the hook."""
     global _hook
     _hook = hook
 
 
 def crashpoint(name: str) -> None:
-    """Mark a line after which the process may be gone. Name it in CRASH_POINTS, so that tests go through them all."""
+    """Mark a line after which the process may die. List the name in CRASH_POINTS, so that tests cover it."""
     if _hook is not None:
         _hook(name)

@@ -1,7 +1,7 @@
 """Cron expressions, read strictly: what they allow, or why they cannot be read and what to write instead.
 
-Source: crontab(5) of Debian's cron 3.0pl1, without its shorthands, and with ranges of weekdays that end on Sunday. What
-other programs have beside that (Quartz, Spring, AWS, Jenkins, Kubernetes) is refused by name.
+Source: crontab(5) of Debian's cron 3.0pl1, without its shorthands but with ranges of weekdays that end on Sunday.
+Extensions of other programs (Quartz, Spring, AWS, Jenkins, Kubernetes) are refused by name.
 """
 
 import re
@@ -36,18 +36,18 @@ class BadCron(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """When a clock shows one of these."""
+    """The clock times at which it fires."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]
-    """0 is Sunday, 6 Saturday."""
+    """0 is Sunday, 6 is Saturday."""
     either_day: bool
-    """Both kinds of day were restricted, and a day that is in one of them is enough, as cron has it."""
+    """True if days of both kinds were restricted; as in cron, a day that matches either one is enough."""
     every_hour: bool
-    """The hour field begins with ``*``, so every occurrence on the clock fires."""
+    """True if the hour field begins with ``*``, so that every occurrence on the clock fires."""
 
     def has_day(self, day: date) -> bool:
         """Return whether it fires on that day."""
@@ -59,13 +59,13 @@ class Cron:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One of the five."""
+    """One of the five fields."""
 
     name: str
     low: int
     high: int
     whole: str
-    """With which its numbers begin again."""
+    """Name of the next larger unit, with which the numbers start again."""
     step: str
     """Such as people write it."""
     names: tuple[str, ...] = ()
