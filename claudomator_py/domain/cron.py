@@ -67,9 +67,9 @@ class _Field:
     whole: str
     """Name of the next larger unit, with which the numbers start again."""
     step: str
-    """Such as people write it."""
+    """An example step, as people write it."""
     names: tuple[str, ...] = ()
-    """Of its numbers, from ``low``."""
+    """Names of its numbers, starting at ``low``."""
 
     def read(self, text: str) -> frozenset[int]:
         """The numbers that the text allows. Raises BadCron."""
@@ -97,8 +97,8 @@ class _Field:
         return set(range(first, last + 1, step))
 
     def _around(self, first: int, last: int, step: int, *, named: bool) -> str:
-        """What a range means that goes on from the field's end at its begin, in the words of the field."""
-        begin = 1 if self.high == _SUNDAY else self.low  # Sunday, as 7, is the end already
+        """How to write a range that runs past the end of the field and continues at its start, in the field's words."""
+        begin = 1 if self.high == _SUNDAY else self.low  # Sunday, as 7, is already the end
 
         def word(number: int) -> str:
             return self.names[(number - self.low) % len(self.names)] if named and self.names else str(number)
@@ -139,7 +139,7 @@ class _Field:
 
 
 _SUNDAY: Final = 7
-"""Which is 0 as well."""
+"""Also 0."""
 _FIELDS: Final = (
     _Field("minute", 0, 59, "hour", "*/15"),
     _Field("hour", 0, 23, "day", "*/2"),
@@ -159,7 +159,7 @@ _ELSEWHERE: Final = (
     (regex(r"\d+[Ww]"), "the nearest working day of Quartz", "write the day, or weekdays such as mon-fri"),
     (regex(r"\w+#\d"), "the weekday of a week of Quartz", "write the weekday, and let the task see which it is"),
 )
-"""What other programs write, what it is there, and what to write here."""
+"""Syntax of other programs: what it looks like, what it means there, and what to write here."""
 
 _ZONE_BEFORE: Final = regex(r"(?:CRON_TZ|TZ)\s*=\s*(\S+)\s*(.*)", re.DOTALL | re.IGNORECASE)
 _AROUND_COMMA: Final = regex(r"\s*,\s*")
@@ -170,7 +170,7 @@ _OF_A_FIELD: Final = regex(r"[\d*?,/#LWH-]+|[a-z]{3}([-,][a-z]{3})*", re.IGNOREC
 def parse_cron(text: str) -> Cron:
     """Return what the five fields allow: minute, hour, day, month, weekday. Raises BadCron.
 
-    In the weekday field 0 and 7 are Sunday. Names of months and weekdays are their first three letters.
+    In the weekday field 0 and 7 are Sunday. Months and weekdays are named by their first three letters.
     """
     words = text.split()
     if len(words) != len(_FIELDS) or _ZONE_BEFORE.match(text.strip()):
@@ -178,7 +178,7 @@ def parse_cron(text: str) -> Cron:
     minutes, hours, days, months, weekdays = (field.read(word) for field, word in zip(_FIELDS, words, strict=True))
     if not any(day <= _MAX_MONTH[month - 1] for day in days for month in months):
         raise BadCron(f"`{shown(text)}` names a day that none of its months has", "correct the day or the month")
-    # A field that begins with a star is none that restricts, whatever its step: as cron has it.
+    # As in cron, a field that begins with a star does not restrict, whatever its step.
     either = not words[2].startswith("*") and not words[4].startswith("*")
     return Cron(
         minutes,
@@ -192,7 +192,7 @@ def parse_cron(text: str) -> Cron:
 
 
 def _not_five(text: str, words: Sequence[str]) -> BadCron:
-    """Why the text is no expression of five fields, as other programs may have what it has more or less."""
+    """Why the text is not an expression of five fields, taking syntax of other programs into account."""
     known = _SHORTHANDS.get(text.lower())
     if known is not None:
         return BadCron(f"`{text}` is not supported", f'write "{known}"')

@@ -1,29 +1,29 @@
-"""What turns texts into vectors, by which routing compares them."""
+"""Turns texts into vectors, which routing compares."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from claudomator_py.domain.vectors import Vector  # with numpy, which is for whoever compares
+    from claudomator_py.domain.vectors import Vector  # imports numpy, which only code that compares needs
 
 
 class EncoderFault(Exception):
-    """An encoder gave no vectors. The text says why, and holds no secret."""
+    """An encoder returned no vectors. The message gives the reason and contains no secret."""
 
 
 class Encoder(Protocol):
-    """From texts to vectors. Safe to use from any thread."""
+    """Turns texts into vectors. Thread-safe."""
 
     id: str
-    """With all that changes its vectors: those of another id are never compared with its own."""
+    """Includes everything that affects the vectors: vectors of encoders with different ids are never compared."""
     dimensions: int
     immediate: bool
-    """Whether it answers at once, so that nothing is gained by keeping its vectors or by waiting elsewhere."""
+    """True if it answers immediately, so that nothing is gained by caching its vectors or waiting elsewhere."""
     weighs_rarity: bool
-    """Whether its vectors are counts of features, which weigh the more the rarer they are."""
+    """True if its vectors are counts of features, where rarer features weigh more."""
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """Return a row for each text. Raises EncoderFault."""
+        """Return one row per text. Raises EncoderFault."""
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""

@@ -14,14 +14,14 @@ Lines = Mapping[Path, int]
 _SHOWN = 60
 _NAMED = 50
 _FEW = 5
-"""So many names are listed where there can be any number, such as of tasks."""
+"""How many names are listed where there can be any number, such as names of tasks."""
 LIST_OF_SPECIALISTS = "claudomator specialists list"
-"""The command that lists all of them, of whom there can be any number."""
+"""The command that lists all specialists, of which there can be any number."""
 NUMBER_OR_TEXT = "write another number, or put it in quotes if it is a text"
-"""The remedy for a number that cannot be kept, where a number and a text may both be meant."""
+"""The remedy for a number that is not accepted where either a number or a text may be meant."""
 _NEAR = 0.6
 _ALMOST = 0.75
-"""How alike a word with a slip of the pen is to what was meant; one below that may well mean something else."""
+"""Similarity above which a word counts as a slip of the pen; a word below may well mean something else."""
 _STEP = regex(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -31,19 +31,19 @@ class Problem(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     line: int | None = None
-    """In the file, from 1."""
+    """Line in the file, starting at 1."""
     column: int | None = None
-    """In the line, from 1."""
+    """Column in the line, starting at 1."""
     field: str | None = None
     """The place in the document, such as ``agent.tier`` or ``check[0]``."""
     message: str
     remedy: str | None = None
     """What to do about it."""
     document: int | None = None
-    """Which of several ``---`` documents, from 1."""
+    """Number of the document among several separated by ``---``, starting at 1."""
 
     def render(self, filename: str = "") -> str:
-        """Return one line: ``file:line: field: message; remedy``, without the parts that are not known."""
+        """Return one line: ``file:line: field: message; remedy``, omitting unknown parts."""
         place = ":".join([printable(filename)] * bool(filename) + [str(n) for n in (self.line, self.column) if n])
         parts = [part for part in (place, self.field, self.message) if part]
         text = ": ".join(parts)
@@ -54,7 +54,7 @@ class Problem(BaseModel):
 
 
 def problems_text(problems: Iterable[Problem]) -> str:
-    """Return all of them in one line; empty for none."""
+    """Return all problems in one line; empty for none."""
     return "; ".join(problem.render() for problem in problems)
 
 
@@ -70,8 +70,8 @@ def field_name(path: Path) -> str | None:
 
 
 def located(problem: Problem, lines: Lines, document: int | None) -> Problem:
-    """Return a problem that was found once its document was a value: with the line of its field in there, and the
-    document's number in its file; None: it is the only one."""
+    """Return a problem that was found after parsing, with the line of its field and the number of its document.
+    document: None if it is the only one in the file."""
     if problem.line is not None:
         return problem
     steps = _STEP.finditer(problem.field or "")
@@ -88,8 +88,8 @@ def line_of(lines: Lines, path: Path) -> int | None:
 
 
 def suggestion(word: str, valid: Iterable[str]) -> str:
-    """Return a remedy that names the valid word nearest to this one, or else all of them, if they are not too many to
-    read."""
+    """Return a remedy that names the valid word closest to this one, or otherwise all of them if they are not too many
+    to read."""
     words = sorted(valid)
     nearest = near(word, words)
     if nearest and (len(words) == 1 or near(word, words, alike=_ALMOST)):
@@ -104,13 +104,14 @@ def suggestion(word: str, valid: Iterable[str]) -> str:
 
 
 def near(word: str, valid: Iterable[str], *, alike: float = _NEAR) -> str | None:
-    """Return a remedy that names the valid word nearest to this one, if one is near. alike: how much, 0 to 1."""
+    """Return a remedy that names the valid word closest to this one, if any is close enough. alike: minimum similarity,
+    0 to 1."""
     nearest = _nearest(word, valid, most=1, cutoff=alike)
     return f"did you mean `{nearest[0]}`?" if nearest else None
 
 
 def name_suggestion(name: str, valid: Sequence[str], listing: str | None) -> str:
-    """Return a remedy as ``suggestion`` does, where there can be any number of names: only a few are named.
+    """Return a remedy like ``suggestion``, but for names of which there can be any number: only a few are listed.
 
     listing: the command that lists them all.
     """
@@ -121,24 +122,24 @@ def name_suggestion(name: str, valid: Sequence[str], listing: str | None) -> str
 
 
 def _nearest(word: str, valid: Iterable[str], *, most: int, cutoff: float) -> list[str]:
-    """Return the valid words that are so alike, from 0 to 1, the nearest first."""
+    """The valid words with at least this similarity, from 0 to 1, closest first."""
     by_folded = {known.casefold(): known for known in valid}
     found = difflib.get_close_matches(word[:_SHOWN].casefold(), by_folded, n=most, cutoff=cutoff)
     return [by_folded[each] for each in found]
 
 
 def printable(text: str) -> str:
-    """Return the text with everything escaped that could break a line or speak to a terminal."""
+    """Return the text with everything escaped that could break a line or control a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def shown(text: str) -> str:
-    """Return the text as a message quotes it: printable and short."""
+    """Return the text as quoted in messages: printable and short."""
     return printable(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
 
 
 def ended(text: str) -> str:
-    """Return the text with a full stop, unless whoever wrote its end has ended it."""
+    """Return the text with a full stop, unless it already ends a sentence."""
     return text if text.endswith((".", "!", "?", "\u2026")) else f"{text}."
 
 
@@ -163,14 +164,14 @@ ErrorStatus = Literal[
 
 
 class CannotServe(Exception):
-    """The daemon cannot start, or go on; the message says why and what to do."""
+    """The daemon cannot start or continue; the message says why and what to do."""
 
 
 class ServiceError(Exception):
-    """A request that was refused. Nothing was changed.
+    """A request was refused. Nothing was changed.
 
     status: the stable name of this kind of refusal. detail: what was wrong with this request. remedy: what to do next.
-    problems: each fault of a document, where it was one.
+    problems: every problem of a document, if the request contained one.
     """
 
     status: ClassVar[ErrorStatus]
@@ -193,9 +194,9 @@ class NotFound(ServiceError):
     def among(
         cls, noun: str, ref: str, valid: Iterable[str], *, none: str | None = None, listing: str | None = None
     ) -> "NotFound":
-        """Return it for a name that none of the valid ones is; the remedy suggests some.
+        """Return the refusal of a name that is not among the valid ones; the remedy suggests some.
 
-        none: the remedy where there are none. listing: the command that lists all.
+        none: the remedy if there are none. listing: the command that lists all.
         """
         names = list(valid)
         remedy = name_suggestion(ref, names, listing) if names else none or f"there are no {noun}s yet"
@@ -203,21 +204,21 @@ class NotFound(ServiceError):
 
 
 class Ambiguous(ServiceError):
-    """A prefix of an id that more than one task has."""
+    """A prefix of an id matches more than one task."""
 
     status = "ambiguous"
     title = "More than one match"
 
 
 class Forbidden(ServiceError):
-    """Who asks may not do this."""
+    """The caller may not do this."""
 
     status = "not_permitted"
     title = "Not permitted"
 
 
 class Conflict(ServiceError):
-    """The thing is in a state that does not allow it."""
+    """The state of the resource does not allow it."""
 
     status = "conflict"
     title = "Not possible in this state"
@@ -244,46 +245,46 @@ class Invalid(ServiceError):
         said: int | None = None,
         remedy: str = "Fix the listed problems and retry.",
     ) -> "Invalid":
-        """Make the refusal for these problems. said: how many of them ``detail`` has; None: all."""
+        """Make the refusal for these problems. said: how many of them ``detail`` includes; None for all."""
         return cls(problems_text(problems[:said]), remedy=remedy, problems=problems)
 
 
 class BadCursor(ServiceError):
-    """A cursor that was not given out for this list, or not as it is now."""
+    """A cursor that was not issued for this list, or not for its current form."""
 
     status = "bad_cursor"
     title = "Not a cursor of this list"
 
 
 class Gone(ServiceError):
-    """What you asked for is no longer kept."""
+    """The requested data is no longer kept."""
 
     status = "gone"
     title = "No longer kept"
 
 
 class KeyInUse(ServiceError):
-    """The first request with this idempotency key is still in work."""
+    """The first request with this idempotency key is still being processed."""
 
     status = "idempotency_key_in_use"
     title = "The first request is still in work"
 
 
 class KeyReused(ServiceError):
-    """The idempotency key names another request."""
+    """The idempotency key belongs to another request."""
 
     status = "idempotency_key_reused"
     title = "The key names another request"
 
 
 class Unavailable(ServiceError):
-    """The daemon cannot do it now, and may be able to later."""
+    """The daemon cannot do this now, but may be able to later."""
 
     status = "unavailable"
     title = "Not available now"
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raise Invalid for these problems; nothing where there are none."""
+    """Raise Invalid for these problems, if there are any."""
     if problems:
         raise Invalid.of(problems)

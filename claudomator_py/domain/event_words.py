@@ -1,4 +1,4 @@
-"""What happened, event by event, in words: the same for the page's timeline and on the command line."""
+"""What happened, event by event, in words: the same on the page's timeline and on the command line."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -66,11 +66,11 @@ TITLES: Final[Mapping[str, str]] = {
     "notification_retried": "Notification retried",
     "config_reloaded": "Configuration reloaded",
 }
-"""By the kind of the event."""
+"""Titles by kind of event."""
 _ID = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _COMMIT_DIGITS = 10
 _COMMIT = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-# What says nothing to a person, or is said by the title or by words beside it.
+# Keys that mean nothing to a person, or that the title or the words beside it already cover.
 _SILENT = frozenset(
     {"event", "state", "phase", "status", "source", "name", "budget", "by", "until", "revision", "text", "due"}
     | {"constraints"}
@@ -80,14 +80,14 @@ _WORDS: Final[Mapping[str, str]] = {"bucket": "held"}
 
 
 def event_title(kind: str, data: Mapping[str, object]) -> str:
-    """Return what happened, in a few words: ``Running``, ``Restart requested``."""
+    """Return what happened in a few words: ``Running``, ``Restart requested``."""
     if kind == "state" and isinstance(state := data.get("state"), str):
         return str(data.get("phase") or state).replace("_", " ").capitalize()
     return TITLES.get(kind, kind.replace("_", " ").capitalize())
 
 
 def event_detail(data: Mapping[str, object]) -> str:
-    """Return the rest of it; empty where the title says all. When something is due (``until``) is not part of it."""
+    """Return the details; empty if the title says everything. A due time (``until``) is not included."""
     return ", ".join(_details(data))
 
 
@@ -106,7 +106,7 @@ def _details(data: Mapping[str, object]) -> Iterator[str]:
 
 
 def _word(value: object) -> str:
-    """Return the value for people, to whom the beginning of an id is enough, and that of a commit."""
+    """Return the value for people, who need only the start of an id or a commit."""
     text = str(value)
     if _COMMIT.fullmatch(text):
         return text[:_COMMIT_DIGITS]

@@ -1,4 +1,4 @@
-"""Field types that task file and configuration share: each checks a kind of value and says how to write it."""
+"""Field types shared by task files and configuration: each checks one kind of value and says how to write it."""
 
 import ipaddress
 import re
@@ -46,26 +46,26 @@ H = TypeVar("H", bound=Hashable)
 
 
 class Strict(BaseModel):
-    """Base of everything that a document says: frozen, and an unknown key is an error."""
+    """Base of everything that a document contains: frozen, and unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class TextUse(Enum):
-    """What a text is for, which tells whether a ``#`` behind it, unquoted, can have been meant as a part of it."""
+    """What a text is for, which determines whether an unquoted ``#`` after it may have been meant as part of it."""
 
     PROSE = "prose"
-    """Sentences, in which anything may stand."""
+    """Sentences, which may contain anything."""
     CHECK = "check"
-    """Commands, one a line."""
+    """Commands, one per line."""
     COMMAND = "command"
     """One command."""
     LABEL = "label"
-    """A name or a word, which is rarely more than that."""
+    """A name or a word, rarely more."""
 
     @property
     def is_prose(self) -> bool:
-        """Whether whatever follows belongs to it."""
+        """True if whatever follows belongs to the text."""
         return self in (TextUse.PROSE, TextUse.CHECK)
 
 
@@ -97,7 +97,7 @@ def _size(value: object) -> object:
 
 
 def without_control(value: str) -> str:
-    """Return the text, refused if it holds a control character other than white space."""
+    """Return the text unchanged. Refuses control characters other than white space."""
     if match := _CONTROL.search(value):
         raise refusal(f"contains the control character U+{ord(match[0]):04X}", "remove it")
     return value
@@ -110,7 +110,7 @@ def _on_one_line(value: str) -> str:
 
 
 def _one_line_for_all(value: str) -> str:
-    """Also for those who read U+2028 and U+2029 as ends of lines, such as models."""
+    """Also refuses U+2028 and U+2029, which some readers, such as models, take for line ends."""
     if "\u2028" in value or "\u2029" in value:
         raise refusal("runs over several lines", "write it on one")
     return _on_one_line(value)
@@ -132,13 +132,13 @@ def _ref(value: str) -> str:
 
 
 def name_from(text: str) -> str | None:
-    """Return what a name can have of the text: ``Fix Café`` is ``fix-cafe``. None if nothing is left of it."""
+    """Return a valid name made from the text: ``Fix Café`` becomes ``fix-cafe``. None if nothing is left of it."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return _NOT_IN_NAMES.sub("-", plain).strip("-._")[:MAX_NAME_LENGTH].rstrip("-._") or None
 
 
 def name_of_text(text: str) -> str | None:
-    """Return the name of a task that is to do what the text says: its first words. None if nothing is left of them."""
+    """Return the name of a task with that text, from its first words. None if nothing is left of them."""
     return name_from(" ".join(text.split()[:_NAMING_WORDS]))
 
 
@@ -176,7 +176,7 @@ def _split(value: object, *, listed: bool) -> object:
 
 
 def _commands(value: object) -> object:
-    """The items of a list of commands, where a text may hold several, one a line."""
+    """The items of a list of commands, in which a text may hold several, one per line."""
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list | tuple):
         return value
@@ -184,7 +184,7 @@ def _commands(value: object) -> object:
 
 
 def _each_line(text: str) -> tuple[str, ...]:
-    """The commands of the text; the text itself, to be refused as an item, where it holds none."""
+    """The commands in the text; if there are none, the text itself, which is then refused as an item."""
     try:
         commands = commands_in(text)
     except BadCommand:
@@ -205,7 +205,7 @@ def _with_program(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def distinct(values: tuple[H, ...]) -> tuple[H, ...]:
-    """Return the values as they are. Raises a refusal when one is there twice."""
+    """Return the values unchanged. Raises a refusal if any appears twice."""
     seen: set[H] = set()
     for value in values:
         if value in seen:
@@ -215,7 +215,7 @@ def distinct(values: tuple[H, ...]) -> tuple[H, ...]:
 
 
 def divided(text: str, is_between: Callable[[str], bool] = ",".__eq__) -> Iterator[str]:
-    """Yield what stands between the signs of the text that are outside brackets."""
+    """Yield the parts of the text between separators that are outside brackets."""
     depth, word = 0, ""
     for character in text:
         depth = max(0, depth + (character == "(") - (character == ")"))
@@ -230,7 +230,7 @@ def divided(text: str, is_between: Callable[[str], bool] = ",".__eq__) -> Iterat
 
 
 def _tools(value: object) -> object:
-    """The names in a text of several; of a list, items joined again that YAML divided at a comma within brackets."""
+    """The names in a text that lists several; in a list, rejoins items that YAML split at a comma within brackets."""
     if isinstance(value, str):
         return list(divided(value)) or value
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
@@ -244,7 +244,7 @@ def _tools(value: object) -> object:
 
 
 class _OneOrMore:
-    """Marks a list of texts whose single item may stand alone."""
+    """Marks a list of texts whose single item may be written without a list."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return no_info_before_validator_function(lambda v: [v] if isinstance(v, str) else v, handler(source))
@@ -268,14 +268,14 @@ OneOrMore = _OneOrMore()
 Flag = StrictBool
 Count = StrictInt
 Number = StrictFloat
-"""A whole number is one, too; a truth value and a text are not."""
+"""Integers are accepted, booleans and texts are not."""
 Text = Annotated[str, TextUse.LABEL, AfterValidator(without_control)]
-# Blank space at the end is a matter of how a block is written (`|` or `|-`), not of content.
+# Trailing white space depends on how a block is written (`|` or `|-`) and is not content.
 Prose = Annotated[str, TextUse.PROSE, AfterValidator(without_control), AfterValidator(str.rstrip)]
 Line = Annotated[str, TextUse.LABEL, Field(min_length=1, max_length=4_096), AfterValidator(_one_line_for_all)]
 Name = Annotated[str, TextUse.LABEL, AfterValidator(_name), _schema(type="string", pattern=NAME_PATTERN)]
 Ref = Annotated[Line, AfterValidator(_ref)]
-"""A branch, a tag or a commit of git."""
+"""A git branch, tag or commit."""
 Directory = Annotated[Line, AfterValidator(_directory), _schema(type="string", pattern=r"^(/|~/|~$)", maxLength=4_096)]
 Duration = Annotated[
     int,
@@ -299,17 +299,17 @@ _WORDS_SCHEMA = WithJsonSchema(
 )
 _Argv = Annotated[tuple[Text, ...], Field(min_length=1, max_length=1_000)]
 Words = Annotated[_Argv, TextUse.COMMAND, BeforeValidator(_words), AfterValidator(_with_program), _WORDS_SCHEMA]
-"""One command, as its words or as a text without anything that only a shell understands."""
+"""One command, as a list of words or as a text without shell syntax."""
 _ListedWords = Annotated[
     _Argv, TextUse.CHECK, BeforeValidator(_listed_words), AfterValidator(_with_program), _WORDS_SCHEMA
 ]
 Commands = Annotated[tuple[_ListedWords, ...], BeforeValidator(_commands), OneOrMore]
-"""Commands, each as in ``Words``; a text may hold several, one a line."""
+"""Commands, each as in ``Words``; a text may hold several, one per line."""
 EnvName = Annotated[str, AfterValidator(_env_name), _schema(type="string", pattern=ENV_NAME_PATTERN)]
 Environment = dict[EnvName, Text]
 Distinct = AfterValidator(distinct)
 Tools = Annotated[tuple[Line, ...], Field(max_length=500), OneOrMore, Distinct, BeforeValidator(_tools)]
-"""Names of tools, with what they may be used for in brackets."""
+"""Names of tools, optionally with their permitted use in brackets."""
 
 
 _HOST = regex(r"(?P<name>[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")

@@ -1,7 +1,7 @@
-"""The handoff: what whoever runs a task is told about the decision, the authority and the work before, as one document.
+"""The handoff: one document that tells a run about the decision, its authority and the earlier work.
 
-It names things and never holds them: earlier runs by id, files by path, decisions by id and code. It is written for
-every run, as ``handoff.json`` of its run directory, and validated before the run starts.
+It refers to things and never contains them: earlier runs by id, files by path, decisions by id and code. It is written
+for every run, as ``handoff.json`` in its run directory, and validated before the run starts.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,7 +18,7 @@ from claudomator_py.values import regex
 
 VERSION: Final[Literal[1]] = 1
 MAX_EARLIER: Final = 20
-"""Earlier runs that it tells of: the last."""
+"""Maximum number of earlier runs that it lists: the latest."""
 MAX_OUTPUT_LENGTH: Final = 20_000
 MAX_INTENT_LENGTH: Final = 200
 MAX_FIELD_LENGTH: Final = 300
@@ -30,9 +30,9 @@ Told = Annotated[str, Field(max_length=4_000)]
 
 
 class Extracted(BaseModel):
-    """What a text names, in its order and each once, without secrets and data of persons. At most 20 of a kind."""
+    """What a text names, in order and without duplicates, secrets or personal data. At most 20 of a kind."""
 
-    # Descriptions are not read from docstrings: pydantic would look for the source of the class at each start.
+    # Descriptions do not come from docstrings: pydantic would look for the class's source at each start.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     files: tuple[str, ...] = Field(default=(), description="Names of files, with or without folders.")
@@ -45,7 +45,7 @@ class Extracted(BaseModel):
 
 
 class DecisionReference(Strict):
-    """A decision, by its id. Its parameters and its snapshot are not part of it."""
+    """A decision, by its id. Its parameters and its snapshot are not included."""
 
     id: Reference = Field(description="Id of the decision.")
     kind: Reference = Field(description="What was decided: `specialist`, `policy`, `handoff` or `tier`.")
@@ -62,7 +62,7 @@ class Evidence(Strict):
 
 
 class PermissionScope(Strict):
-    """What the run may do: what specialist, policy and task all leave."""
+    """What the run may do: what specialist, policy and task all permit."""
 
     mode: PermissionMode = Field(PermissionMode.DEFAULT, description="How freely the agent may act.")
     tools: tuple[Reference, ...] | None = Field(
@@ -84,7 +84,7 @@ class PermissionScope(Strict):
 
 
 class BudgetLeft(Strict):
-    """What is left of the task's budget; missing: any amount."""
+    """What is left of the task's budget; omitted if unlimited."""
 
     usd: float | None = Field(None, ge=0, description="US dollars.")
     tokens: float | None = Field(None, ge=0, description="Tokens, input and output.")
@@ -102,7 +102,7 @@ class EarlierFailure(Strict):
 
 
 class HandedOn(Strict):
-    """What the run before left, in its agent's own words. They are data: they grant nothing."""
+    """What the previous run left, in its agent's own words. They are data: they grant nothing."""
 
     run: Reference = Field(description="Id of the run that handed the task on.")
     specialist: Reference | None = Field(None, description="Who did; missing: no specialist.")
@@ -112,7 +112,7 @@ class HandedOn(Strict):
 
 
 class Given(PermissionScope):
-    """What of a run's handoff is kept with the decision to start it, for as long as that is."""
+    """The part of a run's handoff that is kept with the decision to start the run, for as long as that is."""
 
     runs: References = Field((), description="Earlier runs of the task that it may look at, oldest first.")
     branch: Reference | None = Field(None, description="Branch of the work tree that they share.")
@@ -121,7 +121,7 @@ class Given(PermissionScope):
 
 
 class Handoff(Strict):
-    """What a run is given beside its prompt. Unknown keys are refused."""
+    """What a run is given in addition to its prompt. Unknown keys are refused."""
 
     model_config = ConfigDict(title="Handoff")
 
@@ -166,12 +166,12 @@ class Handoff(Strict):
 
     @property
     def text(self) -> str:
-        """As JSON, without what is only a default."""
+        """The document as JSON, without default values."""
         return self.model_dump_json(exclude_defaults=True, indent=2) + "\n"
 
     @property
     def given(self) -> Given:
-        """What is kept of it with the decision."""
+        """The part that is kept with the decision."""
         return Given(**dict(self.permissions), **dict(self.evidence), expected_output=self.expected_output)
 
     @property
@@ -186,16 +186,16 @@ def handoff_json_schema() -> dict[str, Any]:
 
 
 class Authority(StrEnum):
-    """How much a run may do by itself, the least first."""
+    """How much a run may do by itself, in increasing order."""
 
     READ = "read"
-    """Mode ``plan``: it changes nothing."""
+    """Mode ``plan``: changes nothing."""
     DRAFT = "draft"
-    """Mode ``default``: whatever it would change, it asks for."""
+    """Mode ``default``: asks before any change."""
     WRITE_AFTER_APPROVAL = "write_after_approval"
-    """Mode ``acceptEdits``: it changes files, and asks for all else."""
+    """Mode ``acceptEdits``: changes files, and asks for everything else."""
     WRITE = "write"
-    """Mode ``bypassPermissions``: it asks for nothing."""
+    """Mode ``bypassPermissions``: asks for nothing."""
 
 
 _AUTHORITY: Final = dict(
@@ -211,13 +211,13 @@ class Defect(StrEnum):
     """What is wrong with a handoff, measured against what a task demands of it."""
 
     LACKS = "lacks"
-    """A required field is missing, or says nothing."""
+    """A required field is missing or empty."""
     TELLS = "tells"
-    """A forbidden field says something."""
+    """A forbidden field has content."""
     AUTHORITY_EXPANDED = "authority_expanded"
     """The run may do more than the task allows."""
     TOO_MANY_HANDOFFS = "too_many_handoffs"
-    """It was, or may be, handed on more often than the task allows."""
+    """The task was, or may be, handed off more often than it allows."""
 
 
 def validity(
@@ -227,10 +227,10 @@ def validity(
     max_authority: Authority | None = None,
     max_handoffs: int | None = None,
 ) -> tuple[tuple[Defect, str], ...]:
-    """Return each defect with the field that it is of, in a fixed order; none: the handoff is what the task demands.
+    """Return each defect with its field, in a fixed order; empty if the handoff meets the demands.
 
-    Fields are named by their path, such as ``permissions.forbidden_tools``. max_authority, max_handoffs: the most;
-    None: any. Raises ValueError for a field that no handoff has.
+    Fields are named by their path, such as ``permissions.forbidden_tools``. max_authority, max_handoffs: None for any.
+    Raises ValueError for a field that handoffs do not have.
     """
     return tuple(_defects(document, required_fields, forbidden_fields, max_authority, max_handoffs))
 
@@ -252,7 +252,7 @@ def _defects(
 
 
 def _says(document: Handoff, field: str) -> bool:
-    """Whether the document says anything there. Zero is something: no budget left, or no handoff allowed."""
+    """True if the document has content in that field. Zero counts: no budget left, or no handoff allowed."""
     value: Any = document
     for name in field.split("."):
         if value is None:
@@ -266,16 +266,15 @@ def _says(document: Handoff, field: str) -> bool:
 
 
 HANDOFF_MARKER: Final = "CLAUDOMATOR-HANDOFF:"
-"""Begins the last line of an agent's last message; what follows on that line is a ``HandoffRequest``."""
+"""Starts the last line of an agent's last message; the rest of that line is a ``HandoffRequest``."""
 _FENCE = regex(r" {0,3}(`{3,}|~{3,})")
 
 
 def parse_handoff(text: str) -> HandoffRequest | None:
-    """Return the request with which the message ends; None: it makes none. Raises ValidationError for one that cannot
-    be read.
+    """Return the request at the end of the message; None if there is none. Raises ValidationError if it cannot be read.
 
-    In a quotation, in a fenced block, and anywhere but at the very end the marker means nothing: there it is mostly
-    text that the agent has read and tells of.
+    In a quotation, in a fenced block and anywhere but at the very end the marker means nothing: there it is mostly text
+    that the agent has read and reports.
     """
     lines = text.rstrip().splitlines()
     if not lines or not lines[-1].startswith(HANDOFF_MARKER) or _fenced(lines[:-1]):
@@ -284,14 +283,14 @@ def parse_handoff(text: str) -> HandoffRequest | None:
 
 
 def without_request(text: str) -> str | None:
-    """Return what a message says beside the request with which it ends; None: nothing. The request is data from here
-    on, and whom it names is not for everybody who may read the rest."""
+    """Return a message without the request at its end; None if nothing else is left. From here on the request is data,
+    and not everybody who may read the rest may know the specialist it names."""
     said = text.rstrip()
     return said[: said.rindex(HANDOFF_MARKER)].rstrip() or None
 
 
 def _fenced(lines: list[str]) -> bool:
-    """Whether a fenced block is open at their end (CommonMark 0.31, 4.5)."""
+    """True if a fenced block is open at the end of the lines (CommonMark 0.31, 4.5)."""
     opened: str | None = None
     for line in lines:
         found = _FENCE.match(line)

@@ -1,4 +1,4 @@
-"""A host: a place where runs happen. This machine is one, and needs no configuration."""
+"""A host: a place where runs execute. This machine is one, and needs no configuration."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -11,15 +11,15 @@ from claudomator_py.domain.shape import View
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 
 LOCAL = "local"
-"""The name of this machine among hosts."""
+"""Name of this machine among the hosts."""
 
 
 SLURM_COMMANDS = ("sbatch", "squeue", "scancel", "sinfo")
-"""What the daemon asks Slurm by."""
+"""Commands with which the daemon talks to Slurm."""
 
 
 class HostType(StrEnum):
-    """What carries the runs of a host."""
+    """The engine that executes a host's runs."""
 
     SLURM = "slurm"
 
@@ -37,7 +37,7 @@ def _address(value: str) -> str:
 
 
 class HostSpec(Strict):
-    """A further place where runs may take place."""
+    """A further place where runs may execute."""
 
     kind: HostType = Field(description="The engine that carries its runs: `slurm`.")
     root: Annotated[Line, AfterValidator(_absolute)] = Field(
@@ -65,7 +65,7 @@ class HostSpec(Strict):
         "`isolation: worktree` there has its job clone it, and push what it did back.",
     )
     scratch: Annotated[Line, AfterValidator(_absolute)] = Field(
-        "/tmp",  # noqa: S108 - a folder of our own is made in it
+        "/tmp",  # noqa: S108 - a folder of our own is created in it
         description="Folder on each node for such clones. They are removed with their job.",
     )
     shared_home: bool = Field(
@@ -82,7 +82,7 @@ class HostSpec(Strict):
 
 
 class HostNeeds(Strict):
-    """What a node must have for a run, and keeps for it."""
+    """What a node must have for a run, and reserves for it."""
 
     gpus: int | None = Field(None, ge=1, le=1_000, description="Number of GPUs.")
     cpus: int | None = Field(None, ge=1, le=10_000, description="Number of processors.")
@@ -90,41 +90,41 @@ class HostNeeds(Strict):
 
 
 class NodeView(View):
-    """A node of a cluster that takes no runs at present."""
+    """A node of a cluster that currently takes no runs."""
 
     name: str
     state: str
-    """In the engine's own word."""
+    """The engine's own word."""
     reason: str | None = None
-    """Why, as far as the engine says."""
+    """The reason, if the engine gives one."""
 
 
 class HostView(View):
-    """A place where runs happen, as it is at present."""
+    """A place where runs execute, in its current state."""
 
     name: str
     kind: str
-    """``local``, or the engine that carries its runs."""
+    """``local``, or the engine that executes its runs."""
     live: int
-    """How many runs it has."""
+    """Number of runs on it."""
     waits: Mapping[str, int] = {}
-    """How many of these its engine has not placed, by why."""
+    """How many of these its engine has not placed yet, by reason."""
     nodes: Mapping[str, int] = {}
-    """How many nodes it has, by state, in the engine's own words."""
+    """Number of its nodes, by state in the engine's own words."""
     unusable: tuple[NodeView, ...] = ()
     """Nodes that take no runs."""
     version: str | None = None
-    """Of its engine."""
+    """Version of its engine."""
     problem: str | None = None
-    """Why its engine cannot be asked, or what it refused last."""
+    """Why its engine cannot be queried, or what it refused last."""
     drained: str | None = None
-    """Why it takes no new runs, empty where nobody said; none: it takes some."""
+    """Why it takes no new runs, empty if no reason was given; None if it takes runs."""
 
 
 def choose_host(allowed: Sequence[str], active: Mapping[str, int], waiting: Mapping[str, int]) -> str:
-    """Return the host for a run: one that places what it is given, the least active of these, by name.
+    """Return the host for a run: of the allowed ones that place their runs, the least active, then by name.
 
     active, waiting: how many runs each host has, and how many of these its engine has not placed yet. A host that
-    refuses runs counts as one where some wait.
+    refuses runs counts as having some waiting.
     """
     return min(allowed, key=lambda name: (waiting.get(name, 0) > 0, active.get(name, 0), name))

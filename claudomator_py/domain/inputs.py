@@ -1,4 +1,4 @@
-"""What a person is asked: a question of an agent, or permission to use the tools it was denied or to start at all."""
+"""What a person is asked: an agent's question, or permission to use denied tools or to start at all."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ from claudomator_py.domain.task import OnInput, PermissionMode, TaskSpec
 from claudomator_py.values import regex
 
 MARKER = "CLAUDOMATOR QUESTION:"
-"""Begins a line of an agent's last message; from there to its end it is a question to the operator."""
+"""Starts a line in an agent's last message; everything from there to the end is a question to the operator."""
 MAX_QUESTION = 4_000
-"""Characters kept of a question."""
+"""Maximum characters kept of a question."""
 BEFORE_FIRST_RUN = "asks for approval before its first run"
 UNSAID = "It ended with a question, and did not say which."
 _NAMED = 5
@@ -36,40 +36,39 @@ class InputRequest(BaseModel):
 
     kind: InputKind
     text: str = ""
-    """What it asks, or the part of that that names no specialist; see ``words``."""
+    """The question, or the part of it that names no specialist; see ``words``."""
     refused_handoff: RefusedHandoff | None = None
-    """That its run, or its card's fallback, would have handed the task on; approved, whoever had it continues."""
+    """The handoff that the run, or its card's fallback, attempted; on approval the same specialist continues."""
     unclear: StoredRationale | None = None
-    """Why it is not known which specialist is meant."""
+    """Why it is unknown which specialist is meant."""
     candidates: tuple[str, ...] = ()
-    """Specialists who may be meant, the best first."""
+    """Specialists that may be meant, best first."""
     since_ms: int
-    """Since when, in epoch milliseconds."""
+    """Time of the request, in epoch milliseconds."""
     agent: str | None = None
-    """Whose run asks; None: it is asked before the first run."""
+    """The agent whose run asks; None before the first run."""
     run_id: str | None = None
-    """See ``agent``."""
+    """The run that asks; None before the first run."""
     tools: tuple[Denied, ...] = ()
     """The tools it requests."""
     commands: tuple[str, ...] = ()
-    """What it evidently needs to run beyond the usual reach, as its text says, before its first run; approved, these
-    may be run."""
+    """Commands beyond the usual reach that the task, judging by its text, evidently needs; asked before its first run.
+    On approval, they may be run."""
     handoff: str | None = None
-    """The route on which a card's fallback leads a task that failed; approved, whoever had it continues."""
+    """The route of a card's fallback for a task that failed; on approval the same specialist continues."""
     rejected: str | None = None
-    """What the person said who rejected it."""
+    """Comment of the person who rejected it."""
     rules: tuple[str, ...] = ()
-    """The rules of the policy that demand approval."""
+    """The policy rules that require approval."""
     approvers: tuple[tuple[str, ...], ...] = ()
-    """For each rule that says who: roles, or names of principals, one of which the person who approves has or is."""
+    """For each rule that names approvers: roles or names of principals, one of which the approver must have or be."""
     until_ms: int | None = None
-    """By when, in epoch milliseconds; None: any time."""
+    """Deadline in epoch milliseconds; None if there is none."""
     answer: str | None = None
-    """What the person said who was asked before the first run which specialist is meant."""
+    """The answer of the person asked, before the first run, which specialist is meant."""
 
     def within(self, expires_ms: int | None) -> "InputRequest":
-        """Return the same, which nobody may leave open for longer than so many milliseconds; None: that changes
-        nothing."""
+        """Return the request with a deadline at most this many milliseconds after it was made; None changes nothing."""
         if expires_ms is None:
             return self
         due_ms = self.since_ms + expires_ms
@@ -77,7 +76,7 @@ class InputRequest(BaseModel):
 
     @property
     def words(self) -> str:
-        """What it asks. Who may not be told of a specialist is shown it from the same without that name, see
+        """The question. Callers who may not know of a specialist get it without that name; see
         ``resources/concealment.py``."""
         if self.refused_handoff is not None:
             refused = self.refused_handoff
@@ -95,40 +94,40 @@ class InputRequest(BaseModel):
 
     @property
     def asks_to_continue(self) -> bool:
-        """Whether it asks if whoever had the task continues with it."""
+        """True if the question is whether the same specialist continues with the task."""
         return self.refused_handoff is not None or self.handoff is not None
 
     @property
     def event_data(self) -> dict[str, Any]:
-        """What an event keeps of it; see ``request_in_event``."""
+        """What an event keeps of the request; see ``request_in_event``."""
         kept = {"kind", "text", "commands", "refused_handoff", "unclear", "candidates", "since_ms", "agent"}
         return {"asked": self.model_dump(mode="json", include=kept, exclude_defaults=True)}
 
 
 def request_in_event(data: Mapping[str, Any]) -> InputRequest | None:
-    """Return what an event says that a person is asked, as far as its words go; None: nothing."""
+    """Return the request to a person recorded in an event, as far as needed for its words; None if there is none."""
     asked = data.get("asked")
     return None if asked is None else InputRequest.model_validate(asked)
 
 
 class ToolGrant(BaseModel):
-    """What a person allows a task besides its own permissions."""
+    """What a person allows a task in addition to its own permissions."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: str
-    """Of the agents that name ``tools`` so; empty: no run has asked for any yet."""
+    """The kind of agent whose names ``tools`` uses; empty if no run has asked for any yet."""
     tools: tuple[str, ...]
     commands: tuple[str, ...] = ()
-    """Those that its text evidently asks for, for agents of any kind, as ``acts.reading`` has them."""
+    """Commands that the task's text evidently asks for, for agents of any kind, as found by ``acts.reading``."""
 
     @property
     def stored(self) -> dict[str, Any]:
-        """As a row has it."""
+        """The grant as stored in a row."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def granted(self, spec: TaskSpec, kind: str) -> TaskSpec:
-        """Return the task with it, for an agent of that kind."""
+        """Return the task extended by the grant, for an agent of that kind."""
         allowed = spec.permissions.allowed_tools
         more = tuple(tool for tool in self.tools if tool not in allowed and digest_in(tool) is None)
         if kind != self.kind or not more:
@@ -137,16 +136,16 @@ class ToolGrant(BaseModel):
         return spec.model_copy(update={"permissions": permissions})
 
     def acts(self, kind: str) -> tuple[str, ...]:
-        """Return the digests of calls beyond the task's reach that it allows, for an agent of that kind."""
+        """Return the digests of the allowed calls beyond the task's reach, for an agent of that kind."""
         found = (digest_in(tool) for tool in self.tools) if kind == self.kind else ()
         return tuple(digest for digest in found if digest is not None)
 
 
 def question_in(text: str) -> str | None:
-    """Return the question with which the message ends; None: it asks none.
+    """Return the question at the end of the message; None if there is none.
 
-    It begins with ``MARKER`` at the start of a line, where a heading or emphasis may stand before it. In a quotation or
-    a fenced block that is no question.
+    It begins with ``MARKER`` at the start of a line, optionally after a heading sign or emphasis. In a quotation or a
+    fenced block the marker means nothing.
     """
     opened: str | None = None
     for found in _MARKED_OR_FENCE.finditer(text):
@@ -166,10 +165,10 @@ def _fit(question: str) -> str:
 
 
 def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
-    """Return the outcome as its task takes it. converses: whether the agent can continue in its conversation.
+    """Return the outcome as the task treats it. converses: True if the agent can continue its conversation.
 
-    A question of a run that ended well, or tools that it was denied, need a person if the task waits for one. What was
-    denied does not matter if the task's check decides and passes.
+    A question from a run that ended well, or denied tools, need a person if the task waits for one. Denials do not
+    matter if the task's check decides and passes.
     """
     well = outcome.status in (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT)
     question = _question(outcome, converses) if well else None
@@ -186,8 +185,7 @@ def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
 
 
 def wants_permission(outcome: Outcome, spec: TaskSpec) -> bool:
-    """Return whether the run was denied tools that the task has not itself forbidden, and the task waits for a
-    person."""
+    """Return whether the run was denied tools that the task itself does not forbid, and the task waits for a person."""
     own_wish = spec.permissions.mode is PermissionMode.PLAN
     return bool(outcome.denied) and spec.on_input is OnInput.WAIT and not own_wish
 
@@ -198,7 +196,7 @@ def asked_for_permission(outcome: Outcome) -> Outcome:
 
 
 def asked_by(outcome: Outcome, agent: str, run_id: str, now_ms: int) -> InputRequest:
-    """Return what a person is asked by a run that needs input."""
+    """Return the request to a person made by a run that needs input."""
     if outcome.refused_handoff is not None:
         return InputRequest(
             kind=InputKind.APPROVAL,
@@ -235,7 +233,7 @@ def call_text(call: Denied) -> str:
 
 
 def grant_text(rule: str) -> str:
-    """Return what a person allowed, in words: of a call beyond a reach the call itself, without its digest."""
+    """Return what a person allowed, in words; a call beyond a reach without its digest."""
     digest = digest_in(rule)
     if digest is None:
         return rule

@@ -1,4 +1,4 @@
-"""What everybody may know of a kind of agent, without knowing how it is started or read."""
+"""Public facts about a kind of agent, independent of how it is started or read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -10,7 +10,7 @@ from claudomator_py.values import dataclass
 
 
 class Tier(StrEnum):
-    """How strong a model a task gets; each agent maps a tier to a model of its own."""
+    """How strong a model a task gets; each agent maps tiers to models of its own."""
 
     FAST = "fast"
     BALANCED = "balanced"
@@ -22,7 +22,7 @@ TIERS = (Tier.FAST, Tier.BALANCED, Tier.POWERFUL)
 
 
 class ModelChoice(BaseModel):
-    """A model by the name its CLI takes, and the reasoning effort where the CLI has one."""
+    """A model, by the name its CLI takes, and the reasoning effort if the CLI has that setting."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,20 +31,20 @@ class ModelChoice(BaseModel):
 
 
 class Reports(StrEnum):
-    """What a program says of what a run has used."""
+    """What a program reports about a run's usage."""
 
     NOTHING = "nothing"
     TOKENS = "tokens"
     DOLLARS = "dollars"
-    """And tokens."""
+    """Dollars and tokens."""
     DOLLARS_ALONE = "dollars_alone"
-    """And no tokens."""
+    """Dollars but no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginCaveat:
-    """What may be wrong with a login that is there. settled_by: a variable that, where it is set, says that it is not.
-    remedy: None: it need not be done anything about."""
+    """What may be wrong with an existing login. settled_by: a variable which, if set, rules this out. remedy: None if
+    nothing needs to be done."""
 
     text: str
     settled_by: str
@@ -52,34 +52,34 @@ class LoginCaveat:
 
 
 def shared_login(variable: str) -> LoginCaveat:
-    """Return the caveat of a login in the user's own folder. variable: moves that folder."""
+    """Return the caveat for a login in the user's own folder. variable: moves that folder."""
     return LoginCaveat(f"two programs that refresh one login lose it: {variable} gives the daemon its own", variable)
 
 
 @dataclass(frozen=True, slots=True)
 class LoginFile:
-    """Where a program keeps its login: a file below a folder that a variable names, or below one in the home."""
+    """Where a program keeps its login: a file in a folder named by a variable, or otherwise in one below the home."""
 
     file: str
     folder: str
-    """Below the home, where the variable is not set."""
+    """Folder below the home, if the variable is not set."""
     variable: str = ""
-    """Empty: no variable moves the folder."""
+    """Variable that moves the folder; empty if there is none."""
     setting: tuple[str, ...] = ()
-    """Keys that lead to the chosen way of logging in, in a JSON document without a key. Empty: the file is the
+    """Path of keys to the chosen login method in a JSON document that contains no key. Empty if the file is the
     login."""
     caveat: LoginCaveat | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a program can log in by."""
+    """Ways in which a program can log in."""
 
     variables: tuple[str, ...]
-    """With a key or a token, any of which will do."""
+    """Variables that hold a key or a token; any one is enough."""
     files: tuple[LoginFile, ...]
     command: str
-    """How a person logs in."""
+    """The command with which a person logs in."""
 
 
 def _always(_: tuple[str, ...]) -> bool:
@@ -88,67 +88,69 @@ def _always(_: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NamedAgent:
-    """An agent that is known by name, of a kind that takes many programs."""
+    """An agent known by name, of a kind that covers many programs."""
 
     title: str
     command: tuple[str, ...]
     login: str = ""
-    """How a person logs in; empty: that is not known."""
+    """How a person logs in; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindInfo:
-    """One kind of agent. The defaults are those of one that nothing is known of."""
+    """One kind of agent. The defaults are those of an unknown kind."""
 
     name: str
-    """As the configuration has it."""
+    """Name in the configuration."""
     command: tuple[str, ...] = ()
-    """The command when none is configured; empty: there is none by default."""
+    """Default command; empty if there is none."""
     named: Callable[[], Mapping[str, NamedAgent]] = dict
-    """The agents of the kind that need no command where they are configured by these names."""
+    """The agents of the kind that need no command when configured under these names."""
     models: Mapping[Tier, ModelChoice] = field(default_factory=dict)
-    """By tier, when none are configured; empty: the program's own choice."""
+    """Default models by tier; empty for the program's own choice."""
     provider: str | None = None
-    """Whose models they are, as OpenTelemetry names providers; None: anybody's."""
+    """The provider of the models, as OpenTelemetry names providers; None if any."""
     login: Login | None = None
-    """None: it needs none, or nothing can be said of it."""
+    """None if it needs none or nothing is known about it."""
     has_account: bool = True
-    """Whether a service with quotas stands behind it; each agent of any other kind has its limits for itself."""
+    """True if a service with quotas stands behind it; each agent of other kinds has its own limits."""
     asks_model: bool = True
-    """Whether a model works on the task; if not, the kind is open to balancing only where the configuration says so."""
+    """True if a model works on the task; otherwise the kind is open to balancing only if the configuration says so."""
     reads_task: Callable[[tuple[str, ...]], bool] = _always
-    """From argv to whether what it does depends on a task's text, where the configuration does not say."""
+    """From argv, returns whether the behaviour depends on a task's text, unless the configuration specifies it."""
     remote: bool = False
-    """Whether its work is done elsewhere, so that a run needs no processor here, but waits."""
+    """True if the work is done elsewhere, so that a run needs no processor here and only waits."""
     configured: bool = True
-    """Whether the configuration can have agents of the kind; those of any other come from cards."""
+    """True if the configuration can contain agents of the kind; those of other kinds come from cards."""
     reports: Reports = Reports.TOKENS
     reports_windows: bool = False
-    """Whether it says which share of its account's windows is used up."""
+    """True if it reports which share of its account's windows is used up."""
     mcp: bool = False
-    """Whether its CLI can be given an MCP server for one run, and is given Claudomator's."""
+    """True if its CLI can be given an MCP server for one run, and gets Claudomator's."""
     mcp_alone: bool = False
-    """Whether it can be given that one and none of the user's own."""
+    """True if it can be given that server and none of the user's own."""
     fences: bool = False
-    """Whether its CLI can be kept within a reach, see ``acts.reach``."""
+    """True if its CLI can be confined to a reach; see ``acts.reach``."""
     background: bool = False
-    """Whether its CLI can go on by itself after a turn, and be kept from that."""
+    """True if its CLI can continue by itself after a turn, and can be kept from that."""
     permission_variables: Mapping[str, str | None] = field(default_factory=dict)
-    """Variables of a task by which its CLI takes permissions, with the one value that counts; None: any does."""
+    """Task variables through which its CLI takes permissions, with the one relevant value; None if any value is."""
     plain_output: bool = False
-    """Whether its output is made for people as it is, rather than of events."""
+    """True if its output is plain text for people rather than events."""
     own_account: str | None = None
-    """What a login without a label is called, of one of many programs with a login each; None: as the agent is."""
+    """Name of a login without a label, for one of many programs that each have a login; None for the agent's own
+    name."""
     by_command: "Callable[[tuple[str, ...]], KindInfo] | None" = None
-    """From an agent's command to what is known of that one, of a kind that takes many programs; None: no more is."""
+    """For a kind that covers many programs, returns the description for an agent's command; None if there is no
+    more."""
 
     def usual_command(self, name: str) -> tuple[str, ...]:
-        """Return the command of an agent of the kind with that name, where none is configured; empty: there is none."""
+        """Return the default command of an agent of the kind with that name; empty if there is none."""
         if self.command:
             return self.command
         agent = self.named().get(name)
         return agent.command if agent is not None else ()
 
     def of(self, command: tuple[str, ...]) -> "KindInfo":
-        """Return what is known of an agent of the kind with that command."""
+        """Return the description of an agent of the kind with that command."""
         return self if self.by_command is None else self.by_command(command)

@@ -1,4 +1,4 @@
-"""What is said of a decision on who does a task once its outcome is known, by rules that are written down here."""
+"""How a decision on who does a task is judged once the outcome is known, by fixed rules."""
 
 from enum import StrEnum
 
@@ -6,20 +6,20 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.wording import WordedCode
 
 SUBSTANTIAL = 40
-"""Characters of an answer from which on it says something; fewer may be a word of confirmation."""
+"""Minimum number of characters for an answer to count; a shorter one may be a mere confirmation."""
 
 
 class LabelVerdict(StrEnum):
-    """What a label says of the specialist who was chosen."""
+    """A label's judgement of the chosen specialist."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
     NEUTRAL = "neutral"
-    """Nothing: performance stays as it is."""
+    """No judgement: performance stays as it is."""
 
 
 class LabelRule(WordedCode):
-    """By which rule a decision has its label, with its words. Values are stored: they are never renamed."""
+    """The rule by which a decision got its label, with its words. Values are stored: never rename them."""
 
     SUCCEEDED = "succeeded", "the task was completed, with an answer"
     FOLLOWED = "followed", "a later task continues it"
@@ -44,8 +44,8 @@ OF_THE_WORK = frozenset(
         Reason.AGENT_ERROR,
     }
 )
-"""Reasons that may be those of a task that was given to the wrong specialist. All others are of limits, accounts, the
-machine or people, and would have met anybody."""
+"""Reasons that may result from giving a task to the wrong specialist. All others concern limits, accounts, the machine
+or people, and would have affected any specialist."""
 
 _VERDICTS = {
     LabelRule.SUCCEEDED: LabelVerdict.POSITIVE,
@@ -60,15 +60,15 @@ _VERDICTS = {
 
 
 def verdict_of(rule: LabelRule) -> LabelVerdict:
-    """Return what the rule says of the specialist."""
+    """Return the rule's judgement of the specialist."""
     return _VERDICTS[rule]
 
 
 def rule_for(state: str, reason: Reason | None, answer_chars: int, *, followed: bool) -> LabelRule:
-    """Return the rule for a task that has ended, whose specialist nobody has corrected.
+    """Return the rule for a task that has ended without anybody correcting its specialist.
 
-    state: its name. reason: of a failure. answer_chars: length of the last answer, without space around it. followed:
-    whether a later task continues it, which people do where a result is of use to them.
+    state: its name. reason: of a failure. answer_chars: length of the last answer, without surrounding space. followed:
+    True if a later task continues it, which people do when a result is useful.
     """
     if state == "CANCELLED":
         return LabelRule.CANCELLED

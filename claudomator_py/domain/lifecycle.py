@@ -1,4 +1,5 @@
-"""The states of a task, the events that change them, and when a task may start: an illegal state cannot be built."""
+"""The states of a task, the events that change them, and when a task may start. Illegal states cannot be
+constructed."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,9 +12,9 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.values import dataclass
 
 ENDED: Final = ("COMPLETED", "FAILED", "CANCELLED")
-"""The states in which nothing happens to a task any more by itself."""
+"""The states in which nothing more happens to a task by itself."""
 UNSUCCESSFUL: Final = ("FAILED", "CANCELLED")
-"""Those in which it has not done what others wait for."""
+"""The end states in which a task has not done what others wait for."""
 
 
 class WaitReason(StrEnum):
@@ -26,14 +27,14 @@ class WaitReason(StrEnum):
 
 
 class QueueReason(StrEnum):
-    """What stands between a ready task and its start."""
+    """What keeps a ready task from starting."""
 
     READY = "ready"
     LIMITED = "limited"
 
 
 class Phase(StrEnum):
-    """Where a running task is."""
+    """The phase of a running task."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -52,7 +53,7 @@ class InputKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The task itself is not ready. until: epoch milliseconds, where a time is known."""
+    """The task itself is not ready. until: epoch milliseconds, if known."""
 
     reason: WaitReason
     until: int | None = None
@@ -60,7 +61,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """Ready; only slots or holds stand in between."""
+    """Ready; only slots or holds delay it."""
 
     reason: QueueReason = QueueReason.READY
     until: int | None = None
@@ -68,14 +69,15 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """It has one live run."""
+    """The task has a live run."""
 
     phase: Phase = Phase.STARTING
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsInput:
-    """A person has to act. until: epoch milliseconds by which, or the task fails; None: any time."""
+    """A person has to act. until: epoch milliseconds of the deadline, after which the task fails; None if there is
+    none."""
 
     kind: InputKind
     until: int | None = None
@@ -83,7 +85,7 @@ class NeedsInput:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Done, and its check passed."""
+    """Done, and the check passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ STATE_NAMES: dict[type[State], StateName] = {
 
 @dataclass(frozen=True, slots=True)
 class BecameReady:
-    """What the task waited for has come."""
+    """What the task waited for has happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,38 +131,38 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run was committed for it."""
+    """A run of the task was committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseReached:
-    """Its run got to this phase."""
+    """The run reached this phase."""
 
     phase: Phase
 
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """Its run succeeded, and so did its check."""
+    """The run and its check succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """It ended for this reason, and no further attempt follows."""
+    """The task ended for this reason, and no further attempt follows."""
 
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """Its run failed and another attempt follows at this time (epoch milliseconds)."""
+    """The run failed, and another attempt follows at this time (epoch milliseconds)."""
 
     until: int
 
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """Its run ended without using up an attempt: it met a limit, never started, or handed the task on."""
+    """The run ended without using up an attempt: it met a limit, never started or handed the task off."""
 
     reason: QueueReason = QueueReason.READY
     until: int | None = None
@@ -168,7 +170,7 @@ class Requeued:
 
 @dataclass(frozen=True, slots=True)
 class InputAsked:
-    """A person has to act before it can continue. until: see ``NeedsInput``."""
+    """A person must act before the task can continue. until: see ``NeedsInput``."""
 
     kind: InputKind
     until: int | None = None
@@ -176,19 +178,19 @@ class InputAsked:
 
 @dataclass(frozen=True, slots=True)
 class Cancelling:
-    """An operator cancelled it, and no run of it lives."""
+    """An operator cancelled the task, and it has no live run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """A new generation begins: a restart, or changed content. It lands in ``into``."""
+    """A new generation begins through a restart or changed content, in the state ``into``."""
 
     into: Ready
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A person gave the requested input. It continues in ``into``."""
+    """A person gave the requested input; the task continues in the state ``into``."""
 
     into: Waiting | Queued
 
@@ -227,7 +229,7 @@ _FAILS_WHILE: dict[type[State], frozenset[Reason] | None] = {
 
 
 def transition(state: State, event: Event) -> State:
-    """Return the state after the event. Raises IllegalTransition where the table of states has no such arrow."""
+    """Return the state after the event. Raises IllegalTransition if the state table has no such transition."""
     match state, event:
         case Waiting(), BecameReady():
             return Queued()
@@ -261,7 +263,7 @@ def transition(state: State, event: Event) -> State:
 def available_actions(state: State, *, begun: bool = True) -> tuple[str, ...]:
     """Return what an operator can do with a task in this state. A forced restart of a running task cancels it first.
 
-    begun: whether a run of it asks; before the first one there is nobody to answer.
+    begun: True if a run of it asks; before the first run there is nobody to answer.
     """
     match state:
         case Waiting():
@@ -285,18 +287,18 @@ JITTER_SHARE = 0.1
 
 
 def rank(priority: Priority, created_ms: int) -> int:
-    """Return the queue's order: lower first.
+    """Return the position in the queue; lower comes first.
 
-    A task ages by one level per 24 hours. As all tasks age alike, the order between two never changes with time, so
-    the rank is a constant that an index can hold: the time at which a task of the lowest level would be its equal.
+    A task ages by one priority level per 24 hours. As all tasks age alike, the order between any two never changes, so
+    the rank is a constant that an index can hold: the time at which a task of the lowest level would rank equally.
     """
     return created_ms - int(priority) * DAY_MS
 
 
 def backoff_ms(base_ms: int, attempt: int, run_id: str, *, longest_ms: int = MAX_BACKOFF_MS) -> int:
-    """Pause after the attempt (1 is the first): doubled each time up to longest_ms, plus up to a tenth of jitter.
+    """Pause after the attempt (1 is the first): doubles each time up to longest_ms, plus up to a tenth of jitter.
 
-    The jitter derives from the run's id, so the same state plans the same time.
+    The jitter is derived from the run's id, so the same state always plans the same time.
     """
     pause = min(base_ms << min(attempt - 1, 30), max(base_ms, longest_ms))
     fraction = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:4], "big") / 2**32
@@ -305,7 +307,7 @@ def backoff_ms(base_ms: int, attempt: int, run_id: str, *, longest_ms: int = MAX
 
 @dataclass(frozen=True, slots=True)
 class DependencyState:
-    """A dependency by name. state: the bound task's state name, None while no task of that name was seen."""
+    """A dependency by name. state: state name of the bound task; None if no task of that name has been seen."""
 
     name: str
     state: str | None
@@ -320,11 +322,11 @@ def readiness(
     approved: bool = True,
     spent: bool = False,
 ) -> Queued | Waiting | NeedsInput | Failing:
-    """Return whether the task itself is ready: its dependencies, then its earliest start, then its pause after a
+    """Return whether the task itself is ready: first its dependencies, then its earliest start, then its pause after a
     failure.
 
-    spent: whether its budget is used up, in which case no time makes it ready.
-    approved: whether no person has to approve it first. That is asked last, once nothing else is in its way.
+    spent: True if its budget is used up; it then does not become ready with time. approved: False if a person must
+    approve it first, which is checked last, once nothing else blocks it.
     """
     if any(dependency.state in UNSUCCESSFUL for dependency in dependencies):
         return Failing(Reason.DEPENDENCY_FAILED)

@@ -1,4 +1,4 @@
-"""Limits that runs meet, and the holds that follow: on what nothing is to be started, and until when."""
+"""Limits that runs meet, and the resulting holds: what nothing may be started on, and until when."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ MAX_BRIEF_MS = 5 * MINUTE_MS
 FIRST_ESTIMATE_MS = 30 * SECOND_MS
 MAX_ESTIMATE_MS = HOUR_MS
 MAX_RESET_MS = 35 * DAY_MS
-"""No service has a window that is longer than a month: a reset that is farther away is ignored."""
+"""No service has a window longer than a month: a reset further away than this is ignored."""
 NEWS_MS = MINUTE_MS
-"""A hold that grows by no more than this is the same as before to a person."""
+"""A hold that grows by no more than this counts as unchanged to a person."""
 MAX_TRY_MS = 10 * MINUTE_MS
 SHORTEST_MS = SECOND_MS
 STALE_MS = MINUTE_MS
@@ -26,9 +26,9 @@ _WINDOW = regex(rf"({'|'.join(_NUMBERS)})_(minute|hour|day)(?:_([a-z_]+))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """What a hold is on: one agent alone, or an account of a kind, whichever agents use it.
+    """What a hold applies to: a single agent, or an account of a kind, whichever agents use it.
 
-    family: only models of that family, such as ``opus``; None: all.
+    family: only models of that family, such as ``opus``; None for all.
     """
 
     agent: str | None = None
@@ -38,7 +38,7 @@ class Bucket:
 
     @property
     def label(self) -> str:
-        """As people write it: ``home``, ``claude/default``, ``claude/default:opus``."""
+        """The label as people write it: ``home``, ``claude/default``, ``claude/default:opus``."""
         whose = self.agent if self.agent is not None else f"{self.kind}/{self.account}"
         return whose if self.family is None else f"{whose}:{self.family}"
 
@@ -49,55 +49,55 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class RanOn:
-    """What a run drew on. model: by the name by which it was asked for; None: the agent chose."""
+    """What a run drew on. model: the name that was asked for; None if the agent chose."""
 
     agent: str
     kind: str
     account: str
     model: str | None
     ran_model: str | None = None
-    """What the agent's program called the model that it ran on; None: it did not say."""
+    """The agent program's name for the model that it ran on; None if it did not say."""
 
     def is_of(self, family: str) -> bool:
-        """Return whether its model is of that family: by the name that was asked for, or by the program's where it
+        """Return whether the run's model is of that family, by the name asked for, or the program's name if it
         chose."""
         return in_family(self.model or self.ran_model, family)
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why a bucket is left alone. until: epoch milliseconds; None: until an operator releases it."""
+    """A hold on a bucket. until_ms: epoch milliseconds; None if it lasts until an operator releases it."""
 
     bucket: Bucket
     reason: Reason | None
-    """None for one that an operator has put there."""
+    """None for an operator's own hold."""
     until_ms: int | None
     provenance: Provenance
     source: str
-    """Where it was read, such as the agent's words."""
+    """Where the hold was read, such as the agent's words."""
     created_ms: int
     window: str | None = None
-    """The one that is used up, as the agent names it."""
+    """The window that is used up, as the agent names it."""
     run_id: str | None = None
-    """The run that met it."""
+    """The run that met the limit."""
     doubted_ms: int | None = None
-    """The reset that the agent named, if that was too far away to be believed, cut as in ``believable``."""
+    """The reset that the agent reported, if it was implausibly far away, capped as in ``believable``."""
 
     def holds_at(self, now_ms: int) -> bool:
-        """Return whether it still holds."""
+        """Return whether the hold is in force at that time."""
         return self.until_ms is None or self.until_ms > now_ms
 
     @property
     def end(self) -> float:
-        """When it ends, for comparing: one without an end outlasts all."""
+        """The end, for comparing: a hold without an end outlasts all others."""
         return float("inf") if self.until_ms is None else self.until_ms
 
     def is_news_after(self, known: "Hold") -> bool:
-        """Return whether a person who knows of that hold on the bucket wants to know of this one: it lasts longer."""
+        """Return whether this hold is news to a person who knows the other one on the bucket: it lasts longer."""
         return self.end > known.end + NEWS_MS
 
     def is_on(self, ran_on: "RanOn") -> bool:
-        """Return whether it is on what such a run draws on."""
+        """Return whether it applies to what such a run draws on."""
         bucket = self.bucket
         return bucket.is_of(ran_on.agent, ran_on.kind, ran_on.account) and (
             bucket.family is None or ran_on.is_of(bucket.family)
@@ -106,16 +106,16 @@ class Hold:
 
 _PARTS = regex(r"[a-z]\w*|\d[\w.]*")
 _STAGES = frozenset({"preview", "latest", "exp", "experimental"})
-"""Words of a model's name that say how finished it is, and not which model it is."""
+"""Words in a model's name that say how finished the model is, not which one it is."""
 
 
 def in_family(model: str | None, family: str) -> bool:
-    """Return whether the model is of that family, by its name or alias, in whatever case. One that has no name is of
-    none.
+    """Return whether the model is of that family, by name or alias, ignoring case. None belongs to no family.
 
-    A family is a part of the names of its models: ``opus``, ``gpt-6``. One whose name goes on after its version, such
-    as ``gpt-6-codex``, is that one model, and ``gpt-6-codex-mini`` is another: it has the same words and version,
-    whatever date follows, or an alias with the last of these words and no version, such as ``codex``.
+    A family is a part of its models' names: ``opus``, ``gpt-6``. A family name that continues after the version, such
+    as ``gpt-6-codex``, means that one model, and ``gpt-6-codex-mini`` is a different one. A name matches if it has the
+    same words and version, whatever date follows, or if it is an alias made of the last of these words without a
+    version, such as ``codex``.
     """
     if model is None:
         return False
@@ -131,7 +131,7 @@ def in_family(model: str | None, family: str) -> bool:
 
 
 def _parts(name: str) -> tuple[list[str], list[str], bool]:
-    """The words of a model's name and the numbers of its version, and whether a word follows on a number."""
+    """The words of a model's name, the numbers of its version, and whether a word follows a number."""
     parts = [part for part in _PARTS.findall(name.rpartition("/")[2]) if part not in _STAGES]
     numbers = [part for part in parts if part[0].isdigit()]
     words = [part for part in parts if not part[0].isdigit()]
@@ -141,19 +141,18 @@ def _parts(name: str) -> tuple[list[str], list[str], bool]:
 TRIED_FIRST = frozenset(
     reason for reason, policy in REASON_POLICIES.items() if policy.hold in (HoldKind.UNTIL_RESET, HoldKind.BRIEF)
 )
-"""Once a hold for one of these is over by its time, one run goes first."""
+"""Reasons for which a single run goes first once the hold's time is over."""
 
 
 def try_pause_ms(met: int) -> int:
-    """Return how long a bucket that is limited is not tried anyway, once it has been met so often: not at all after the
-    first time, then a second, and twice as long each time, at most ten minutes.
-    """
+    """Return for how long a limited bucket is not tried after its limit was met this many times: no pause after the
+    first time, then one second, doubling each time up to ten minutes."""
     return 0 if met < 2 else min(SECOND_MS << min(met - 2, _STEEPEST), MAX_TRY_MS)
 
 
 def ramp(answered: int) -> int:
-    """Return how many runs may be live at once on a bucket whose limit is over: one, the probe, and twice as many with
-    each that has answered since."""
+    """Return how many runs may be live at once on a bucket whose limit is over: one, the probe, doubling with each run
+    that has answered since."""
     return 1 << min(answered, _STEEPEST)
 
 
@@ -168,10 +167,10 @@ def window_text(window: str) -> str:
 
 
 def done_text(outcome: Outcome, *, checked: bool) -> str | None:
-    """Return what to know of a run that succeeded, in a clause: how often it was denied a tool, what it had set up for
-    later and was dropped, and that it may have stopped early, as a window was nearly used up; None: nothing.
+    """Return what is notable about a successful run, as a clause: how often it was denied a tool, work scheduled for
+    later that was dropped, and that it may have stopped early because a window was nearly used up; None if nothing.
 
-    checked: whether a check has passed, which settles the last of these.
+    checked: True if a check has passed, which rules out the last of these.
     """
     remarks = []
     if outcome.denials:
@@ -184,7 +183,7 @@ def done_text(outcome: Outcome, *, checked: bool) -> str | None:
 
 
 def early_text(outcome: Outcome) -> str | None:
-    """Return that a run that succeeded may have stopped early, in a clause; None: no window was nearly used up."""
+    """Return that a successful run may have stopped early, as a clause; None if no window was nearly used up."""
     near = outcome.nearly_used
     if near is None:
         return None
@@ -192,13 +191,13 @@ def early_text(outcome: Outcome) -> str | None:
 
 
 def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> Bucket | None:
-    """Return what is held after a run's outcome; None: nothing.
+    """Return the bucket to hold after a run's outcome; None if there is nothing to hold.
 
-    A limit, a login and a credit are the account's; an outage is held against the agent alone, or, if it is the model's
-    and the agent has a spare one, against that model of the agent. A limit of a family holds that family; where the run
-    asked for its model by a name that does not tell, such as ``best``, it holds that name. One of a family that neither
-    the run's model nor what its program ran is of, by name, is taken for the account's: else the same run would meet it
-    again at once, and forever.
+    A limit, a login or a credit problem concerns the account. An outage holds only the agent or, if it concerns the
+    model and the agent has a spare one, only that model of the agent. A limit on a family holds that family; if the run
+    asked for its model by a name that does not reveal the family, such as ``best``, that name is held. If neither the
+    requested nor the reported model name belongs to the family, the whole account is held: otherwise the same run would
+    meet the limit again immediately, and forever.
     """
     match _kind_of(outcome):
         case HoldKind.NONE:
@@ -213,7 +212,7 @@ def bucket_after(outcome: Outcome, ran_on: RanOn, spare: str | None = None) -> B
 
 
 def _limited_models(family: str | None, ran_on: RanOn) -> str | None:
-    """The models that a limit of the family holds, by a name that those of the run have; None: all."""
+    """The models that a limit of the family holds, under a name that the run's model has; None for all models."""
     if family is None:
         return None
     if ran_on.is_of(family):
@@ -226,7 +225,7 @@ def _limited_models(family: str | None, ran_on: RanOn) -> str | None:
 def believable(outcome: Outcome, met_ms: int) -> Outcome:
     """Return the outcome with resets at most 35 days after the run's end (epoch milliseconds).
 
-    One that was farther away is cut to that, and marked as ``estimated``.
+    A later reset is capped and marked as ``estimated``.
     """
     latest_ms = met_ms + MAX_RESET_MS
     changes: dict[str, object] = {}
@@ -245,12 +244,13 @@ def hold_after(
     met_ms: int | None = None,
     began_ms: int | None = None,
 ) -> Hold | None:
-    """Return the hold that follows from a run's outcome, or None.
+    """Return the hold that follows from a run's outcome; None if there is none.
 
-    met_ms: when the run ended; None: now. A reset that has passed since is over, however long nobody looked. One that
-    is only ``estimated`` is not waited for. began_ms: when the run began; None: now. previous: the bucket's last hold,
-    released or not. What proved too short is doubled; an estimate that still runs is confirmed, as several runs meet
-    one limit together. Whatever is limited holds, or it would be tried again at once.
+    met_ms: when the run ended; None for now. A reset that has passed since is over, however long nobody looked. A reset
+    that is only ``estimated`` is not waited for. began_ms: when the run began; None for now. previous: the bucket's
+    last hold, released or not. An estimate that proved too short is doubled; one still in force is confirmed, as
+    several runs meet the same limit together. Every limit results in a hold; otherwise the bucket would be tried again
+    immediately.
     """
     if outcome.reason is None:
         return None
@@ -277,7 +277,7 @@ def hold_after(
                 return estimated(FIRST_ESTIMATE_MS, MAX_ESTIMATE_MS)
             if outcome.reset_at >= now_ms + SHORTEST_MS:
                 return hold(outcome.reset_at, outcome.provenance or Provenance.REPORTED)
-            # A reset that is long past says nothing about when the next one is.
+            # A reset that is long past says nothing about the next one.
             recent = outcome.reset_at > (met_ms or now_ms) - STALE_MS
             return estimated(SHORTEST_MS if recent else FIRST_ESTIMATE_MS, MAX_ESTIMATE_MS)
 
@@ -298,7 +298,7 @@ def _estimated(first: Hold, previous: Hold | None, now_ms: int, began_ms: int, l
     if previous.holds_at(now_ms):
         return previous
     length = previous.until_ms - previous.created_ms
-    # A run that was refused may have asked again for minutes before it gave up: what counts is when it was begun.
+    # A refused run may have retried for minutes before giving up, so its start is what counts.
     if began_ms - previous.until_ms >= max(length, STALE_MS):
         return first
     longer = min(max(2 * length, first.until_ms - now_ms if first.until_ms else 0), longest_ms)

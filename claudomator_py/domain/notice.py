@@ -1,4 +1,4 @@
-"""Notices: what of all that happens is worth telling a person, and to whom the configuration says to tell it."""
+"""Notices: which events are worth telling a person, and where the configuration says to send them."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -15,7 +15,7 @@ from claudomator_py.values import dataclass
 
 MAX_TEXT = 1_000
 MAX_REPORT = 10_000
-"""Characters of a report, which may be longer than other notices."""
+"""Maximum characters of a report, which may be longer than other notices."""
 
 
 class NoticeKind(StrEnum):
@@ -33,7 +33,7 @@ class NoticeKind(StrEnum):
 
 
 class Notice(BaseModel):
-    """One thing that happened, in words."""
+    """One event, in words."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,14 +50,14 @@ class Notice(BaseModel):
 
 
 class TargetKind(StrEnum):
-    """How a notice gets there."""
+    """How a notice is delivered."""
 
     WEBHOOK = "webhook"
     COMMAND = "command"
 
 
 class DeliveryState(StrEnum):
-    """Where a notice is on its way to one target. dead: it was given up, and an operator may send it again."""
+    """Delivery state of a notice for one target. dead: given up; an operator may send it again."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -65,7 +65,7 @@ class DeliveryState(StrEnum):
 
 
 class PayloadFormat(StrEnum):
-    """What a webhook is sent: the notice as JSON, or what these services understand."""
+    """Body of a webhook request: the notice as JSON, or what these services expect."""
 
     JSON = "json"
     NTFY = "ntfy"
@@ -80,7 +80,7 @@ def _http(value: str) -> str:
 
 
 class NotifyTarget(Strict):
-    """Where notices go."""
+    """Where notices are sent."""
 
     kind: TargetKind = Field(TargetKind.WEBHOOK, description="An HTTP POST, or a program to run.")
     url: Line | None = Field(None, description="The URL to post to.")
@@ -120,9 +120,9 @@ class NotifyTarget(Strict):
 
 
 class DeliveryFault(Exception):
-    """A notice could not be delivered. lasting: trying again would change nothing. after_s: when to, at the earliest.
+    """A notice could not be delivered. lasting: retrying is pointless. after_s: earliest retry.
 
-    The message says why, without the URL, which may be a secret.
+    The message gives the reason, without the URL, which may be a secret.
     """
 
     def __init__(self, detail: str, *, lasting: bool = False, after_s: float = 0.0) -> None:
@@ -157,11 +157,12 @@ _STATES = {
 
 
 def notice_of(event: EventContext) -> Notice | None:
-    """Return the notice that the event is worth, or None. Its words are those of the event, which hold no secrets."""
+    """Return the notice for the event, or None if it is not worth one. It uses the event's words, which contain no
+    secrets."""
     if event.kind == "budget_spent":
         return _of_budget(event)
     if event.kind == "hold":
-        # A limit that a probe has met again was told when it was met first.
+        # A limit that a probe met again was already reported when it was first met.
         told = event.data.get("reason") is None or event.data.get("provenance") == Provenance.PROBED
         return None if told else _of_hold(event)
     if event.kind == "schedule_held_up":
@@ -180,7 +181,7 @@ def notice_of(event: EventContext) -> Notice | None:
 
 def _of_budget(event: EventContext) -> Notice:
     agent, budget = event.data.get("agent"), event.data.get("budget")
-    # Earlier versions have stored the words.
+    # Earlier versions stored the words.
     figures = event.data.get("figures") if budget is None else SpentBudget.model_validate(budget).figures.text
     whose = (
         f"agent {agent} has used up its daily budget"

@@ -16,7 +16,7 @@ from claudomator_py.values import dataclass, regex
 
 
 class OutcomeStatus(StrEnum):
-    """What became of a run."""
+    """The result of a run."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -73,7 +73,7 @@ class Provenance(StrEnum):
 
 
 class HoldKind(StrEnum):
-    """What a reason code holds in addition to its own task."""
+    """What a reason code puts on hold in addition to its own task."""
 
     NONE = "none"
     UNTIL_RESET = "until_reset"
@@ -88,20 +88,20 @@ class ReasonPolicy:
     meaning: str
     """One sentence for people."""
     counts_attempt: bool = True
-    """It uses up one of ``retry.max_attempts``."""
+    """Uses up one of ``retry.max_attempts``."""
     retries: bool = False
-    """Another attempt may follow by itself."""
+    """Another attempt may follow automatically."""
     escalates: bool = False
-    """That attempt is made one tier up, unless the task pins its tier."""
+    """That attempt runs one tier up, unless the task pins its tier."""
     hold: HoldKind = HoldKind.NONE
-    """What it holds on the agent."""
+    """The hold it puts on the agent."""
     needs_person: bool = False
-    """Nothing continues until a person has done something about it."""
+    """Nothing continues until a person has taken action."""
     falls_back: bool = False
-    """It is the model's, so that another attempt on that agent uses its ``fallback_model``, if it has one; see
+    """The model is at fault, so another attempt on that agent uses its ``fallback_model``, if it has one; see
     ``retries``."""
     outage: bool = False
-    """The service is out of order for the moment, whatever the task is."""
+    """The service is temporarily out of order, regardless of the task."""
 
 
 def _ends(meaning: str) -> ReasonPolicy:
@@ -197,7 +197,7 @@ _LINE_ENDS = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def _sayable(text: str) -> str:
-    """Without what no text column and no JSON document can hold: NUL and halves of surrogate pairs."""
+    """Replace what no text column and no JSON document can hold: NUL and unpaired surrogates."""
     return text.replace("\0", "\ufffd").encode(errors="surrogatepass").decode(errors="replace")
 
 
@@ -205,17 +205,15 @@ AgentText = Annotated[str, AfterValidator(_sayable)]
 
 
 def _one_line(name: str) -> str:
-    """Return the name of a file without line ends and control characters: it stands in lists, and in prompts."""
+    """Return a file name without line ends and control characters, as it appears in lists and in prompts."""
     return _LINE_ENDS.sub(" ", name)
 
 
 class Denied(BaseModel):
-    """A tool call that was denied. input: what it was to do, in short; all of it, of a call that went beyond its run's
-    reach.
+    """A tool call that was denied. input: its purpose in short, or in full for a call beyond the run's reach.
 
-    rule: what allows it and as little else as its CLI can tell apart, as ``permissions.allowed_tools`` names it; None:
-    there is no such thing. beyond: what of it goes beyond the run's reach, in words; None: it was denied for another
-    reason.
+    rule: the narrowest rule that allows the call, as written in ``permissions.allowed_tools``; None if there is none.
+    beyond: in words, what goes beyond the run's reach; None if it was denied for another reason.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -227,12 +225,12 @@ class Denied(BaseModel):
 
 
 def _impersonal(most: int) -> AfterValidator:
-    """Takes out data of persons, whoever reads it; what is no longer than this before is not after."""
+    """Remove personal data, whoever reads the text; the result is never longer than the limit."""
     return AfterValidator(lambda text: without_personal(text)[:most])
 
 
 class HandoffRequest(BaseModel):
-    """To whom a run hands its task on, and what it leaves, in its agent's own words without data of persons."""
+    """To whom a run hands its task, and what it leaves behind, in its agent's words without personal data."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -252,18 +250,19 @@ class HandoffRequest(BaseModel):
 
 
 class RefusedHandoff(BaseModel):
-    """That a task was not handed on to that specialist, and why."""
+    """The handoff to that specialist was refused, and why."""
 
     model_config = ConfigDict(frozen=True)
 
     to: AgentText
     why: StoredRationale
     fallback: bool = False
-    """Whether a card named it; else the run did, which is no secret to those who see its task."""
+    """True if a card named the specialist; otherwise the run did, which is no secret to those who see its task."""
 
     def hiding(self, name: Callable[[str], str]) -> "RefusedHandoff":
-        """Return the same, each specialist of whom it speaks as ``name`` calls them. Whom the run named and nobody may
-        have is named as it named them: else what is hidden would differ from what there is not."""
+        """Return a copy in which each specialist is called what ``name`` returns. A specialist named by the run that
+        does not exist or may not be used keeps the run's name: otherwise hidden specialists could be told from
+        nonexistent ones."""
         if name(self.to) == self.to or self.fallback or self.why.code not in UNKNOWN:
             return self.model_copy(update={"to": name(self.to), "why": self.why.naming(name)})
         return self.model_copy(update={"why": rationale(RationaleCode.NO_SPECIALIST, specialist=self.to)})
@@ -275,7 +274,7 @@ class RefusedHandoff(BaseModel):
 
 
 NEARLY_USED = 0.95
-"""The share of a window from which on an agent may end its turn early, to be done before the window is used up."""
+"""Used share of a window above which an agent may end its turn early, to finish before the window is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,18 +287,18 @@ class NearlyUsed:
 
 
 class Fee(BaseModel):
-    """What a specialist's card asks for a piece of work, and to whom it is owed."""
+    """What a specialist's card charges for a piece of work, and who is owed it."""
 
     model_config = ConfigDict(frozen=True)
 
     usd: float
     """US dollars."""
     creator: str
-    """Of the skill, or else of the card."""
+    """Creator of the skill, or otherwise of the card."""
 
 
 class Outcome(BaseModel):
-    """What an agent's reader makes of a finished run."""
+    """What an agent's reader concludes about a finished run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -311,70 +310,70 @@ class Outcome(BaseModel):
     limit: AgentText | None = None
     """The window or bucket that the agent named, such as ``five_hour``."""
     family: AgentText | None = None
-    """The models that it is for, if not for all: a part of their names, see ``domain.limits.in_family``."""
+    """The models that the limit applies to, if not all: part of their names; see ``domain.limits.in_family``."""
     model: AgentText | None = None
-    """The model that it ran on, by the name that the agent's program gave it; None: it did not say."""
+    """The model that the run used, as named by the agent's program; None if it did not say."""
     near_limit_until: int | None = None
-    """When a limit resets that the account was warned of, in epoch milliseconds."""
+    """When the limit that the account was warned about resets, in epoch milliseconds."""
     near_limit: AgentText | None = None
-    """The name of that limit."""
+    """Name of that limit."""
     near_limit_used: float | None = None
-    """The share of that limit that was used up: 0 is none, 1 all of it."""
+    """Used share of that limit, from 0 to 1."""
     conversation_id: AgentText | None = None
     text: AgentText | None = None
     """The final answer."""
     detail: AgentText | None = None
     """The error in the agent's own words."""
     over_budget: SpentBudget | None = None
-    """The budget that it used up, with reason ``budget``; what its agent says of one of its own is in ``detail``."""
+    """The budget that it used up, with reason ``budget``; a budget of the agent's own is described in ``detail``."""
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
-    """The run's own share in US dollars, the fee included."""
+    """The run's own share in US dollars, including the fee."""
     fee: Fee | None = None
-    """What the specialist's card asks for its work."""
+    """What the specialist's card charges for the work."""
     windows: dict[str, WindowUse] = Field(default_factory=dict)
-    """What the account has used up of each of its windows, by name."""
+    """Used share of each of the account's windows, by name."""
     conversation_lost: bool = False
-    """The agent does not know the conversation that it was to continue."""
+    """True if the agent does not know the conversation that it should have continued."""
     question: AgentText | None = None
-    """What it asked a person."""
+    """The question it asked a person."""
     denied: tuple[Denied, ...] = ()
-    """Tool calls that it was denied, each once, and those left out that no permission would allow."""
+    """Denied tool calls, without duplicates and without those that no permission would allow."""
     denials: int = 0
-    """How many calls were denied in all."""
+    """Total number of denied calls."""
     dropped: int = 0
-    """How much it had set up to be done later, which went with its program."""
+    """Number of things it had scheduled for later, which were lost with its program."""
     handoff: HandoffRequest | None = None
-    """To whom it handed the task on, whether or not that was accepted."""
+    """To whom it handed the task, whether or not that was accepted."""
     refused_handoff: RefusedHandoff | None = None
-    """Why that was not accepted."""
+    """Why the handoff was refused."""
     changes: RunChanges | None = None
-    """What is other where it worked; None: that is not known."""
+    """What changed where it worked; None if unknown."""
 
     @property
     def agent_cost_usd(self) -> float | None:
-        """The run's own share in US dollars, as its agent tells it: without the fee."""
+        """The run's own share in US dollars as reported by its agent, without the fee."""
         if self.fee is None or self.cost_usd is None:
             return self.cost_usd
         return max(0.0, round(self.cost_usd - self.fee.usd, 6))
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it is a success that changed nothing, although its text says that it did."""
+        """True if it is a success that changed nothing although its text claims changes."""
         none = self.changes is not None and self.changes.is_empty and self.changes.fault is None
         return none and self.status is OutcomeStatus.SUCCEEDED and self.text is not None and claims_changes(self.text)
 
     @property
     def changes_text(self) -> str | None:
-        """What was changed, in one line; None: that is not known."""
+        """What was changed, in one line; None if unknown."""
         if self.changes is None:
             return None
         return f"{self.changes.summary} (its result says otherwise)" if self.is_doubtful else self.changes.summary
 
     @property
     def error(self) -> str | None:
-        """What went wrong, in words: why it was not handed on, or the budget that it used up, then the error in the
-        agent's own words."""
+        """What went wrong, in words: why the handoff was refused; otherwise the budget that was used up, followed by
+        the error in the agent's own words."""
         if self.refused_handoff is not None:
             return self.refused_handoff.text
         over = self.over_budget.text if self.over_budget is not None else None
@@ -382,12 +381,12 @@ class Outcome(BaseModel):
 
     @property
     def day_is_spent(self) -> bool:
-        """Whether it used up what may be spent on a day, which is a limit of that day, and not the task's own."""
+        """True if a daily budget was used up, which is a limit of that day and not of the task."""
         return self.over_budget is not None and self.over_budget.of is not BudgetOf.TASK
 
     @property
     def nearly_used(self) -> NearlyUsed | None:
-        """The window of its model that was nearly used up by then; of several, the one that resets first."""
+        """The window of its model that was nearly used up at the end; of several, the one that resets first."""
         model = (self.model or "").lower()
         own = {name: use for name, use in self.windows.items() if use.family is None or use.family in model}
         found = [NearlyUsed(name, use.used, use.resets_at) for name, use in own.items()]

@@ -1,7 +1,7 @@
-"""Data of persons taken out of text: e-mail addresses, numbers of payment cards, bank accounts and telephones.
+"""Removes personal data from text: e-mail addresses and numbers of payment cards, bank accounts and telephones.
 
-By shape and check digits, so that what is only a long number stays, in the digits and letters of any script and however
-they are grouped. Secrets are the business of ``redaction.py``.
+Recognised by shape and check digits, so that a mere long number stays, in digits and letters of any script and in any
+grouping. Secrets are handled by ``redaction.py``.
 """
 
 import unicodedata
@@ -26,7 +26,7 @@ _PHONE = regex(
 )
 
 _SEPARATOR = r"(?:[ .-]{1,3}|_)"
-"""Between groups; ``_folded`` makes one of these of its relatives."""
+"""Separator between groups; ``_folded`` maps similar characters to one of these."""
 _DIGITS = regex(r"\d+")
 _ROW = regex(rf"(?<![^\W_])(?<!\+)\d+(?:{_SEPARATOR}\d+)*(?![^\W_])")
 _MAX_CARD: Final = 19
@@ -43,7 +43,7 @@ _ISSUERS: Final = tuple(
         (r"5[06-8]|63|67", range(13, 20)),  # Maestro
     )
 )
-"""How a payment card's number begins, and how long it then is: the ranges that issuers publish (ISO/IEC 7812-1)."""
+"""Prefixes and lengths of payment card numbers, from the ranges that issuers publish (ISO/IEC 7812-1)."""
 
 _IBAN_START = regex(rf"(?<![^\W_])([A-Za-z]{{2}}){_SEPARATOR}?\d{_SEPARATOR}?\d(?={_SEPARATOR}?[A-Za-z0-9])")
 _IBAN_LETTER = regex(rf"{_SEPARATOR}?([A-Za-z0-9])")
@@ -71,11 +71,11 @@ _IBAN_LENGTHS: Final = {
     }.items()
     for country in countries.split()
 }
-"""By country, as SWIFT registers them under ISO 13616-1."""
+"""Length by country, as SWIFT registers it under ISO 13616-1."""
 
 
 def without_personal(text: str) -> str:
-    """Return the text with a word for each of them in its place, such as ``[e-mail]``."""
+    """Return the text with each piece of personal data replaced by a word such as ``[e-mail]``."""
     text = _EMAIL.sub("[e-mail]", text)
     text = _replaced(text, _accounts, "[account]")
     text = _replaced(text, _cards, "[card]")
@@ -83,7 +83,7 @@ def without_personal(text: str) -> str:
 
 
 Impersonal = Annotated[str, AfterValidator(without_personal)]
-"""Words of people and agents that are kept with a decision, and leave with it."""
+"""Words of people and agents that are stored with a decision and exported with it."""
 
 
 def _replaced(text: str, find: Callable[[str], Iterator[Span]], word: str) -> str:
@@ -95,9 +95,9 @@ def _replaced(text: str, find: Callable[[str], Iterator[Span]], word: str) -> st
 
 
 def _folded(text: str) -> str:
-    """The text, as long as it was, with ASCII digits and letters for those of other scripts and widths, and a blank or
-    a hyphen for whatever stands between groups like one."""
-    if text.isascii():  # nearly every text: of ASCII, all letters but the tab stand for themselves
+    """The text at its original length, with digits and letters of other scripts and widths as ASCII, and a blank or a
+    hyphen for similar characters between groups."""
+    if text.isascii():  # the common case: apart from the tab, every ASCII character stands for itself
         return text.replace("\t", " ")
     return text.translate({ord(letter): _fold(letter) for letter in set(text)})
 
@@ -106,7 +106,7 @@ def _fold(letter: str) -> str:
     if letter.isdecimal():
         return str(unicodedata.decimal(letter))
     category = unicodedata.category(letter)
-    if letter == "\t" or category in ("Zs", "Cf"):  # blanks of any width, and what takes no room
+    if letter == "\t" or category in ("Zs", "Cf"):  # blanks of any width, and characters without width
         return " "
     if category == "Pd" or letter == "\N{MINUS SIGN}":
         return "-"
@@ -115,7 +115,8 @@ def _fold(letter: str) -> str:
 
 
 def _cards(text: str) -> Iterator[Span]:
-    """Where numbers of payment cards are: in a row of groups of digits all of them, or some with a card's grouping."""
+    """Spans of payment card numbers: a whole row of digit groups, or part of a row that is grouped like a card
+    number."""
     for row in _ROW.finditer(text):
         groups = [found.span() for found in _DIGITS.finditer(text, *row.span())]
         first = 0
@@ -127,7 +128,7 @@ def _cards(text: str) -> Iterator[Span]:
 
 
 def _card_from(text: str, groups: list[Span], first: int) -> int | None:
-    """The last group of the card's number that begins with that group; None: none does."""
+    """The last group of the card number that starts with that group; None if none does."""
     start = groups[first][0]
     reach = groups[first : first + _MAX_CARD]
     lengths = _card_lengths("".join(text[slice(*group)] for group in reach[:4])[:4])
@@ -146,26 +147,26 @@ def _card_from(text: str, groups: list[Span], first: int) -> int | None:
 
 
 def _grouped_as_a_card(sizes: list[int]) -> bool:
-    """Whether digits are written in groups of these sizes on purpose: in equal ones, but for the last, or 4-6-rest."""
+    """True if group sizes look intended: equal except for the last one, or 4-6-rest."""
     equal = len(set(sizes[:-1])) <= 1 and sizes[-1] <= sizes[0]
     return equal or (len(sizes) == 3 and sizes[:2] == [4, 6])
 
 
 @lru_cache(maxsize=1_000)
 def _card_lengths(beginning: str) -> frozenset[int]:
-    """How long the numbers of cards are whose first four digits are these."""
+    """Possible lengths of card numbers that start with these four digits."""
     return frozenset().union(*(lengths for begins, lengths in _ISSUERS if begins.match(beginning)))
 
 
 def _checks(number: str) -> bool:
-    """By the Luhn algorithm (ISO/IEC 7812-1, annex B)."""
+    """Check by the Luhn algorithm (ISO/IEC 7812-1, annex B)."""
     digits = [int(letter) for letter in number]
     doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
 def _accounts(text: str) -> Iterator[Span]:
-    """Where IBANs are."""
+    """Spans of IBANs."""
     place = 0
     while (begun := _IBAN_START.search(text, place)) is not None:
         place = begun.end(1)
@@ -181,5 +182,5 @@ def _accounts(text: str) -> Iterator[Span]:
 
 
 def _is_iban(number: str) -> bool:
-    """By its check digits (ISO 13616-1: modulo 97 of ISO/IEC 7064)."""
+    """Check by the check digits (ISO 13616-1: modulo 97 of ISO/IEC 7064)."""
     return int("".join(str(int(letter, 36)) for letter in number[4:] + number[:4])) % 97 == 1

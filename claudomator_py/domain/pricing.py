@@ -1,4 +1,5 @@
-"""What a run cost, where the agent does not say: its tokens at configured prices; and whose cost nobody can know."""
+"""The cost of a run whose agent does not report it, from its tokens at configured prices; and which costs cannot be
+known."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -16,7 +17,7 @@ _PER = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a run has used so far, as far as it has said. windows: what its account has used up of each."""
+    """What a run has used so far, as far as reported. windows: used share of each of its account's windows."""
 
     tokens: Tokens = field(default_factory=Tokens)
     cost_usd: float | None = None
@@ -24,11 +25,11 @@ class Used:
 
     @classmethod
     def by(cls, outcome: Outcome) -> "Used":
-        """Return what a run has used in all."""
+        """Return the total usage of a run."""
         return cls(outcome.tokens, outcome.cost_usd, outcome.windows)
 
     def priced(self, prices: Mapping[str, Price], model: str | None) -> "Used":
-        """Add its cost; see ``priced``."""
+        """Return the usage with its cost added; see ``priced``."""
         price = prices.get(model) if model is not None else None
         if self.cost_usd or price is None:
             return self
@@ -37,21 +38,21 @@ class Used:
 
 
 def cost_usd(tokens: Tokens, price: Price) -> float | None:
-    """Return US dollars for so many tokens; None if it is not known how many."""
+    """Return the US dollars for that many tokens; None if their number is unknown."""
     if tokens.input is None or tokens.output is None:
         return None
     return (tokens.input * price.input + tokens.output * price.output) / _PER
 
 
 def priced(outcome: Outcome, prices: Mapping[str, Price], model: str | None) -> Outcome:
-    """Return the outcome with its cost. What the agent says is kept; a 0 is what it says of a model whose price it has
-    not."""
+    """Return the outcome with its cost. A cost reported by the agent is kept, except 0, which agents report for models
+    whose price they do not know."""
     cost = Used.by(outcome).priced(prices, model).cost_usd
     return outcome if cost == outcome.cost_usd else outcome.model_copy(update={"cost_usd": cost})
 
 
 def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
-    """Return what of the task's budget nobody could know on that agent, in sentences with the remedy."""
+    """Return which parts of the task's budget could not be measured on that agent, as sentences with the remedy."""
     hint = task.agent
     if hint.model is not None and hint.type in (agent.name, agent.kind):
         models: Sequence[str] = (hint.model,)
@@ -63,8 +64,8 @@ def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
 
 
 def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = None) -> list[Problem]:
-    """Return what of the budget nobody can know when the agent runs these models, all of its own if not given. field:
-    the key, such as ``budget.usd``; remedy: None for a program that never says."""
+    """Return which parts of the budget cannot be known when the agent runs these models, by default all of its own.
+    field: the key, such as ``budget.usd``; remedy: None if the program never reports usage."""
     found = []
     silent = agent.info.reports is Reports.NOTHING
     countless = silent or agent.info.reports is Reports.DOLLARS_ALONE

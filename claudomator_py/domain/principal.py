@@ -1,4 +1,4 @@
-"""Who asks: the principal behind a request, what its role permits, and which organisation's work it sees."""
+"""The principal behind a request, what its role permits, and which organisation's work it sees."""
 
 from enum import StrEnum
 from typing import Final
@@ -8,10 +8,10 @@ from claudomator_py.values import dataclass
 
 
 class Role(StrEnum):
-    """What a principal may do. Each of read, operate and admin permits what the ones before it do.
+    """What a principal may do. Each of read, operate and admin includes the ones before it.
 
-    read: look. operate: submit, change and answer tasks and schedules as well. admin: whatever else there is, such as
-    tokens, holds and draining. run: a run of a task; it may do what is said of ``run`` alone, within its own task.
+    read: look. operate: also submit, change and answer tasks and schedules. admin: everything else, such as tokens,
+    holds and draining. run: a run of a task; it may only do what is declared for ``run``, within its own task.
     """
 
     READ = "read"
@@ -20,7 +20,7 @@ class Role(StrEnum):
     RUN = "run"
 
     def permits(self, needed: "Role") -> bool:
-        """Return whether who has this role may do what needs that one."""
+        """Return whether this role may do what requires the other one."""
         if Role.RUN in (self, needed):
             return self is needed
         return _ORDER.index(self) >= _ORDER.index(needed)
@@ -31,9 +31,9 @@ _ORDER = (Role.READ, Role.OPERATE, Role.ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks. id: how it is named in records, such as the name of its token.
+    """Who makes a request. id: its name in records, such as the name of its token.
 
-    organisation: it sees the work of this one only; None: of all. run_id: of role ``run``, the run that it speaks for.
+    organisation: the only one whose work it sees; None for all. run_id: for role ``run``, the run that it acts for.
     """
 
     id: str
@@ -43,25 +43,25 @@ class Principal:
 
     @property
     def sees_all(self) -> bool:
-        """Whether everybody's work exists for it."""
+        """True if it sees everybody's work."""
         return self.organisation is None and self.role is not Role.RUN
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ids under which it makes things: the inbox is a folder of the operator's."""
+        """The ids under which it creates things: the inbox is a folder of the operator's."""
         both = (OPERATOR.id, INBOX.id)
         return both if self.id in both and self.organisation is None else (self.id,)
 
     def sees(self, organisation: str | None) -> bool:
-        """Return whether all work of that organisation, None being the daemon's own, exists for it."""
+        """Return whether it sees all work of that organisation; None is the daemon's own work."""
         return self.sees_all or (self.organisation == organisation and self.role is not Role.RUN)
 
 
 OPERATOR: Final = Principal("operator", Role.ADMIN)
-"""The user whom the daemon belongs to: whoever has the token in the state folder."""
+"""The user who owns the daemon: whoever has the token in the state folder."""
 
 INBOX: Final = Principal("inbox", Role.OPERATE)
-"""Whoever may write into the inbox."""
+"""Anybody who can write into the inbox."""
 
 
 OWN: Final = ""
@@ -70,10 +70,10 @@ _OF_ORGANISATION, _OF_CREATOR = "org:", "by:"
 
 
 def tenant_of(creator: str, organisation: str | None) -> str:
-    """Return with whom the work of that creator shares what is shared out: an organisation, as ``org:NAME``; a creator
+    """Return the tenant with which that creator's work shares resources: an organisation, as ``org:NAME``; a creator
     without one, as ``by:ID``; or the operator, see ``OWN``.
 
-    The database says the same of each task, see ``store.tables.tasks.TENANT``.
+    The database computes the same for each task; see ``store.tables.tasks.TENANT``.
     """
     if organisation is not None:
         return f"{_OF_ORGANISATION}{organisation}"
@@ -81,21 +81,22 @@ def tenant_of(creator: str, organisation: str | None) -> str:
 
 
 def tenant_named(tenant: str) -> dict[str, str]:
-    """Return what a tenant that is not the operator is called: an ``organisation`` or a ``creator``."""
+    """Return how to name a tenant other than the operator: as an ``organisation`` or a ``creator``."""
     organisation = tenant.removeprefix(_OF_ORGANISATION)
     return {"creator": tenant.removeprefix(_OF_CREATOR)} if organisation == tenant else {"organisation": organisation}
 
 
 MAX_KEY_LENGTH: Final = 255
 KEPT_MS: Final = DAY_MS
-"""How long an answer is kept for repetitions, in milliseconds."""
+"""How long a response is kept for repeated requests, in milliseconds."""
 MAX_KEPT: Final = 10_000
-"""How many answers are kept; the oldest go first."""
+"""Maximum number of responses kept; the oldest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """The client's name for one request. fingerprint: a digest of what was asked, by which another request shows."""
+    """The client's name for a request. fingerprint: digest of the request, which reveals a different request under the
+    same key."""
 
     key: str
     fingerprint: str

@@ -1,4 +1,4 @@
-"""What a plain program means with what it writes and exits with, as the configuration says it."""
+"""What the output and exit codes of a plain program mean, as configured."""
 
 import re
 from enum import StrEnum
@@ -21,7 +21,7 @@ TellableReason = Literal[
     "bad_invocation",
     "no_answer",
 ]
-"""Reason codes that a program can know. The others are seen from outside."""
+"""Reason codes that a program can know. The others are detected from outside."""
 
 
 def _pattern(text: str) -> str:
@@ -33,7 +33,7 @@ def _pattern(text: str) -> str:
 
 
 def _number(code: object) -> object:
-    """Return the number of which a key of a document is the text."""
+    """Return the number that a document's key spells out."""
     return int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
 
 
@@ -49,7 +49,8 @@ class ResultFormat(StrEnum):
 
 
 class ProgramResult(Strict):
-    """Where in what a program prints its answer is, and what it has used. A path is keys and numbers with dots."""
+    """Where a program's output contains its answer and its usage. A path consists of keys and indexes separated by
+    dots."""
 
     format: ResultFormat = Field(
         ResultFormat.JSONL, description="One JSON document, or one a line, of which the last with a value counts."
@@ -63,7 +64,7 @@ class ProgramResult(Strict):
 
 
 class ProgramOutput(Strict):
-    """All of that."""
+    """Meaning of exit codes and output."""
 
     exit_codes: Annotated[dict[ExitCode, TellableReason], Field(max_length=50)] = Field(default_factory=dict)
     limit_text: Annotated[tuple[Pattern, ...], Field(max_length=50), OneOrMore] = ()

@@ -1,7 +1,7 @@
-"""Why something was decided as it was: a code with parameters, and the words for each.
+"""Why something was decided: a code with parameters, and the words for each.
 
-Decisions store the value, as they do what stood in the way of other choices (``domain/blocked.py``). The words stand
-beside the codes, and are put together by whoever shows them.
+Decisions store the value, like the reasons against other choices (``domain/blocked.py``). The words stand beside the
+codes and are assembled only for display.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from claudomator_py.domain.wording import (
 
 
 class RationaleCode(WordedCode):
-    """Why it was decided so, with its words: see ``wording.filled``. Codes are stored: they are never renamed."""
+    """Why a decision was made, with its words: see ``wording.filled``. Codes are stored: never rename them."""
 
     # --- of a placement -----------------------------------------------------------------------------------------------
     LEAST_ACTIVE = "least_active", "least active"
@@ -32,7 +32,7 @@ class RationaleCode(WordedCode):
     RESUMED = "resumed", "resumes the conversation of {conversation}"
 
     WOULD_WAIT = "would_wait", "no agent would have started it in that tick"
-    """Of a shadow only: who waits is not placed."""
+    """Only for a shadow decision: tasks that wait are not placed."""
 
     # --- of a tier ----------------------------------------------------------------------------------------------------
     ANSWERED = "answered", "[{text}|no reason was given]"
@@ -51,7 +51,7 @@ class RationaleCode(WordedCode):
     PICKED = "picked", "it could be for any of {specialists}, and the classifier picked {specialist}"
     NO_MATCH = "no_match", "it matches no specialist well[; the closest is {specialist}]"
     NONE_MAY = "none_may", "no specialist may take it"
-    """Whoever might do it is left out of the comparison, each for a reason of its own."""
+    """Every candidate was excluded from the comparison, each for its own reason."""
     VAGUE = "vague", "its text could be about anything[: {text}]"
     AMBIGUOUS = "ambiguous", "it could be for any of {specialists}"
     HANDED_ON = "handed_on", "[{by}|its run] handed it on to {specialist}"
@@ -68,7 +68,7 @@ class RationaleCode(WordedCode):
         "not_admitted",
         "no administrator has admitted {specialist} for the work of others; `claudomator specialists admit` does that",
     )
-    """Only who sees the card reads that: to others there is no such specialist."""
+    """Shown only to those who can see the card: for others there is no such specialist."""
 
     # --- of a specialist who was not chosen ---------------------------------------------------------------------------
     LESS_ALIKE = "less_alike", "a weaker match"
@@ -104,22 +104,22 @@ class RationaleCode(WordedCode):
 
     # --- what has no code ---------------------------------------------------------------------------------------------
     TEXT = "text", "{text}"
-    """The words of an earlier version, which stored no code."""
+    """Words stored by an earlier version, which had no codes."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters that its words may name, in their order."""
+        """The parameters that its words may name, in order."""
         return placeholders(self.words)
 
 
 SAID_BY_THE_TASK: Final = frozenset({RationaleCode.NAMED, RationaleCode.NAMED_GONE})
-"""Codes that speak of a specialist whom the task itself names, which is no secret to those who see it."""
+"""Codes about a specialist that the task itself names, which is no secret to those who see the task."""
 UNKNOWN: Final = frozenset({RationaleCode.NO_SPECIALIST, RationaleCode.NOT_ADMITTED})
-"""Codes that speak of a specialist to whom a task could not be handed on, as there is none or none that may have it."""
+"""Codes about a specialist that a task could not be handed to, because it does not exist or may not have the task."""
 
 
 class RationaleParams(Coded):
-    """The parameters of a code; which of them it has is part of the code. JSON leaves out the others."""
+    """The parameters of a code; the code determines which are set. JSON omits the others."""
 
     agent: str | None = Field(None, description="The agent that the task names.")
     specialist: str | None = Field(None, description="The specialist of whom it is said.")
@@ -138,7 +138,7 @@ class RationaleParams(Coded):
 
 
 class Rationale(Coded):
-    """Why it was decided so."""
+    """Why a decision was made."""
 
     code: RationaleCode
     params: RationaleParams = Field(default_factory=RationaleParams)
@@ -152,19 +152,19 @@ class Rationale(Coded):
 
     @property
     def named(self) -> frozenset[str]:
-        """The specialists of whom it is said."""
+        """The specialists that it names."""
         one_by_one = (self.params.specialist, self.params.chosen, self.params.by)
         return frozenset((*self.params.specialists, *(one for one in one_by_one if one is not None)))
 
     def naming(self, name: Callable[[str], str]) -> "Rationale":
-        """Return the same, each specialist of whom it is said as ``name`` calls them."""
+        """Return a copy in which each specialist is called what ``name`` returns."""
         shown: dict[str, object] = {"specialists": tuple(map(name, self.params.specialists))}
         for of_whom in ("specialist", "chosen", "by"):
             one = getattr(self.params, of_whom)
             shown[of_whom] = None if one is None else name(one)
         code = self.code
         if code is RationaleCode.NOT_ADMITTED and shown["specialist"] != self.params.specialist:
-            code = RationaleCode.NO_SPECIALIST  # that there is a card would be told
+            code = RationaleCode.NO_SPECIALIST  # otherwise the existence of a card would be revealed
         return self.model_copy(update={"code": code, "params": self.params.model_copy(update=shown)})
 
 
@@ -176,14 +176,14 @@ def rationale(code: RationaleCode, **params: Any) -> Rationale:
 
 
 def _from_words(value: object) -> object:
-    """Earlier versions have stored the words."""
+    """Earlier versions stored the words."""
     return rationale(RationaleCode.TEXT, text=value) if isinstance(value, str) else value
 
 
 StoredRationale = Annotated[Rationale, BeforeValidator(_from_words)]
 """The value in a row."""
 ShownRationale = Annotated[Rationale | None, WrapValidator(known_or_none)]
-"""The value in a shape of the API."""
+"""The value as a field of an API shape; None if it is from a newer version."""
 
 
 def _shown(value: object) -> str:

@@ -1,6 +1,6 @@
-"""Secrets taken out of text: values that are known, and what looks like a key.
+"""Removes secrets from text: known values, and whatever looks like a key.
 
-A guard against mishaps: it finds a secret as it is, and as JSON, a URL, a page or Base64 writes it, not one that a
+A guard against mishaps: it finds a secret as such and as JSON, a URL, a page or Base64 writes it, but not one that a
 program took apart.
 """
 
@@ -25,13 +25,13 @@ from claudomator_py.values import regex
 
 MARK = "[redacted]"
 SHORTEST = 8
-"""A shorter value is not taken for a secret: it would be found everywhere."""
+"""Minimum length of a secret: a shorter value would match everywhere."""
 MAX_HELD = 64 * 1024
-"""Characters that are held back at most, while they may be the beginning of a secret."""
+"""Maximum characters held back while they may be the start of a secret."""
 
 _LINE_OF_SECRET = 16
 _OPEN_LOOKBACK = 4_096
-# What a key is made of, and the backslash of an escape before it: ``\nsk-...`` as JSON writes a line end and a key.
+# Characters of a key, and the backslash of an escape before it: in JSON, ``\nsk-...`` is a line end and a key.
 _KEY_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-\\"
 _BEGINS = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
 _PEM_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -48,17 +48,17 @@ _TOKENS = regex(
     r"|(?i:bearer)\s{1,4}(?P<token>[A-Za-z0-9._~+/=-]{8,})"
     r")"
 )
-# Whether one may be there, at a tenth of the cost: a literal that a pattern begins with is looked for as such.
+# A cheap test for a possible match, at a tenth of the cost: searches for the literal that a pattern begins with.
 _SIGNS = tuple(
     (literal, re.compile(rf"{literal}(?:(?<![A-Za-z0-9_-]{literal})|(?<=\\[nrt]{literal}))").search)
     for literal in ("sk-", "AIza", "cmt_", "cmr_", "gh", "github_pat_", "glpat-", "xox", "AKIA", "ASIA", "eyJ")
 )
 _SIGN_OF_BEARER = "bearer"
-# Looked for on its own: what stands before it must not take its first line for a token, and leave the rest.
+# Matched separately: text before it must not take its first line for a token and leave the rest.
 _PEM = regex(rf"-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}?-----END {_PEM_NAME}|{_PEM_BODY})")
-# The password of a URL, as git tells of remotes and databases of their hosts.
+# The password in a URL, as git prints for remotes and databases for their hosts.
 _PASSWORD = regex(r"://[^\s/@:\"'\\<>]{0,128}:(?P<token>[^\s/@\"'\\<>]{1,512})@")
-# What may yet become one of those that hold more than the characters of a token.
+# An incomplete match of a pattern that contains more than a token's characters.
 _OPEN = regex(
     r"(?::(?:/(?:/[^\s/@\"'\\<>]{0,700})?)?"
     r"|eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_.-]*|(?i:bearer)(?:\s{1,4}[A-Za-z0-9._~+/=-]*)?|-----BEGIN[A-Z0-9 ]*-*)\Z"
@@ -66,7 +66,7 @@ _OPEN = regex(
 
 _RESERVED = regex(rb"[^A-Za-z0-9_.~-]")
 _PLAIN = regex(r"[A-Za-z0-9_.~-]+")
-# By how many bytes before it a value is shifted in Base64, the first characters that those bytes have a part in.
+# By number of bytes before a value (its shift in Base64): the leading characters that those bytes affect.
 _SHARED = (0, 2, 3)
 
 _ELLIPSES = regex(r"\.\.\.\.*"), regex(r"\N{HORIZONTAL ELLIPSIS}")
@@ -76,7 +76,7 @@ Span = tuple[int, int]
 
 
 class Redactor:
-    """Takes out these values, and what looks like a secret. Values shorter than SHORTEST are left alone."""
+    """Removes these values and whatever looks like a secret. Values shorter than SHORTEST are ignored."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._know({form for value in values for form in _forms(value)})
@@ -86,34 +86,34 @@ class Redactor:
         self._longest = max(map(len, forms), default=0)
 
     def knowing(self, values: Iterable[str]) -> "Redactor":
-        """Return one that takes out these values as well."""
+        """Return a redactor that also removes these values."""
         other = Redactor(values)
         other._know({*self._known, *other._known})
         return other
 
     def redact(self, text: str) -> str:
-        """Return the text with MARK in the place of each secret."""
+        """Return the text with each secret replaced by MARK."""
         return _marked(text, self._spans(text))
 
     def redact_cut(self, text: str) -> str:
-        """Redact as ``redact``, where texts may have been shortened: of a secret that breaks off before an ellipsis,
-        what is left is taken out as well, if it is no shorter than SHORTEST."""
+        """Redact like ``redact``, for texts that may have been shortened: also removes what is left of a secret cut off
+        before an ellipsis, if at least SHORTEST long."""
         return _marked(text, self._spans_of_cut(text))
 
     def redact_piece(self, text: str) -> str:
-        """Redact as ``redact_cut``, for a text of which the beginning or the end may be missing, and with it a part of
-        a secret."""
+        """Redact like ``redact_cut``, for a text whose start or end may be missing, and with it part of a secret."""
         begun = max((_begun(form, text) for form in self._known), default=0)
         ended = max((_ended(form, text) for form in self._known), default=0)
         ends = [(0, ended)] * (ended >= SHORTEST) + [(len(text) - begun, len(text))] * (begun >= SHORTEST)
         return _marked(text, _merged([*self._spans_of_cut(text), *ends]))
 
     def finds(self, text: str) -> bool:
-        """Return whether there is a secret in the text, or what is left of one before an ellipsis."""
+        """Return whether the text contains a secret, or the remainder of one before an ellipsis."""
         return bool(self._spans_of_cut(text))
 
     def settled(self, text: str) -> int:
-        """Return how much of the text can be shown whatever follows it: no secret begins there and ends later."""
+        """Return how much of the text can be shown whatever follows: no secret begins in that part and ends after
+        it."""
         place = len(text)
         if (opened := _OPEN.search(text, max(0, place - _OPEN_LOOKBACK))) is not None:
             place = opened.start()
@@ -130,9 +130,10 @@ class Redactor:
         return place if len(text) - place <= MAX_HELD else len(text)
 
     def _spans(self, text: str, *, announced: bool = False) -> list[Span]:
-        """Where secrets are, in order, those that overlap or touch as one. announced: with the words that say so."""
+        """Spans of secrets, in order, merged if they overlap or touch. announced: include the words that announce a
+        secret."""
         span: Callable[[re.Match[str]], Span] = re.Match.span if announced else _secret
-        # No comprehensions: most texts hold no secret, and there are many texts.
+        # No comprehensions: there are many texts, and most contain no secret.
         found = [*map(span, _PASSWORD.finditer(text))] if "://" in text else []
         if _has_sign(text):
             found += map(span, _TOKENS.finditer(text))
@@ -159,7 +160,7 @@ class Redactor:
 
 
 def _has_sign(text: str) -> bool:
-    # Written out: a generator takes several times as long as a look into a short text.
+    # Written out: a generator takes several times as long as a search in a short text.
     for literal, search in _SIGNS:
         if literal in text and search(text):
             return True
@@ -171,7 +172,7 @@ def _is_cut(text: str) -> bool:
 
 
 def _ellipses(text: str) -> Iterable[re.Match[str]]:
-    """Each of them, in their order."""
+    """All matches, in order."""
     return merge(*(pattern.finditer(text) for pattern in _ELLIPSES), key=re.Match.start)
 
 
@@ -199,13 +200,13 @@ def _secret(match: re.Match[str]) -> Span:
 
 
 def _forms(value: str) -> set[str]:
-    """How a secret may be written. A long line of one that has several is one as well."""
+    """The ways in which a secret may be written. Each long line of a multi-line secret counts as a secret, too."""
     whole = value.strip()
     parts = [whole, *(line for line in map(str.strip, whole.splitlines()) if len(line) >= _LINE_OF_SECRET)]
     forms = set()
     for part in parts:
         if len(part) >= SHORTEST and _PLAIN.fullmatch(part):
-            # As the token of a run, of which there is a new one for each: JSON, a page and a URL write it as it is.
+            # For example a run's token, of which each run has a new one: JSON, HTML and URLs write it unchanged.
             forms |= {part, *_in_base64(part.encode())}
         elif len(part) >= SHORTEST:
             forms |= {part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1], _quoted(part)}
@@ -214,12 +215,12 @@ def _forms(value: str) -> set[str]:
 
 
 def _in_html(text: str) -> str:
-    """As a page writes it."""
+    """As HTML writes it."""
     return html.escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
 
 
 def _in_base64(value: bytes) -> set[str]:
-    """What all Base64 texts with the value somewhere in them have in common, whatever stands before and after it."""
+    """The part shared by all Base64 texts that contain the value, whatever precedes and follows it."""
     found = set()
     for shift, shared in enumerate(_SHARED):
         whole = base64.b64encode(bytes(shift) + value).decode()
@@ -235,7 +236,7 @@ def _quoted(text: str) -> str:
 
 
 def _ended(form: str, text: str) -> int:
-    """The length of the longest beginning of the text with which the form ends, short of all of it."""
+    """Length of the longest proper prefix of the text that the form ends with."""
     last = form[-1]
     end = text.rfind(last, 0, len(form) - 1)
     while end >= 0:
@@ -246,7 +247,7 @@ def _ended(form: str, text: str) -> int:
 
 
 def _begun(form: str, text: str) -> int:
-    """The length of the longest end of the text with which the form begins, short of all of it."""
+    """Length of the longest proper suffix of the text that the form begins with."""
     first = form[0]
     start = text.find(first, max(0, len(text) - len(form) + 1))
     while start >= 0:
@@ -262,19 +263,19 @@ _ENUMS: tuple[type[Enum], ...] = (
     *(InputKind, OutcomeStatus, Phase, Provenance, QueueReason, Reason, Tier, WaitReason),
 )
 _CODES = frozenset({code.value for enum in _ENUMS for code in enum} | set(STATE_NAMES.values()))
-"""Words that programs act on, and everybody knows: they stay, whatever is a secret, so that no variable of a task can
-make what is stored unreadable."""
+"""Public words that programs act on. They stay even if they equal a secret, so that no task variable can make stored
+data unreadable."""
 
 _WITHOUT_TEXT = frozenset((int, float, bool, NoneType))
 _SAID = ("text", "detail", "question", "limit", "family", "model", "near_limit")
 
 
 def clean(value: T, redactor: Redactor) -> T:
-    """Return the value without secrets in its texts. Codes, names of fields and keys of mappings stay as they are.
+    """Return the value with secrets removed from its texts. Codes, field names and mapping keys are unchanged.
 
-    A model is copied, and not validated. The value itself is returned if there is nothing to take out.
+    A model is copied, not validated. The value itself is returned if it contains no secret.
     """
-    # One look at all of it: most values are clean, and many small texts cost more than one of their size.
+    # One search over everything: most values are clean, and many small texts cost more than one of their total size.
     if not redactor.finds("\0".join(_texts(value))):
         return value
     cleaned: T = replaced(value, redactor.redact_cut)
@@ -282,11 +283,11 @@ def clean(value: T, redactor: Redactor) -> T:
 
 
 def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
-    """Return all that an agent said and did, for people to read; parts of secrets at the ends of its words are none
-    either.
+    """Return the outcome with secrets removed from everything an agent said and did, including parts of secrets at the
+    ends of its texts.
 
-    What programs act on must hold no secret, so it is dropped if it does: a conversation's name, and a rule that would
-    name one on a command line.
+    Values that programs act on must contain no secret and are dropped if they do: a conversation's id, and a rule that
+    would name a secret on a command line.
     """
 
     def said(text: str | None) -> str | None:
@@ -318,12 +319,12 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
 
 
 def _texts(value: object) -> list[str]:
-    """All texts in the value, in any order. By a list of its own: a generator in a generator for each of the many
-    small parts of a stored decision costs more than what is then done with their texts."""
+    """All texts in the value, in any order. Uses an explicit list: nested generators over the many small parts of a
+    stored decision cost more than the processing of their texts."""
     texts: list[str] = []
     parts: list[object] = [value]
-    for part in parts:  # it grows meanwhile
-        # By far the most are of these, and to ask what else one is an instance of takes several times as long.
+    for part in parts:  # grows during iteration
+        # These types are by far the most common, and isinstance checks take several times as long.
         kind = type(part)
         if kind is str:
             if part not in _CODES:
@@ -345,7 +346,7 @@ def _texts(value: object) -> list[str]:
 
 
 def replaced(value: Any, redact: Callable[[str], str]) -> Any:
-    """Return the value with each text in it redacted, but for names of ours."""
+    """Return the value with each of its texts redacted, except our own names."""
     if isinstance(value, str):
         return value if isinstance(value, Enum) or value in _CODES else redact(value)
     if isinstance(value, BaseModel):

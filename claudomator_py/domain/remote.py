@@ -1,4 +1,4 @@
-"""An agent that is reached over HTTP: where, in which protocol, and how a request proves who sends it."""
+"""An agent reached over HTTP: its address, its protocol, and how requests authenticate."""
 
 import ipaddress
 import re
@@ -13,26 +13,26 @@ from claudomator_py.values import regex
 
 
 class Protocol(StrEnum):
-    """What is spoken with a remote agent."""
+    """The protocol of a remote agent."""
 
     AUTO = "auto"
-    """A2A, in the version and at the address that its card names."""
+    """A2A, in the version and at the address given by its card."""
     A2A_1_0 = "1.0"
     """A2A 1.0, JSON-RPC, at the address itself."""
     A2A_0_3 = "0.3"
     """A2A 0.3, JSON-RPC, at the address itself."""
     POST = "post"
-    """One JSON request, whose answer is the end of the task."""
+    """A single JSON request; its response ends the task."""
 
 
 class Scheme(StrEnum):
-    """How a request to a remote agent proves who sends it."""
+    """How a request to a remote agent authenticates."""
 
     NONE = "none"
     BEARER = "bearer"
     """``Authorization: Bearer SECRET``."""
     API_KEY = "apiKey"
-    """A header of its own, named by ``header``."""
+    """A separate header, named by ``header``."""
 
 
 class Authentication(Strict):
@@ -51,7 +51,7 @@ class Authentication(Strict):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether the host of a URL is this machine, as far as its name says."""
+    """Return whether a URL's host is this machine, judging by its name."""
     if host == "localhost":
         return True
     try:
@@ -62,14 +62,16 @@ def is_loopback(host: str) -> bool:
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _UNICAST = ipaddress.IPv6Network("2000::/3")
-"""All of IPv6 that is routed among networks: what Python calls global besides is translated, site-local or reserved."""
+"""All IPv6 addresses routed between networks; what else Python calls global is translated, site-local or reserved."""
 _PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")
 
 
 def is_elsewhere(address: str) -> bool:
-    """Return whether the IP address is neither this machine's nor of a network that only it and its neighbours reach.
+    """Return whether the IP address belongs neither to this machine nor to a network that only it and its neighbours
+    can reach.
 
-    An IPv6 address that stands for one of IPv4 (mapped, 6to4 of RFC 3056, NAT64 of RFC 6052) is judged by that.
+    An IPv6 address that stands for an IPv4 address (mapped, 6to4 of RFC 3056, NAT64 of RFC 6052) is judged by the
+    latter.
     """
     try:
         known = ipaddress.ip_address(address.partition("%")[0])
@@ -86,11 +88,11 @@ def is_elsewhere(address: str) -> bool:
 
 
 _HTTP = regex(r"https?://[^/?#\\\s][^\\\s]*", re.IGNORECASE)
-"""What every client reads alike: AnyUrl would also mend `https:x.example` and blanks."""
+"""URLs that every client parses alike: AnyUrl would also repair `https:x.example` and blanks."""
 
 
 def http_url(value: str, remedy: str = "write https://HOST/PATH") -> str:
-    """Return the address of an agent that is reached over HTTP. Raises ValueError for what is none."""
+    """Return the address of an agent reached over HTTP, unchanged. Raises ValueError if it is not valid."""
     try:
         url = AnyUrl(value)
     except ValidationError:
@@ -110,7 +112,7 @@ RemoteUrl = Annotated[Line, AfterValidator(http_url)]
 
 
 class Remote(Strict):
-    """All that the client of a remote agent has to know."""
+    """Everything that the client of a remote agent needs to know."""
 
     url: RemoteUrl = Field(description="Address of the agent, or of the host that its card is on.")
     protocol: Protocol = Field(Protocol.AUTO, description="What it speaks. Default: what its card says.")

@@ -1,4 +1,5 @@
-"""What a host says of a run: while it lives, and how it ended. Values, which may come from another machine."""
+"""What a host reports about a run, while it lives and after it ended. Plain values, which may come from another
+machine."""
 
 from collections.abc import Callable
 from dataclasses import field, replace
@@ -16,26 +17,26 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OutputPiece:
-    """Some bytes of a stream that stand together. Empty at its end, and where there is none (yet)."""
+    """Consecutive bytes of a stream. Empty at its end, and if there is no stream (yet)."""
 
     start: int
-    """Where they stand: past the offset that was asked for, if nothing was kept there."""
+    """Offset of the data, which is past the requested offset if nothing was kept there."""
     data: bytes
     size: int
-    """Where the stream ended when it was read, in bytes from its beginning, holes counted."""
+    """End of the stream when it was read, in bytes from its start, including holes."""
 
     @property
     def next(self) -> int:
-        """Where to read on."""
+        """Offset at which to continue reading."""
         return self.start + len(self.data)
 
 
 Read = Callable[[int, int], OutputPiece]
-"""Reads one stream, from an offset at most so many bytes."""
+"""Reads at most a given number of bytes of a stream, from an offset."""
 
 
 def tail_of(read: Read, limit: int) -> bytes:
-    """Return the last ``limit`` bytes of the stream as it is now. A hole in them reads as a line break."""
+    """Return the last ``limit`` bytes of the stream at present. A hole in them reads as a line break."""
     size = read(0, 0).size
     position = max(0, size - limit)
     pieces = []
@@ -46,18 +47,17 @@ def tail_of(read: Read, limit: int) -> bytes:
 
 
 def with_zeros(read: Read, offset: int, limit: int) -> bytes:
-    """Return at most ``limit`` bytes from the offset, with zeros for what was not kept, so that offsets stay what they
-    are."""
+    """Return at most ``limit`` bytes from the offset, with zeros for missing bytes, so that offsets are preserved."""
     piece = read(offset, limit)
     return (bytes(min(limit, piece.start - offset)) + piece.data)[:limit]
 
 
 class Stage(StrEnum):
-    """How far a run has come, by what it has said. Only one that is DONE may be ended without a loss.
+    """How far a run has got, judging by its output. Only a run that is DONE may be ended without loss.
 
-    WORKING: its model is at work, or has not begun. WAITING: its last turn has ended, and its program begins another by
-    itself, as at a wake-up. BACKGROUND: the same, once the commands that it left in the background have ended. DONE:
-    its last turn has ended, and nothing that it began is open.
+    WORKING: the model is at work, or has not begun. WAITING: the last turn has ended, and the program will start
+    another by itself, as at a wake-up. BACKGROUND: the same, once its background commands have ended. DONE: the last
+    turn has ended, and nothing that it started is still open.
     """
 
     WORKING = "working"
@@ -68,7 +68,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LiveOutput:
-    """What a live run has said, as far as its output has been read; the first five as in ``OutputReader``."""
+    """A live run's output as far as it has been read; the first five fields are as in ``OutputReader``."""
 
     stuck_until: int | None = None
     stuck_since: int | None = None
@@ -76,17 +76,16 @@ class LiveOutput:
     stage: Stage = Stage.WORKING
     used: Used = field(default_factory=Used)
     stage_since: int = 0
-    """When it was found to have come so far, in epoch milliseconds."""
+    """When the stage was found to be reached, in epoch milliseconds."""
     stdout: int = 0
-    """The bytes of standard output up to which it was read."""
+    """Bytes of standard output read so far."""
     unread: int = 0
-    """The bytes between there and the end of the output, whether or not they were kept."""
+    """Bytes from there to the end of the output, whether or not they were kept."""
     is_current: bool = False
-    """Whether it has printed nothing since. Looked for only where it is stuck; else False."""
+    """True if nothing has been printed since. Checked only while the run is stuck; otherwise False."""
 
     def is_news_after(self, earlier: "LiveOutput") -> bool:
-        """Return whether a tick may have something to do because of it. What was used is asked for at a pace of its
-        own."""
+        """Return whether the difference may give a tick something to do. Usage is polled at a pace of its own."""
         return self._news() != earlier._news()
 
     def _news(self) -> tuple[int | None, bool, bool, Stage]:
@@ -95,27 +94,28 @@ class LiveOutput:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a run has printed and nobody has read. ended: it prints no more, and is told about once all is read."""
+    """Output of a run that has not been read yet. ended: no more will be printed, and the run is reported once all is
+    read."""
 
     unread: int
     ended: bool
 
 
 MAX_TEXT = 100_000
-"""Characters of one text that an agent or a check has written."""
+"""Maximum characters of a text written by an agent or a check."""
 MAX_NAME_LENGTH = 4_000
-"""Characters of a name that it gives, such as that of a limit or of a conversation."""
+"""Maximum characters of a name that it reports, such as that of a limit or a conversation."""
 MAX_PARTS = 100
-"""Windows of an account, and denied calls, in one report."""
+"""Maximum number of an account's windows, and of denied calls, in a report."""
 MAX_COUNT = 2**53
-"""Of any number: what JSON and every database can hold. Times are in epoch milliseconds."""
+"""Maximum of any number, which JSON and every database can hold. Times are in epoch milliseconds."""
 _CUT = " [...] "
 _NAMES = ("limit", "family", "model", "near_limit")
 _TIMES = ("reset_at", "near_limit_until")
 
 
 def _cut(text: str | None) -> str | None:
-    """Its beginning and its end, of which one usually says what matters."""
+    """The start and the end of the text; one of them usually contains what matters."""
     if text is None or len(text) <= MAX_TEXT:
         return text
     end = MAX_TEXT // 4
@@ -123,12 +123,12 @@ def _cut(text: str | None) -> str | None:
 
 
 def _exact(name: str | None) -> str | None:
-    """A name is worth nothing in part."""
+    """The name, or None if it is too long: part of a name is useless."""
     return None if name is None or len(name) > MAX_NAME_LENGTH else name
 
 
 def _within(number: float | None) -> bool:
-    return number is not None and abs(number) <= MAX_COUNT  # and no NaN
+    return number is not None and abs(number) <= MAX_COUNT  # and not NaN
 
 
 def _count(number: int | None) -> int | None:
@@ -136,7 +136,7 @@ def _count(number: int | None) -> int | None:
 
 
 def _bounded(outcome: Outcome) -> Outcome:
-    """The outcome, with no more of anything than a row can take, whatever a run has left behind."""
+    """The outcome with everything limited to what a row can hold, whatever a run has left behind."""
     changes: dict[str, object] = {name: _cut(getattr(outcome, name)) for name in ("text", "detail", "question")}
     changes |= {name: None if (said := getattr(outcome, name)) is None else said[:MAX_NAME_LENGTH] for name in _NAMES}
     changes |= {name: said if _within(said := getattr(outcome, name)) else None for name in _TIMES}
@@ -163,7 +163,7 @@ def _bounded(outcome: Outcome) -> Outcome:
 
 
 def _bounded_record(record: ExitRecord | None) -> ExitRecord | None:
-    """Raises ValueError for numbers that no supervisor has written."""
+    """Raises ValueError for numbers that no supervisor can have written."""
     if record is None:
         return None
     numbers = (record.exit_code or 0, record.started_ms, record.ended_ms, record.step)
@@ -176,29 +176,29 @@ _BoundedOutcome = Annotated[Outcome, AfterValidator(_bounded)]
 
 
 class RunReport(BaseModel):
-    """All that has to be known of the end. Secrets are taken out, and costs are reckoned.
+    """Everything that needs to be known about the end of a run. Secrets are removed and costs are computed.
 
-    Whoever applies it needs neither the run's files nor the reader of its agent. Its size is bounded here, whoever made
-    it. Raises ValueError for a report that says neither what the agent's run came to nor that it is gone.
+    Applying it requires neither the run's files nor its agent's reader. Its size is bounded here, whoever created it.
+    Raises ValueError for a report with neither an outcome of the agent's run nor the statement that the run is gone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_id: str = Field(max_length=MAX_NAME_LENGTH)
     step: int = Field(default=0, ge=0, le=MAX_COUNT)
-    """0: the agent's run; n: the n-th time that its check was begun."""
+    """0: the agent's run; n: the n-th start of its check."""
     exit: Annotated[ExitRecord | None, AfterValidator(_bounded_record)] = None
-    """How it ended; None: its supervisor left no record."""
+    """How the process ended; None if its supervisor left no record."""
     outcome: _BoundedOutcome | None = None
-    """What the agent's run came to, by the exit record; None for a check."""
+    """Outcome of the agent's run according to the exit record; None for a check."""
     undisturbed: _BoundedOutcome | None = None
-    """As if nothing had ended the run; None: the same as ``outcome``."""
+    """The outcome as if nothing had ended the run; None if it equals ``outcome``."""
     answered: bool = False
-    """Whether the agent's model said or did anything."""
+    """True if the agent's model produced any output."""
     check_output: Annotated[AgentText | None, AfterValidator(_cut)] = None
-    """The end of what the check wrote, if it failed."""
+    """Tail of the check's output, if the check failed."""
     gone: bool = False
-    """Whether nothing is left of the run from which its end could be told."""
+    """True if nothing is left of the run from which its end could be determined."""
 
     @model_validator(mode="after")
     def _says_what_became_of_the_run(self) -> "RunReport":

@@ -1,4 +1,4 @@
-"""What people ask, as far as the engine has to know it: which tasks and decisions to list, holds, restarts."""
+"""Requests of people, as far as the engine needs to know them: which tasks and decisions to list, holds, restarts."""
 
 import re
 from typing import Annotated, Final, Literal
@@ -17,13 +17,13 @@ from claudomator_py.domain.task import Instant
 from claudomator_py.values import regex
 
 MAX_QUESTIONS: Final = 5
-"""Questions that one run can ask; a person is asked all of them at once."""
+"""Maximum number of questions per run; a person is asked all of them at once."""
 MAX_SUBTASK_DEPTH: Final = 3
-"""A task that nobody's run has made can have such a line of subtasks below it."""
+"""Maximum depth of subtasks below a task that was not created by a run."""
 PROGRESS_EVERY_MS: Final = 5_000
-"""What a run says of its progress more often is not recorded, in milliseconds."""
+"""Progress that a run reports more often than this is not recorded, in milliseconds."""
 MAX_PROGRESS_EVENTS: Final = 200
-"""Of one run. What it says after that is shown as its newest, and is no event any more."""
+"""Maximum number of progress events per run. Later reports are only shown as the latest progress."""
 
 
 class QuestionRequest(BaseModel):
@@ -40,12 +40,12 @@ class QuestionRequest(BaseModel):
 
     @property
     def text(self) -> str:
-        """As a person reads it."""
+        """The text shown to a person."""
         return "\n".join((self.question.strip(), *(f"- {choice}" for choice in self.choices)))
 
 
 class ProgressRequest(BaseModel):
-    """How far a run is."""
+    """Progress of a run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,7 +58,7 @@ class ProgressRequest(BaseModel):
 
 
 class SubtaskRequest(Strict):
-    """A task that a run makes. What is not said here is as in the run's own task."""
+    """A task created by a run. Anything not given here is as in the run's own task."""
 
     name: Name = Field(description="Lower-case letters, digits, `-`, `_` and `.`.")
     instructions: Prose = Field(min_length=1, max_length=20_000, pattern=r"\S", description="What to do.")
@@ -72,20 +72,20 @@ class SubtaskRequest(Strict):
 
 
 class Progress(BaseModel):
-    """What a run said last of how far it is."""
+    """The latest progress that a run reported."""
 
     model_config = ConfigDict(frozen=True)
 
     text: str
     percent: int | None = None
     at_ms: int
-    """Since when it says so, in epoch milliseconds."""
+    """Time of the report, in epoch milliseconds."""
     events: int = 0
-    """How often that became an event."""
+    """Number of reports that were recorded as events."""
 
 
 class TaskFilter(Strict):
-    """Which tasks to list, all conditions together; None: any."""
+    """Which tasks to list; all conditions must match, None matches any."""
 
     state: StateName | None = Field(default=None, description="Only tasks in this state.")
     name: str | None = Field(default=None, description="Only tasks of this name.")
@@ -102,16 +102,16 @@ class TaskFilter(Strict):
 
 
 class StateSelection(Strict):
-    """A part of all tasks: those in a state, of which the rest is true as well."""
+    """The tasks in a state that also meet the other conditions."""
 
     state: StateName
     begun: bool | None = None
-    """Whether anything of them has run; None: either."""
+    """True if a run of the task has started; None for either."""
     rejected: bool | None = None
-    """Whether that is their reason; None: either."""
+    """True if rejection is the task's reason; None for either."""
 
     def includes(self, state: StateName, *, runs: int, reason: str | None) -> bool:
-        """Return whether a task that stands so is one of these."""
+        """Return whether a task in that situation matches."""
         return (
             state == self.state
             and self.begun in (None, runs > 0)
@@ -120,20 +120,20 @@ class StateSelection(Strict):
 
 
 class LatestFilter(Strict):
-    """Which tasks to list by their latest change, all conditions together; None: any."""
+    """Which tasks to list by their latest change; all conditions must match, None matches any."""
 
     context: str | None = None
-    """Of the conversation that whoever asks calls so, or that the task of this id began."""
+    """The caller's name for a conversation, or the id of the task that began it."""
     standings: tuple[StateSelection, ...] | None = None
-    """In one of these."""
+    """Matches one of these."""
     since_ms: int | None = None
-    """Changed then or later, in epoch milliseconds."""
+    """Changed at this time or later, in epoch milliseconds."""
 
 
 DecisionKindName = Literal["placement", "tier", "specialist", "policy", "handoff", "triage", "shadow"]
-"""What was decided, see ``scheduler.decision.DecisionKind``."""
+"""What was decided; see ``scheduler.decision.DecisionKind``."""
 RouteName = Literal["specialist", "default", "clarify", "human_review", "reject"]
-"""Where a task went, see ``scheduler.decision.Route``."""
+"""Where a task went; see ``scheduler.decision.Route``."""
 _RFC_3339 = regex(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
@@ -147,7 +147,7 @@ Time = Annotated[AwareDatetime, BeforeValidator(_written_out)]
 
 
 class DecisionFilter(Strict):
-    """Which decisions to list, all conditions together; None: any."""
+    """Which decisions to list; all conditions must match, None matches any."""
 
     kind: DecisionKindName | None = Field(None, description="Only decisions of this kind.")
     task: str | None = Field(
@@ -164,11 +164,11 @@ class DecisionFilter(Strict):
 
 
 Family = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-"""A family of models, or a model."""
+"""A family of models, or a single model."""
 
 
 class HoldRequest(Strict):
-    """Nothing is to be started on an agent."""
+    """A request to start nothing on an agent."""
 
     until: Instant | None = Field(default=None, description="RFC 3339, with an offset. Default: until released.")
     family: Family | None = Field(
@@ -179,13 +179,13 @@ class HoldRequest(Strict):
 
 
 class ReleaseRequest(Strict):
-    """Which holds of an agent are to end."""
+    """Which of an agent's holds to end."""
 
     family: Family | None = Field(default=None, description="Only holds on this family of models. Default: all holds.")
 
 
 class RestartRequest(Strict):
-    """What a restart changes. What the task's content pins stays pinned where a field is null."""
+    """What a restart changes. Where a field is null, whatever the task's content pins stays pinned."""
 
     agent: str | None = None
     specialist: str | None = None
@@ -205,5 +205,5 @@ class RestartRequest(Strict):
 
     @property
     def pins(self) -> bool:
-        """Whether it changes what the task's content says."""
+        """True if it changes what the task's content specifies."""
         return any(one is not None for one in (self.agent, self.specialist, self.tier, self.model, self.budget))

@@ -1,7 +1,7 @@
-"""Reserved hours: a share of an account's windows that tasks leave to the person who uses the account as well.
+"""Reserved hours: a share of an account's windows that tasks leave to the person who also uses the account.
 
-What counts is whether the window still lasts in reserved hours: what a task uses at night of a window that resets at
-noon is gone in the morning.
+What counts is whether the window lasts into reserved hours: what a task uses at night from a window that resets at noon
+is missing in the morning.
 """
 
 import re
@@ -43,7 +43,7 @@ def _days(value: object) -> object:
 
 
 class Reserve(Strict):
-    """A share of windows that tasks leave unused if the window lasts until certain hours."""
+    """A share of windows that tasks leave unused if the window lasts into certain hours."""
 
     share: Percent = Field(description="Share of each window that no run is started into, such as 20%.")
     hours: Annotated[Line, BeforeValidator(_hours)] = Field(
@@ -58,12 +58,12 @@ class Reserve(Strict):
     )
 
     def is_about(self, agent: AgentSpec) -> bool:
-        """Return whether it is kept of that agent's windows."""
+        """Return whether it applies to that agent's windows."""
         return not self.agents or agent.name in self.agents or agent.kind in self.agents
 
     def ends(self, now_ms: int, resets_ms: int, zone: ZoneInfo) -> int | None:
-        """Return until when a window is kept back that resets then: to the end of the last reserved hours that begin
-        before its reset, and no longer than that; None: it is not, as none come before. In epoch milliseconds."""
+        """Return until when to hold back a window that resets at that time: the end of the last reserved hours that
+        begin before the reset, but no later than the reset; None if no such hours are left. In epoch milliseconds."""
         first, _, last = self.hours.partition("-")
         begins, lasts = _clock(first), _clock(last)
         days = parse_cron(f"0 0 * * {self.days}")
@@ -83,6 +83,6 @@ def _clock(text: str) -> timedelta:
 
 
 def _instant(day: date, clock: timedelta, zone: ZoneInfo) -> int:
-    """Return when the clock of that zone shows that time after midnight of the day, in epoch milliseconds."""
+    """Return when the clock in that zone shows that time after midnight of the day, in epoch milliseconds."""
     at = datetime.combine(day, time()) + clock
     return round(at.replace(tzinfo=zone).timestamp() * SECOND_MS)

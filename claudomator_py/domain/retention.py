@@ -1,4 +1,4 @@
-"""How long what has ended is kept."""
+"""How long things are kept after they have ended."""
 
 from typing import Annotated, Literal
 
@@ -32,11 +32,11 @@ Kept = Annotated[
     PlainSerializer(_text, return_type=str),
     WithJsonSchema({"type": "string", "pattern": f"^{FOREVER}$|{DURATION_PATTERN}", "examples": ["30d", FOREVER]}),
 ]
-"""Milliseconds; None: forever."""
+"""Milliseconds; None for forever."""
 
 
 class Retention(Strict):
-    """How long what has ended is kept. What a task that has not ended needs is kept in any case."""
+    """How long things are kept after they have ended. What a task still needs before its end is always kept."""
 
     runs: Kept = Field(
         30 * DAY_MS,
@@ -76,7 +76,7 @@ DEFAULT_AGE_MS = 7 * DAY_MS
 
 
 class CleanupRequest(View):
-    """Remove what ended tasks no longer need."""
+    """A request to remove what ended tasks no longer need."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -85,7 +85,7 @@ class CleanupRequest(View):
 
 
 class CleanupItemView(View):
-    """A work tree with its branch, or the directory of a run with its output and scratch folder."""
+    """A work tree with its branch, or a run directory with its output and scratch folder."""
 
     kind: Literal["worktree", "run"]
     path: str
@@ -93,19 +93,19 @@ class CleanupItemView(View):
     task: str | None = None
     branch: str | None = None
     bytes: int = 0
-    """What it takes, or took, on the disk."""
+    """Disk space that it takes, or took."""
     removed: bool
-    """Or would be, in a dry run."""
+    """True if it was removed or, in a dry run, would be."""
     why: str
-    """In words."""
+    """The reason, in words."""
 
 
 class CleanupView(View):
-    """What was removed and what is kept. Run directories that are too young to be looked at are not listed."""
+    """What was removed and what is kept. Run directories that are too young to be considered are not listed."""
 
     dry_run: bool
     items: tuple[CleanupItemView, ...] = ()
     freed_bytes: int = 0
-    """In a dry run, what would be."""
+    """Bytes freed or, in a dry run, to be freed."""
     more: bool = False
-    """Whether not everything was looked at; ask again."""
+    """True if not everything was examined; send the request again."""

@@ -1,4 +1,4 @@
-"""What routing says of a task: who does it, how much harm it could do, and what follows for agents and tiers."""
+"""Routing's decisions on a task: who does it, how much harm it could do, and what follows for agents and tiers."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -12,7 +12,7 @@ from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 
 
 class Risk(StrEnum):
-    """How much harm a task could do if it went to the wrong one."""
+    """How much harm a task could do if it went to the wrong specialist."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -20,25 +20,26 @@ class Risk(StrEnum):
 
 
 HARM: Final = {risk: harm for harm, risk in enumerate(Risk)}
-"""By how much harm it is; more is worse."""
+"""Amount of harm by risk; more is worse."""
 _FREEDOM = (PermissionMode.PLAN, PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS)
 
 
 class ToolLimits(BaseModel):
-    """The most that an agent may do with a task. It grants nothing: what is asked for is cut down to it."""
+    """The most that an agent may do with a task. It grants nothing: requests are cut down to it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: PermissionMode | None = None
-    """The freest mode; None: any. From the strictest: ``plan``, ``default``, ``acceptEdits``, ``bypassPermissions``."""
+    """The freest mode allowed; None for any. From the strictest: ``plan``, ``default``, ``acceptEdits``,
+    ``bypassPermissions``."""
     allowed_tools: tuple[str, ...] | None = None
-    """The only tools that may be allowed without asking; None: any. A tool's name stands for all that it may be used
-    for, so ``Bash`` for ``Bash(npm test)``."""
+    """The only tools that may be allowed without asking; None for any. A bare tool name covers all its uses, so
+    ``Bash`` covers ``Bash(npm test)``."""
     disallowed_tools: tuple[str, ...] = ()
-    """Tools that it may not use."""
+    """Tools that the agent may not use."""
 
     def within(self, other: "ToolLimits") -> "ToolLimits":
-        """Return what both leave."""
+        """Return the limits that satisfy both."""
         modes = [mode for mode in (self.mode, other.mode) if mode is not None]
         allowed = self.allowed_tools
         if allowed is None:
@@ -52,7 +53,7 @@ class ToolLimits(BaseModel):
         )
 
     def limited(self, asked: Permissions) -> Permissions:
-        """Return what is left of what a task asks for."""
+        """Return what remains of the permissions that a task asks for."""
         mode = asked.mode if self.mode is None else min(asked.mode, self.mode, key=_FREEDOM.index)
         tools = asked.allowed_tools
         if self.allowed_tools is not None:
@@ -66,19 +67,19 @@ def _covers(allowed: tuple[str, ...], tool: str) -> bool:
 
 
 def tools_in_both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what both name, where a tool's name stands for all that it may be used for."""
+    """Return the tools named by both, where a bare tool name covers all its uses."""
     return tuple(
         dict.fromkeys([tool for tool in one if _covers(other, tool)] + [tool for tool in other if _covers(one, tool)])
     )
 
 
 def nearest(one: Reach | None, other: Reach | None) -> Reach | None:
-    """Return the nearer of both; None where neither is given."""
+    """Return the narrower of the two; None if neither is given."""
     return min((reach for reach in (one, other) if reach is not None), key=lambda reach: reach.rank, default=None)
 
 
 class ReachSource(StrEnum):
-    """Who says how far a task's runs may act."""
+    """Who determines how far a task's runs may act."""
 
     TASK = "task"
     RULE = "rule"
@@ -87,18 +88,18 @@ class ReachSource(StrEnum):
 
 
 class ReachOrigin(BaseModel):
-    """How far a task's runs may act, and who says so."""
+    """How far a task's runs may act, and who determined it."""
 
     model_config = ConfigDict(frozen=True)
 
     reach: Reach
     source: ReachSource
     rule: str | None = None
-    """The rule's name."""
+    """Name of the rule."""
 
     @property
     def leaves_unfenced(self) -> bool:
-        """Whether an agent that cannot be kept to it takes the task all the same, as nobody asked for it."""
+        """True if agents that cannot be confined to it may still take the task, as nobody requested it."""
         return self.source in (ReachSource.CONFIGURATION, ReachSource.DEFAULT)
 
     @property
@@ -108,7 +109,7 @@ class ReachOrigin(BaseModel):
 
     @property
     def sentence(self) -> str:
-        """The same in a sentence."""
+        """The same as a sentence."""
         by = {
             ReachSource.TASK: "as the task says",
             ReachSource.RULE: f"by rule {self.rule}" if self.rule else "as a rule says",
@@ -121,7 +122,7 @@ class ReachOrigin(BaseModel):
 
 
 class RuleCap(BaseModel):
-    """How many tasks to which a rule of the policy applies may run at a time."""
+    """Maximum number of tasks matching a policy rule that may run at once."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -130,43 +131,42 @@ class RuleCap(BaseModel):
 
 
 class Constraints(BaseModel):
-    """What routing and policy say of agents and tiers, whatever the task's content and the classifier say."""
+    """What routing and policy require of agents and tiers, overriding the task's content and the classifier."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     tier_floor: Tier | None = None
-    """The weakest tier allowed; None: any."""
+    """The weakest tier allowed; None for any."""
     tier_ceiling: Tier | None = None
-    """The strongest tier allowed; None: any."""
+    """The strongest tier allowed; None for any."""
     default_tier: Tier | None = None
-    """The tier where neither the task nor the classifier says; None: that of the agent."""
+    """The tier if neither the task nor the classifier specifies one; None for the agent's default."""
     agents: tuple[str, ...] = ()
-    """Agents, or kinds, that may take it, as the specialist's card says; empty: all."""
+    """Agents or kinds that may take the task, per the specialist's card; empty for all."""
     one_of: tuple[tuple[str, ...], ...] = ()
-    """Of each of these lists, an agent that takes it is one, or of a kind that is; one list for each rule that has
-    one."""
+    """For each rule that has such a list: the agent or its kind must be in it."""
     excluded_agents: tuple[str, ...] = ()
-    """Agents, or kinds, that may not take it."""
+    """Agents or kinds that may not take the task."""
     hosts: tuple[tuple[str, ...], ...] = ()
-    """Of each of these lists, the host where it runs is one; one list for each rule that has one."""
+    """For each rule that has such a list: the host must be in it."""
     excluded_hosts: tuple[str, ...] = ()
-    """Hosts where it may not run."""
+    """Hosts on which it may not run."""
     tools: ToolLimits | None = None
-    """The most that its agent may do; None: what task and specialist say."""
+    """The most that its agent may do; None if only task and specialist determine it."""
     isolated: bool = False
-    """Whether it has to run in a work tree of its own."""
+    """True if it must run in a work tree of its own."""
     reach: Reach | None = None
-    """The farthest that its runs may act, as rules say; None: as far as the task says."""
+    """The farthest reach that rules allow its runs; None if the task determines it."""
     reach_rule: str | None = None
-    """The rule that says so, the nearest of several."""
+    """The rule that sets it: of several, the one with the narrowest reach."""
     default_reach: Reach | None = None
-    """How far they may act where neither the task nor a rule says, if the agent can be kept to it; None: anywhere."""
+    """Reach if neither the task nor a rule sets one and the agent can be confined to it; None for anywhere."""
     is_reach_configured: bool = False
-    """Whether the configuration names that default."""
+    """True if the configuration sets that default."""
     role_adds: bool = False
-    """Whether the specialist's card adds to the task and forbids nothing of it, as nobody has chosen that role."""
+    """True if the specialist's card only adds to the task and forbids nothing, as nobody chose that role explicitly."""
     caps: tuple[RuleCap, ...] = ()
-    """What limits how many like it run at a time."""
+    """Limits on how many tasks like it run at once."""
 
     @model_validator(mode="after")
     def _leave_a_tier(self) -> Self:
@@ -176,12 +176,12 @@ class Constraints(BaseModel):
 
     @classmethod
     def parse(cls, text: str | None) -> "Constraints":
-        """Return what ``text`` wrote; None: everything is open. Raises ValueError."""
+        """Return the constraints that ``text`` serialised; None means that everything is open. Raises ValueError."""
         return OPEN if text is None else cls.model_validate_json(text)
 
     @classmethod
     def shown(cls, text: str | None) -> "Constraints":
-        """Return what ``text`` wrote, for whoever only shows or counts it: where it cannot be read, none is known."""
+        """Return the constraints that ``text`` serialised, for display and statistics: empty if they cannot be read."""
         try:
             return cls.parse(text)
         except ValueError:
@@ -189,12 +189,12 @@ class Constraints(BaseModel):
 
     @property
     def text(self) -> str:
-        """The same for the same constraints, as the tasks of one lane are told by it."""
+        """Canonical JSON: equal constraints give equal text, which identifies the tasks of a lane."""
         return self.model_dump_json(exclude_defaults=True)
 
     @property
     def bounds_tiers(self) -> bool:
-        """Whether a tier is ruled out."""
+        """True if any tier is ruled out."""
         return self.tier_floor is not None or self.tier_ceiling is not None
 
     def admits(self, agent: str, kind: str) -> bool:
@@ -205,17 +205,17 @@ class Constraints(BaseModel):
         return all(agent in one or kind in one for one in lists)
 
     def open_hosts(self, hosts: Iterable[str]) -> tuple[str, ...]:
-        """Return those of the hosts where it may run."""
+        """Return the hosts on which the task may run."""
         open_ = (host for host in hosts if host not in self.excluded_hosts)
         return tuple(host for host in open_ if all(host in one for one in self.hosts))
 
     def names(self, agent: str) -> bool:
-        """Return whether some list names that agent itself, which so can be chosen although it is closed to
+        """Return whether a list names the agent itself, which allows it to be chosen although it is closed to
         balancing."""
         return agent in self.agents or any(agent in one for one in self.one_of)
 
     def limited(self, spec: TaskSpec) -> TaskSpec:
-        """Return the task as it may run."""
+        """Return the task restricted to what it may do."""
         changes: dict[str, object] = {}
         if self.tools is not None:
             changes["permissions"] = self.tools.limited(spec.permissions)
@@ -224,8 +224,8 @@ class Constraints(BaseModel):
         return spec.model_copy(update=changes) if changes else spec
 
     def reach_of(self, asked: Reach | None) -> "ReachOrigin | None":
-        """Return how far the runs of a task that asks for this may act, if their agent can be kept to it; None: nobody
-        says."""
+        """Return how far the runs of a task with this requested reach may act if their agent can be confined to it;
+        None if nothing determines it."""
         if self.reach is not None and nearest(asked, self.reach) is not asked:
             return ReachOrigin(reach=self.reach, source=ReachSource.RULE, rule=self.reach_rule)
         if asked is not None:
@@ -236,9 +236,9 @@ class Constraints(BaseModel):
         return ReachOrigin(reach=self.default_reach, source=source)
 
     def and_those(self, other: "Constraints") -> "Constraints":
-        """Return what these and others leave open: those of a specialist's card, and what rules demand of the task.
+        """Return what both constraints allow: for instance those of a specialist's card and those that rules require.
 
-        Where no tier is left between them, the ceiling of ``other`` counts.
+        If no tier satisfies both, the ceiling of ``other`` wins.
         """
         floor, ceiling = self.tier_floor or other.tier_floor, other.tier_ceiling or self.tier_ceiling
         if self.tier_floor and other.tier_floor:
@@ -271,11 +271,11 @@ class Constraints(BaseModel):
 
     @property
     def only_tier(self) -> Tier | None:
-        """The one tier that is left, if it is one."""
+        """The only tier left, if there is just one."""
         return self.tier_floor if self.tier_floor == self.tier_ceiling else None
 
     def clamp(self, tier: Tier) -> Tier:
-        """Return the tier, or the nearest one that is allowed."""
+        """Return the tier, or the nearest allowed one."""
         if self.tier_floor is not None:
             tier = max(tier, self.tier_floor, key=TIERS.index)
         if self.tier_ceiling is not None:
@@ -283,7 +283,7 @@ class Constraints(BaseModel):
         return tier
 
     def allows(self, tier: Tier) -> bool:
-        """Return whether it is between floor and ceiling."""
+        """Return whether the tier is between floor and ceiling."""
         return self.clamp(tier) is tier
 
 
@@ -291,10 +291,8 @@ OPEN = Constraints()
 
 
 class Routing(BaseModel):
-    """Where a task was routed. specialist, skill: ids of a card and of one of its skills; None: no specialist.
-
-    risk: None: nobody has judged it.
-    """
+    """Where a task was routed. specialist, skill: ids of a card and of one of its skills; None if no specialist does
+    it. risk: None if it was not assessed."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""A run: one attempt at a task. These are the values that pass between the service, an agent and a run directory."""
+"""A run: one attempt at a task. These values pass between the service, an agent and a run directory."""
 
 import shlex
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ EndedBy = Literal["cancel", "timeout", "stall", "output_limit", "disk_full", "in
 
 
 MCP_VARIABLES = ("CLAUDOMATOR_RUN", "CLAUDOMATOR_RUN_TOKEN")
-"""By which an MCP server knows for which run it asks."""
+"""Variables that tell an MCP server which run it acts for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,45 +34,45 @@ class LaunchRequest:
     prompt: str
     model: ModelChoice | None
     conversation_id: str
-    """A UUID fixed by the run's identity, or, with ``resume``, what the agent calls the conversation that is to go
-    on."""
+    """A UUID derived from the run's identity or, with ``resume``, the agent's id of the conversation to continue."""
     resume: bool = False
     prompt_file: str = "/dev/stdin"
     """Where the agent finds the prompt as a file; its standard input is one."""
     prior_tokens: Tokens = field(default_factory=Tokens)
-    """What a resumed conversation had used before this run, where known; an agent that reports totals is read by
-    the difference."""
+    """What a resumed conversation had used before this run, if known; for an agent that reports totals, the run's share
+    is the difference."""
     prior_cost_usd: float | None = None
     """See ``prior_tokens``."""
     mcp_command: tuple[str, ...] = ()
-    """What the agent's CLI is to start as the MCP server ``claudomator``, besides those of its own configuration as
-    ``agent.mcp`` says; empty: none. It needs the variables in ``MCP_VARIABLES``, which the run has."""
+    """Command with which the agent's CLI starts the MCP server ``claudomator``, in addition to its own servers as
+    ``agent.mcp`` says; empty for none. It needs the variables in ``MCP_VARIABLES``, which the run has."""
     usd_left: float | None = None
-    """US dollars that the run may cost, for an agent that can keep to that; None: any number."""
+    """US dollars that the run may cost, for an agent that can enforce this; None if unlimited."""
     reach: Reach | None = None
-    """How far the run may act; None: nobody says, and there is no fence."""
+    """How far the run may act; None if nothing determines it, and then there is no fence."""
     granted_acts: tuple[str, ...] = ()
-    """Digests of the calls beyond that reach which a person has allowed, see ``acts.tool_calls``."""
+    """Digests of calls beyond that reach which a person has allowed; see ``acts.tool_calls``."""
     granted_commands: tuple[str, ...] = ()
-    """Commands beyond it that a person has allowed before the first run, see ``acts.reading``."""
+    """Commands beyond it that a person has allowed before the first run; see ``acts.reading``."""
     skill: str | None = None
-    """The specialist's skill that was named, or that the task is most like, for a specialist elsewhere; None: none."""
+    """The specialist's skill that was named or fits the task best, for a remote specialist; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How to start the agent: argv, the variables it gets beyond the base ones, and what is on its stdin (a file)."""
+    """How to start the agent: argv, the variables it gets beyond the base ones, and the contents of its stdin (a
+    file)."""
 
     argv: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     stdin: str = ""
     over: dict[str, str] = field(default_factory=dict)
-    """Variables made of what the agent and the task have set, in whose place they are."""
+    """Variables computed from those set by agent and task, which they replace."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Limits that the shim enforces without the daemon. Times in milliseconds, output in bytes; None: no limit."""
+    """Limits that the shim enforces without the daemon. Times in milliseconds, output in bytes; None for no limit."""
 
     timeout_ms: int | None
     stall_ms: int | None
@@ -82,14 +82,14 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class WindDown:
-    """How a run is to be ended that has had its last word, unless it prints what may be an event, or exits, before."""
+    """How to end a run that has said its last word, unless it first exits or prints something that may be an event."""
 
     stdout: int
-    """The bytes that it had printed by then."""
+    """Bytes of standard output printed so far."""
     after_ms: int
     """How long it may stay from now on."""
     idle: bool
-    """Whether only the time counts in which it neither writes nor computes anything."""
+    """True if only time counts during which it neither writes nor uses the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +97,10 @@ class ExitRecord:
     """The shim's record of how the process ended."""
 
     exit_code: int | None
-    """Negative for a signal; None when the program never started."""
+    """Negative for a signal; None if the program never started."""
     ended_by: EndedBy | None
-    """What the shim itself did, if it ended the run; ``interrupt`` when it was told to by a signal, as when the
-    machine goes down."""
+    """What the shim did, if it ended the run; ``interrupt`` if a signal told the shim to stop, as when the machine
+    shuts down."""
     started_ms: int
     ended_ms: int
     error: str | None = None
@@ -111,9 +111,9 @@ class ExitRecord:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a folder may lie, in real paths.
+    """Where a folder may be, as real paths.
 
-    roots: under one of these; empty: anywhere. reserved: neither in nor around one of these.
+    roots: below one of these; empty for anywhere. reserved: neither inside one of these nor containing one.
     """
 
     roots: tuple[str, ...] = ()
@@ -122,51 +122,51 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What a run directory is made of. Values of variables are handed over at the spawn and are in no file."""
+    """What a run directory is made from. Values of variables are passed when the run is spawned and are in no file."""
 
     run_id: str
     commands: tuple[tuple[str, ...], ...]
-    """Argv after argv, until one does not exit 0."""
+    """Argv lists, executed in order until one does not exit with 0."""
     cwd: str | None
     """None for a scratch folder."""
     roots: tuple[str, ...]
-    """Where cwd may lie; empty: anywhere."""
+    """Folders below which cwd must be; empty for anywhere."""
     env_names: tuple[str, ...]
     stdin: str
     """The text that each command reads."""
     limits: RunLimits
     scratch_of: str | None = None
-    """The run whose scratch folder it works in; None: its own."""
+    """The run whose scratch folder it works in; None for its own."""
     handoff: str | None = None
-    """The handoff document as JSON, see ``domain.handoff``; a check has none."""
+    """The handoff document as JSON, see ``domain.handoff``; None for a check."""
     note: str | None = None
-    """What the agent left that had the task before; kept for people, as the prompt has it, too."""
+    """What the agent that had the task before left behind; stored for people, as the prompt contains it, too."""
     reserved: tuple[str, ...] = ()
-    """Where cwd may not lie."""
+    """Folders that cwd must stay out of."""
     folders: tuple[str, ...] = ()
-    """Further ones that the agent was given, real paths, and where they may lie."""
+    """Additional folders given to the agent, as real paths; their permitted places are in ``folder_bounds``."""
     folder_bounds: Bounds = Bounds()
     hosts: tuple[str, ...] = ("local",)
-    """Where it may take place."""
+    """Hosts on which it may run."""
     needs: HostNeeds | None = None
-    """What its node must have; only an engine can keep that."""
+    """What its node must have; only an engine can guarantee this."""
     agent: str | None = None
-    """Whose run it is; None: a check's."""
+    """The agent whose run it is; None for a check."""
     resumes: str | None = None
-    """The run whose conversation it continues in."""
+    """The run whose conversation it continues."""
 
 
 class RunConflict(Exception):
-    """The run directory belongs to a run that was started before, of which the store knows nothing."""
+    """The run directory belongs to a run that was started earlier and is unknown to the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What was done about a run directory that no row knows.
+    """What was done about a run directory that no row refers to.
 
-    name: of the directory. action: ``removed``; ``cancelled``: its run was alive and has been asked to end;
-    ``unkillable``: some of its processes cannot be ended; ``stuck``: it cannot be removed. All but the first are left
-    for the next sweep. error: what it is stuck on.
+    name: of the directory. action: ``removed``; ``cancelled``: its run was alive and was asked to end; ``unkillable``:
+    some of its processes cannot be ended; ``stuck``: it cannot be removed. All but the first are left for the next
+    sweep. error: why it is stuck.
     """
 
     name: str
@@ -175,11 +175,11 @@ class Swept:
 
 
 class RunFate(StrEnum):
-    """What a look at a run directory says of its run.
+    """What a run directory shows about its run.
 
-    STARTING: a shim holds the lock, and nothing has started. ALIVE: it runs. ENDED: there is an exit record.
-    ORPHANED: it started, its shim is gone without a record, and the agent itself is alive. UNFINISHED: the agent is
-    gone as well, or not known. REVOKED: it can never start any more. MISSING: there is no directory.
+    STARTING: a shim holds the lock, and nothing has started. ALIVE: it runs. ENDED: there is an exit record. ORPHANED:
+    it started, its shim is gone without a record, and the agent itself is alive. UNFINISHED: the agent is gone as well,
+    or unknown. REVOKED: it can no longer start. MISSING: there is no directory.
     """
 
     STARTING = "starting"
@@ -193,7 +193,7 @@ class RunFate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """The fate, and the exit record where there is one."""
+    """The fate, and the exit record if there is one."""
 
     fate: RunFate
     exit: ExitRecord | None = None
@@ -214,7 +214,7 @@ _STOPPED: dict[EndedBy, str] = {
 
 
 class CheckResult(BaseModel):
-    """The check of one run, from its start to its end. Times in epoch milliseconds."""
+    """The check of one run, from start to end. Times in epoch milliseconds."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -222,22 +222,23 @@ class CheckResult(BaseModel):
     started_ms: int
     status: CheckStatus = "running"
     step: int | None = None
-    """The index of the command that ended it; those before it exited with 0, those after it were not run; None
-    while it runs, and when no record was left."""
+    """Index of the command that ended the check; those before it exited with 0, those after it were not run. None while
+    it runs, and if no record was left."""
     exit_code: int | None = None
-    """That command's, negative for a signal; None: it was not started."""
+    """Exit code of that command, negative for a signal; None if it was not started."""
     ended_by: EndedBy | None = None
-    """What the supervisor did, if it stopped it."""
+    """What the supervisor did, if it stopped the check."""
     error: str | None = None
     """Why the command could not be started."""
     ended_ms: int | None = None
     output: AgentText | None = None
-    """The end of what it wrote, if it failed."""
+    """Tail of the check's output; None unless the check failed."""
 
     def ended(
         self, record: ExitRecord | None, *, cancelled: bool, now_ms: int, output: str | None = None
     ) -> "CheckResult":
-        """Return it with how it ended. record: None: its supervisor left none. cancelled: the task was to stop."""
+        """Return the result with how the check ended. record: None if its supervisor left none. cancelled: the task was
+        to stop."""
         if record is None:
             status: CheckStatus = "cancelled" if cancelled else "lost"
             return self.model_copy(update={"status": status, "ended_ms": now_ms})
@@ -256,7 +257,7 @@ class CheckResult(BaseModel):
 
 
 def command_text(command: Sequence[str]) -> str:
-    """Return the command on one line, as a shell would be given it."""
+    """Return the command on one line, quoted for a shell."""
     return shlex.join(command)
 
 
@@ -273,20 +274,20 @@ def ended_text(exit_code: int | None, ended_by: EndedBy | None, error: str | Non
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a line of output says."""
+    """One item that a line of output contains."""
 
     kind: LogKind
     text: str
     tool: str | None = None
     at_ms: int | None = None
-    """Epoch milliseconds, as far as it says."""
+    """Epoch milliseconds, if the line says so."""
     partial: bool = False
-    """The text continues in the next part."""
+    """True if the text continues in the next part."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A part, and the bytes that it was made from."""
+    """A part, and the range of bytes that it was made from."""
 
     offset: int
     next_offset: int

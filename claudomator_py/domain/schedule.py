@@ -1,13 +1,13 @@
-"""The instants at which a cron expression fires in a time zone, and which of them to meet.
+"""The instants at which a cron expression fires in a time zone, and which of them to act on.
 
-The rule for a change of clocks is Claudomator's own. It is close to that of Debian's cron, and differs where that one
-counts a ``*`` in the minutes like one in the hours, and makes up for each time of a skipped hour instead of once:
+The rule for clock changes is Claudomator's own. It is close to that of Debian's cron, which differs in that it treats a
+``*`` in the minutes like one in the hours, and makes up for each time of a skipped hour rather than once:
 
-- A fixed time of day fires once a day, at the first instant at which the clock shows it or a later time. So one that
-  is skipped when clocks are set forward fires right after the change, 02:30 at 03:00, and one that comes twice when
-  they are set back fires at the first. Of several that are skipped together, one fires.
-- Where the hour is ``*`` or ``*/n``, hours that pass are meant, not a time of day: every occurrence on the clock
-  fires, a repeated one again, and a skipped one not at all.
+- A fixed time of day fires once a day, at the first instant at which the clock shows that time or a later one. So a
+  time skipped when clocks go forward fires right after the change, 02:30 at 03:00, and a time repeated when they go
+  back fires on its first occurrence. Of several times skipped together, one fires.
+- An hour field of ``*`` or ``*/n`` means hours that pass, not a time of day: every occurrence on the clock fires, a
+  repeated one again, and a skipped one not at all.
 """
 
 from bisect import bisect_left
@@ -26,14 +26,14 @@ _MINUTE: Final = timedelta(minutes=1)
 _DAY: Final = timedelta(days=1)
 _NO_TIME: Final = timedelta()
 _LAST_YEAR: Final = 9_998
-"""Nothing fires later: in any zone it is still a year that ``datetime`` has."""
+"""Nothing fires later: in any zone this is still a year that ``datetime`` supports."""
 
 
 class Recurrence:
     """The instants at which an expression fires in a zone. Raises BadCron.
 
-    Between two changes of its offset a zone's clock runs straight, so finding the next time is calendar arithmetic.
-    At a change, what the clock has shown before decides; see the rule above.
+    Between two offset changes a zone's clock runs evenly, so finding the next time is calendar arithmetic. At a change,
+    what the clock has already shown decides; see the rule above.
     """
 
     def __init__(self, expression: str, zone: tzinfo) -> None:
@@ -42,7 +42,7 @@ class Recurrence:
         self._times = [time(hour, minute) for hour in sorted(self._cron.hours) for minute in sorted(self._cron.minutes)]
 
     def next_after(self, at_ms: int) -> int | None:
-        """Return the first instant after that one, both in epoch milliseconds; None: there is none."""
+        """Return the first instant after the given one, both in epoch milliseconds; None if there is none."""
         begin = datetime.fromtimestamp(at_ms // 1_000, UTC) + _SECOND
         shown = self._shown_before(begin)
         while True:
@@ -59,7 +59,7 @@ class Recurrence:
             begin = change
 
     def _at_or_after(self, clock: datetime) -> datetime | None:
-        """The next reading of a clock that the expression names, as if clocks were never set."""
+        """The next clock reading that matches the expression, as if clocks never changed."""
         if clock.second or clock.microsecond:
             clock = clock.replace(second=0, microsecond=0) + _MINUTE
         day, first = clock.date(), bisect_left(self._times, clock.time())
@@ -74,9 +74,9 @@ class Recurrence:
         return None
 
     def _shown_before(self, instant: datetime) -> datetime:
-        """The latest reading that the clock had reached before the instant; later than its present one for a while
-        after it was set back."""
-        begin = instant - 2 * _DAY  # No zone is set by more than a day.
+        """The latest reading that the clock had shown before the instant; after the clock was set back, this is later
+        than its current reading for a while."""
+        begin = instant - 2 * _DAY  # No zone shifts by more than a day.
         shown = begin.replace(tzinfo=None) + self._offset(begin)
         while begin < instant:
             end = self._first_change(begin, instant) or instant
@@ -85,7 +85,8 @@ class Recurrence:
         return shown
 
     def _first_change(self, after: datetime, until: datetime) -> datetime | None:
-        """When the zone's offset first changes, after the one instant and up to the other; None: it does not."""
+        """When the zone's offset first changes, after the first instant and no later than the second; None if it does
+        not."""
         begin = after
         while begin < until:
             end = min(begin + _DAY, until)
@@ -107,14 +108,14 @@ class Recurrence:
 
 
 LATE_MS: Final = MINUTE_MS
-"""A time that is no older was not missed, such as during a restart of the daemon."""
+"""A time no older than this does not count as missed, for example after a restart of the daemon."""
 MAX_CAUGHT_UP: Final = 1_000
 STAMP_LENGTH: Final = len(".20261122t030000z")
 _SPANS_MS: Final = (HOUR_MS, DAY_MS, 32 * DAY_MS, 366 * DAY_MS)
 
 
 class CatchUp(StrEnum):
-    """What becomes of the times that passed while no daemon ran."""
+    """What happens to times that passed while no daemon ran."""
 
     SKIP = "skip"
     ONCE = "once"
@@ -122,25 +123,24 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What becomes of a time at which a task of the schedule has not ended yet."""
+    """What happens to a time at which a task of the schedule has not ended yet."""
 
     SKIP = "skip"
-    """It is left out. A task that waits for a person holds the schedule up for ``MAX_HELD_UP_MS``, or as long as it
-    says itself."""
+    """The time is skipped. A task that waits for a person blocks the schedule for ``MAX_HELD_UP_MS``, or until its own
+    deadline."""
     QUEUE = "queue"
-    """Its task is made all the same."""
+    """Its task is created anyway."""
     REPLACE = "replace"
-    """Its task is made in the place of one that has not begun, or waits for a person; while one runs, it is left out.
-    """
+    """Its task replaces one that has not begun or waits for a person; while one runs, the time is skipped."""
 
 
 MAX_HELD_UP_MS = DAY_MS
-"""How long a task that waits for a person, and does not say until when, keeps its schedule from the next one."""
+"""How long a task that waits for a person without a deadline blocks its schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The times to meet now, oldest first. missed: the newest time that is passed over permanently; None: none is."""
+    """The times to act on now, oldest first. missed: the newest time that is permanently skipped; None if none is."""
 
     times: tuple[int, ...]
     missed: int | None = None
@@ -149,9 +149,10 @@ class Due:
 def due(
     next_after: Callable[[int], int | None], last_ms: int, now_ms: int, catch_up: CatchUp, most: int = MAX_CAUGHT_UP
 ) -> Due:
-    """Return what is to be met of the times after last_ms, up to and including now_ms.
+    """Return which of the times after last_ms, up to and including now_ms, to act on.
 
-    next_after: the schedule's first time after another, None after its last. most: how many are caught up at once.
+    next_after: the schedule's first time after another, None after its last. most: maximum number of times caught up on
+    at once.
     """
     wanted = most if catch_up is CatchUp.ALL else 1
     times = _newest(next_after, last_ms, now_ms, wanted + 1)
@@ -163,7 +164,7 @@ def due(
 
 
 def _newest(next_after: Callable[[int], int | None], last_ms: int, now_ms: int, most: int) -> Sequence[int]:
-    """The newest times in (last_ms, now_ms], at most so many, without a walk through all of a long absence."""
+    """The newest times in (last_ms, now_ms], at most this many, without iterating over a long absence."""
     found: deque[int] = deque(maxlen=most)
     for span_ms in (*_SPANS_MS, None):
         start_ms = last_ms if span_ms is None else max(last_ms, now_ms - span_ms)
@@ -178,8 +179,8 @@ def _newest(next_after: Callable[[int], int | None], last_ms: int, now_ms: int, 
 
 
 def fire_name(name: str, at_ms: int) -> str:
-    """Return the name of the task that meets the schedule's time: the name, and the time in UTC, which no change of
-    clocks makes ambiguous: ``nightly.20261122t0200z``, with seconds unless they are zero."""
+    """Return the name of the task for the schedule's time: the name plus the time in UTC, which no clock change makes
+    ambiguous: ``nightly.20261122t0200z``, with seconds unless they are zero."""
     date, _, clock = format_instant(at_ms // SECOND_MS * SECOND_MS).partition("T")
     digits = clock[:8].replace(":", "")
     return f"{name}.{date.replace('-', '')}t{digits.removesuffix('00') if len(digits) == 6 else digits}z"

@@ -1,4 +1,4 @@
-"""What all JSON shapes of the API have in common. Field order is the order of the JSON.
+"""Base of all JSON shapes of the API. Field order is the order in the JSON.
 
 Instants are RFC 3339 strings in UTC (see ``domain.units.format_instant``); states are upper case; priorities are names.
 Tokens and cost are the run's own share. A signal is a negative exit code.
@@ -20,11 +20,11 @@ def _instant(value: object) -> object:
 
 
 Instant = Annotated[str, BeforeValidator(_instant), Field(json_schema_extra={"format": "date-time"})]
-"""RFC 3339 in UTC. Epoch milliseconds, as rows and domain values have them, are written so."""
+"""RFC 3339 in UTC. Accepts epoch milliseconds, which rows and domain values use."""
 
 
 class View(BaseModel):
-    """Base of all shapes. A client ignores fields that a newer daemon has added."""
+    """Base of all shapes. A client ignores fields added by a newer daemon."""
 
     model_config = ConfigDict(
         frozen=True, extra="ignore", from_attributes=True, json_schema_serialization_defaults_required=True
@@ -32,11 +32,11 @@ class View(BaseModel):
 
     @classmethod
     def of(cls, *sources: object, **more: Any) -> Self:
-        """Return the shape of rows or domain values: each field is the attribute of that name, and ``x_at`` the
-        ``x_ms``, of the first of them that has it.
+        """Return the shape built from rows or domain values: each field comes from the first source that has an
+        attribute of that name or, for ``x_at``, ``x_ms``.
 
-        more: fields that are something else, or that no source knows; where nobody says anything, a field has its
-        default. Raises TypeError for what is no field, and ValueError for what does not fit.
+        more: fields with other values, or that no source has; a field found nowhere gets its default. Raises TypeError
+        for an unknown field, and ValueError for a value that does not fit.
         """
         if unknown := more.keys() - cls.model_fields.keys():
             raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
@@ -54,7 +54,7 @@ _NOTHING: Final = object()
 
 
 def _said(source: object, attribute: str) -> object:
-    """What the source has under that name. A model is asked in vain for what it lacks at ten times the cost of this."""
+    """The source's attribute of that name. For a model, a failed getattr costs ten times as much as this check."""
     if isinstance(source, BaseModel) and attribute in source.__dict__:
         return source.__dict__[attribute]
     if isinstance(source, BaseModel) and not _has(type(source), attribute):
@@ -69,7 +69,7 @@ def _has(kind: type, attribute: str) -> bool:
 
 @cache
 def _attributes(shape: type[View]) -> tuple[tuple[str, tuple[str, str]], ...]:
-    """The names that each field of the shape may have in a source."""
+    """The attribute names that each field of the shape may have in a source."""
     return tuple((name, (name, f"{name.removesuffix('_at')}_ms")) for name in shape.model_fields)
 
 
@@ -81,16 +81,16 @@ class Page(View, Generic[T]):
 
     items: tuple[T, ...]
     next_cursor: str | None = None
-    """Pass it as ``cursor`` for the next part; null at the end."""
+    """Pass this as ``cursor`` for the next part; null at the end."""
 
 
 MAX_PAGE: Final = 200
-"""The most items that a part of a list has."""
+"""Maximum number of items in a part of a list."""
 
 
 def all_items(fetch: Callable[[str | None, int], Page[T]]) -> Iterator[T]:
-    """Yield the items of a whole list, fetched part by part as they are read. fetch: the part behind a cursor, of at
-    most so many."""
+    """Yield the items of a whole list, fetching each part when it is needed. fetch: returns the part after a cursor,
+    with at most the given number of items."""
     page = fetch(None, MAX_PAGE)
     yield from page.items
     while page.next_cursor is not None:
@@ -107,8 +107,8 @@ class ProblemDetails(View):
     detail: str
     instance: str | None = None
     code: str
-    """Its stable name."""
+    """Stable name of the error."""
     remedy: str
     """What to do next."""
     problems: tuple[Problem, ...] = ()
-    """Each fault, where a document or several fields were wrong."""
+    """Each problem, if a document or several fields were wrong."""

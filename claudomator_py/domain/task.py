@@ -1,7 +1,7 @@
-"""What an operator wants: the task's specification as it is after parsing. Times are whole milliseconds.
+"""What an operator wants: a task's specification after parsing. Times are whole milliseconds.
 
-A field reads what a task file says and writes the same: ``TaskSpec.model_validate(spec.model_dump(mode="json"))`` is
-the spec again.
+Each field accepts what a task file contains and serialises to the same:
+``TaskSpec.model_validate(spec.model_dump(mode="json"))`` yields an equal spec.
 """
 
 from datetime import UTC, datetime
@@ -55,7 +55,7 @@ DEFAULT_STALL_MS = 30 * MINUTE_MS
 
 
 class Priority(IntEnum):
-    """Order among the runnable. A waiting task gains one level per 24 hours."""
+    """Order among runnable tasks. A waiting task gains one level per 24 hours."""
 
     LOW = 0
     NORMAL = 1
@@ -64,12 +64,12 @@ class Priority(IntEnum):
 
     @classmethod
     def parse(cls, name: str) -> "Priority":
-        """Return the priority of that name. Raises KeyError."""
+        """Return the priority with that name. Raises KeyError."""
         return cls[name.upper()]
 
     @property
     def label(self) -> str:
-        """The name as files and API write it."""
+        """The name used in files and the API."""
         return self.name.lower()
 
 
@@ -89,7 +89,7 @@ class OnLost(StrEnum):
 
 
 class OnInput(StrEnum):
-    """What a task does when its agent asks a question, or is denied a tool."""
+    """What a task does when its agent asks a question or is denied a tool."""
 
     WAIT = "wait"
     DENY = "deny"
@@ -161,7 +161,7 @@ Instant = Annotated[
 
 
 MAX_INSTRUCTIONS_LENGTH = 1_000_000
-"""Characters of a task's instructions."""
+"""Maximum characters of a task's instructions."""
 Instructions = Annotated[
     str,
     TextUse.PROSE,
@@ -173,7 +173,7 @@ Tags = Annotated[tuple[Line, ...], Field(max_length=50), OneOrMore, Distinct]
 
 
 class AgentHint(Strict):
-    """Where the operator would like it to run."""
+    """Where the operator would like the task to run."""
 
     type: Line | None = Field(None, description="Name of an agent, or else a kind. A hint that balancing may override.")
     tier: Tier | None = Field(None, description="Model strength. If set, the classifier is not asked.")
@@ -196,7 +196,8 @@ class AgentHint(Strict):
 
 
 class RetryPolicy(Strict):
-    """Attempts in all, the first included, and the first pause between them; it doubles with each."""
+    """Maximum number of attempts, including the first, and the pause after the first, which doubles with each
+    attempt."""
 
     max_attempts: Count = Field(3, ge=1, le=100, description="Total number of attempts, including the first.")
     backoff: Duration = Field(
@@ -205,7 +206,7 @@ class RetryPolicy(Strict):
 
 
 PLAIN_TOOL = regex(r"[\w*-]+")
-"""The name of a tool alone, without what it may be used for."""
+"""A bare tool name, without its permitted use."""
 
 
 class Permissions(Strict):
@@ -222,7 +223,7 @@ class Permissions(Strict):
 
 
 class TaskSpec(Strict):
-    """One task, parsed and valid. ``extra`` holds the ``x-*`` keys, carried along and never interpreted."""
+    """One task, parsed and valid. ``extra`` holds the ``x-*`` keys, which are kept but never interpreted."""
 
     name: Name = Field(
         description="Lower-case letters, digits, `-`, `_` and `.`. Default: the file name without its suffix."
@@ -411,10 +412,10 @@ class TaskSpec(Strict):
 
     @property
     def prerequisites(self) -> tuple[str, ...]:
-        """The names of all tasks that must complete first, the one that it continues included."""
+        """The names of all tasks that must complete first, including the one it continues."""
         return self.depends_on if self.continues is None else tuple(dict.fromkeys((*self.depends_on, self.continues)))
 
     def fired(self, at_ms: int) -> "TaskSpec":
-        """Return the task that meets a time of this one's schedule."""
+        """Return the task for one time of this task's schedule."""
         once = {"schedule": None, "timezone": None, "catch_up": CatchUp.SKIP, "overlap": Overlap.SKIP}
         return self.model_copy(update={"name": fire_name(self.name, at_ms), **once})

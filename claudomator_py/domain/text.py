@@ -1,4 +1,4 @@
-"""Text of agents made safe to show: a terminal's control codes could hide, forge or run something there."""
+"""Makes agents' text safe to display: terminal control codes could hide, forge or execute something."""
 
 import codecs
 import json
@@ -8,59 +8,57 @@ from typing import TYPE_CHECKING
 from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:
-    # With every word of a tool call that may stand in a text; what only escapes a text needs none of it.
+    # Imports the vocabulary for tool calls in text, which mere escaping does not need.
     from claudomator_py.domain.redaction import Redactor
 
 _MAX_UNFINISHED = 4_096
 
 # Control sequences: CSI; strings (OSC, DCS, SOS, PM, APC) up to their terminator; other escapes. Then line ends and
-# what is left of control characters, those included that turn the direction of text. A string ends where another one
-# begins and only the first of a row of carriage returns looks ahead: so no text is gone through more than once.
+# remaining control characters, including those that change text direction. A string ends where another begins, and only
+# the first of consecutive carriage returns looks ahead, so no text is scanned more than once.
 _BEGINS_STRING = r"\x90\x98\x9d-\x9f"
 _STRING = rf"(?:\x1b[\]PX^_]|[{_BEGINS_STRING}])[^\x07\x1b\x9c\n{_BEGINS_STRING}]*"
 _RETURNS = r"(?<!\r)\r+"
 _SEQUENCE = rf"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|{_STRING}(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 _LINE_END = rf"(?P<line_end>{_RETURNS}\n|[\r\u2028\u2029])"
-# Control characters, and what turns the direction of text or takes no room: nobody sees that it is there.
+# Invisible characters: control characters, and those that change text direction or have no width.
 _UNSEEN = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
-# These take no room either, but without them many scripts and emoji are not right.
+# These have no width either, but many scripts and emoji need them.
 _JOINERS = "\u200c\u200d"
 _UNWANTED = regex(f"{_SEQUENCE}|{_LINE_END}|[{_UNSEEN}]")
 _JOINER = regex(f"[{_JOINERS}]")
 _TO_ESCAPE = regex(f"[{_UNSEEN}{_JOINERS}\u2028\u2029\ud800-\udfff]")
 # What a later part of the text may complete.
 _UNFINISHED = regex(rf"(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|{_STRING}\x1b?|\x1b[ -/]*|{_RETURNS})\Z")
-# Where a clause ends: a sentence's end, a semicolon, or where data, a URL or a note in brackets begins.
+# Ends of a clause: the end of a sentence, a semicolon, or the start of data, a URL or a note in brackets.
 _CLAUSE_END = regex(r"(?<=[^.\s])\. |; | \{|\{\"| \(?https?://| · ")
 
 
 def plain(text: str) -> str:
     """Return the text without control sequences and control characters; carriage returns become line ends."""
-    # Most that is shown is short and plain, and a page shows hundreds of texts.
+    # Most texts shown are short and plain, and a page shows hundreds of them.
     return text if text.isascii() and text.isprintable() else _UNWANTED.sub(_replacement, text)
 
 
 def one_line(text: str) -> str:
-    """Return the clean text with all white space as single blanks: for a cell of a table."""
+    """Return the clean text with each run of white space as a single blank, for a table cell."""
     return " ".join(_JOINER.sub("", plain(text)).split())
 
 
 def escaped(text: str) -> str:
-    """Return the text with all that nobody sees, but for tabs and line ends, written as JSON does: ``\\u202e``.
-
-    JSON means the same after it.
-    """
+    """Return the text with all invisible characters except tabs and line ends escaped as in JSON: ``\\u202e``. The
+    meaning of JSON text is preserved."""
     return _TO_ESCAPE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def clause(text: str, most: int = 120) -> str:
-    """Return the first clause of what a program said, for a list; empty where it begins with data, which says nothing
+    """Return the first clause of a program's text, for a list; empty if it begins with data, which would be meaningless
     there.
 
-    most: characters; what is longer is cut at a word.
+    most: maximum characters; longer text is cut at a word.
     """
     line = next((one_line(part) for part in text.splitlines() if part.strip()), "")
     if line.startswith(("{", "[{", "<!", "<html", "Traceback")):
@@ -70,12 +68,12 @@ def clause(text: str, most: int = 120) -> str:
 
 
 def subject_line(text: str, most: int = 120) -> str:
-    """Return the first line of a text of our own, which says what the others are about; cut like a clause."""
+    """Return the first line of a text of our own, which says what the rest is about; cut like a clause."""
     return _cut(one_line(text.partition("\n")[0]), most)
 
 
 def finished(text: str) -> int:
-    """Return how much of the text no later part can change: all but a control sequence that is not yet whole."""
+    """Return how much of the text no later part can change: everything except an incomplete control sequence."""
     unfinished = _UNFINISHED.search(text)
     if unfinished is None or len(text) - unfinished.start() > _MAX_UNFINISHED:
         return len(text)
@@ -83,7 +81,7 @@ def finished(text: str) -> int:
 
 
 def place_in(text: str, place: int) -> int:
-    """Return where in the text that stands which stands at ``place`` in the plain one, after what is left out before
+    """Return the position in the text that corresponds to ``place`` in the plain text, past anything removed before
     it."""
     shown = 0
     position = 0
@@ -109,7 +107,7 @@ def _replacement(unwanted: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """The text of the bytes from ``offset`` up to ``next_offset``, where a reader that begins again continues."""
+    """The text of the bytes from ``offset`` to ``next_offset``, where a reader that starts again continues."""
 
     offset: int
     next_offset: int
@@ -117,19 +115,19 @@ class TextPiece:
 
 
 class ReadableText:
-    """Reads a stream that arrives in parts of any size, from that byte on.
+    """Reads a stream that arrives in parts of any size, starting at an offset.
 
-    What may be cut short is held back: a character, a control sequence, the beginning of what may be a secret.
+    Holds back whatever may be incomplete: a character, a control sequence, the start of a possible secret.
     """
 
     def __init__(self, redactor: "Redactor", offset: int = 0) -> None:
         self._redactor = redactor
         self._pending = b""
         self.offset = offset
-        """Up to where the bytes have become pieces."""
+        """Offset up to which bytes have been turned into pieces."""
 
     def feed(self, data: bytes, *, final: bool = False) -> TextPiece | None:
-        """Return the next piece, if there is one. final: nothing follows."""
+        """Return the next piece, if there is one. final: no more data follows."""
         pending = self._pending + data
         size = len(pending) if final else self._settled(pending)
         if size == 0:
@@ -142,7 +140,7 @@ class ReadableText:
         return piece
 
     def skip_to(self, offset: int) -> list[TextPiece]:
-        """Return what was held back, and a word about the bytes up to there, which were not kept."""
+        """Return what was held back, and a note about the bytes up to that offset, which were not kept."""
         pieces = [piece for piece in (self.feed(b"", final=True),) if piece is not None]
         text = f"\n[{offset - self.offset} bytes were not kept]\n"
         pieces.append(TextPiece(self.offset, offset, text))
@@ -150,8 +148,8 @@ class ReadableText:
         return pieces
 
     def _settled(self, pending: bytes) -> int:
-        """How many of the bytes no later ones can change the meaning of."""
-        # One character for every byte that is none, so that the text leads back to the bytes.
+        """Number of bytes whose meaning no later ones can change."""
+        # Each undecodable byte becomes one character, so that positions in the text map back to bytes.
         text, _ = codecs.utf_8_decode(pending, "surrogateescape", False)
         text = text[: finished(text)]
         place = place_in(text, self._redactor.settled(plain(text)))

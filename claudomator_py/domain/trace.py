@@ -1,7 +1,7 @@
-"""Traces: how tasks and their runs are named to OpenTelemetry, and a span as a value.
+"""Traces: how tasks and their runs are identified in OpenTelemetry, and a span as a value.
 
-The names follow from ids alone. Whoever has the id of a task, a run or a decision has its trace or span, and a span
-that is sent again has the name that it had.
+Span names are derived from ids alone: the id of a task, run or decision determines its trace or span, and a span that
+is sent again has the same name.
 """
 
 import uuid
@@ -16,20 +16,20 @@ Attribute = str | bool | int | float | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SpanName:
-    """Where a span is found: both are positive, of 128 and of 64 bits."""
+    """Identifies a span; both ids are positive, of 128 and 64 bits."""
 
     trace_id: int
     span_id: int
 
     @property
     def traceparent(self) -> str:
-        """How a process is told that it works on behalf of this span (W3C Trace Context, version 00, sampled)."""
+        """Header telling a process that it works on behalf of this span (W3C Trace Context, version 00, sampled)."""
         return f"00-{self.trace_id:032x}-{self.span_id:016x}-01"
 
 
 @dataclass(frozen=True, slots=True)
 class SpanLink:
-    """Another span that has to do with this one."""
+    """A related span."""
 
     to: SpanName
     why: str
@@ -38,11 +38,11 @@ class SpanLink:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that took its time and has ended. Times in epoch milliseconds."""
+    """An operation that has ended. Times in epoch milliseconds."""
 
     name: SpanName
     title: str
-    """What it is called; of few different values."""
+    """Display name, with few distinct values."""
     parent: SpanName | None
     start_ms: int
     end_ms: int
@@ -50,16 +50,16 @@ class Span:
     links: tuple[SpanLink, ...] = ()
     failed: bool = False
     calls_agent: bool = False
-    """Whether the work was done by a process of somebody else's."""
+    """True if somebody else's process did the work."""
 
 
 def trace_id(task_id: str) -> int:
-    """Return the task's id, as it is."""
+    """Return the task's id as a number."""
     return uuid.UUID(task_id).int
 
 
 def task_span(task_id: str, generation: int) -> SpanName:
-    """Name the span of one generation of a task; the first one's is the root."""
+    """Name the span of one generation of a task; the first generation's is the root span."""
     if generation == 1:
         return SpanName(trace_id(task_id), _first_digits(task_id))
     return part_span(task_id, task_id, f"generation/{generation}")
@@ -71,12 +71,12 @@ def own_span(task_id: str, own_id: str) -> SpanName:
 
 
 def part_span(task_id: str, whole_id: str, part: str) -> SpanName:
-    """Name the span of something that has no id of its own. whole_id: that of the task or run that it is a part of."""
+    """Name the span of something without an id of its own. whole_id: id of the task or run that it is part of."""
     return SpanName(trace_id(task_id), _first_digits(str(uuid.uuid5(uuid.UUID(whole_id), part))))
 
 
 def check_span(task_id: str, run_id: str) -> SpanName:
-    """Name the span of the check of a run."""
+    """Name the span of a run's check."""
     return part_span(task_id, run_id, "check")
 
 

@@ -1,8 +1,9 @@
-"""What others wrote, as data in a prompt; a conversation as the instructions of a task that answers its last message.
+"""Quotes others' text as data in a prompt; renders a conversation as the instructions of a task that answers its last
+message.
 
-What people and agents wrote stands between two lines that are derived from it, so that it cannot contain them, and as
-JSON, so that none of its lines begins with words of its own. Whoever judges a task, or tells in a line what it wants,
-is to look at what was said, and not at the frame around it.
+Text written by people and agents is placed between two marker lines derived from it, so that it cannot contain them,
+and encoded as JSON, so that it cannot begin a line with words of its own. Code that judges a task, or summarises it in
+a line, must look at what was said, not at the frame around it.
 """
 
 import hashlib
@@ -29,20 +30,19 @@ _PATH = regex(r"(?<![\w@:/.~+-])(?:~?/|\.{1,2}/)?[\w.@+-]{1,100}(?:/[\w.@+-]{1,1
 _FILE = regex(r"[^/]+\.(?:[A-Za-z][A-Za-z0-9]{1,5}|[chrCHR])|Makefile|Dockerfile|LICENSE|README")
 _LIST_MARK = regex(r"^(?:#{1,6}|[-*+>]|\d{1,3}[.)])\s+")
 _CODE_SPAN = r"``[^\n]{1,300}?``(?!`)|(?<!`)`[^`\n]{1,300}`(?!`)"
-# Bold words are all that is certain to be a mark of formatting: single asterisks make globs, underscores names, and
-# what a code span holds is meant as it is.
+# Only bold text is certain to be formatting: single asterisks occur in globs, underscores in names, and the contents of
+# a code span are literal.
 _BOLD = regex(
     rf"(?P<code>{_CODE_SPAN})"
     rf"|(?<![^\s(\[\"'])(?P<marks>\*{{2,3}})(?=[^\s*/])(?P<bold>(?:{_CODE_SPAN}|[^*`]){{1,300}})(?<![\s/])(?P=marks)(?![\w*/])"
 )
-# Of a sentence: not of a name such as ``valid?`` or ``..``, after which the sentence continues in small letters.
+# End of a sentence, but not of a name such as ``valid?`` or ``..``, after which the sentence continues in lower case.
 _END = regex(rf"{_CODE_SPAN}|(?P<end>(?<=[\w)\]}}\"'`*_][.!?])(?=\s+(?![a-z])))")
 
 
 def intent_of(text: str, redactor: Redactor | None = None) -> str:
-    """Return what it wants: its first sentence on one line, without marks of lists, headings and bold words, secrets
-    and data of persons. Of a conversation, the last message is what counts. Names, paths and patterns stay as they
-    are."""
+    """Return what the text asks for: its first sentence on one line, without list, heading and bold markup, secrets and
+    personal data. For a conversation, the last message counts. Names, paths and patterns are unchanged."""
     for line in _clean(spoken_in(text)[-1], redactor).splitlines():
         plain = " ".join(_BOLD.sub(_unmarked, _LIST_MARK.sub("", line.strip())).split())
         if any(letter.isalnum() for letter in plain):
@@ -58,7 +58,7 @@ def _unmarked(found: re.Match[str]) -> str:
 
 
 def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
-    """Return what it names. redactor: knows the secrets; None: what is one by its shape is left out."""
+    """Return what the text names. redactor: knows the secrets; None omits only what has the shape of a secret."""
     text = _clean(_CREDENTIALS.sub("", named_in(text)[: _MAX_READ + MAX_HELD]), redactor)
     urls = [_address(url) for url in _URL.findall(text)]
     commands = [
@@ -78,7 +78,7 @@ def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
 
 
 def _clean(text: str, redactor: Redactor | None) -> str:
-    # Cut only after secrets are out: one that is cut in two is not found.
+    # Cut only after redaction: a secret cut in two would not be found.
     return without_personal((redactor or Redactor()).redact(text[: _MAX_READ + MAX_HELD])[:_MAX_READ])
 
 
@@ -103,9 +103,9 @@ _CHANNEL: Final = regex(r"Answer the last message of a conversation in the chann
 
 
 def fenced(lines: Sequence[str], label: str) -> tuple[str, str]:
-    """Return the marker, which begins with the label, and the lines between two of it.
+    """Return the marker, which begins with the label, and the lines between two markers.
 
-    lines: each one value of JSON.
+    lines: one JSON value each.
     """
     text = "\n".join(lines)
     marker = f"{label}-{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
@@ -113,23 +113,24 @@ def fenced(lines: Sequence[str], label: str) -> tuple[str, str]:
 
 
 def json_line(value: Mapping[str, object]) -> str:
-    """Return the value as one line of JSON in which all that nobody sees is written out."""
+    """Return the value as one line of JSON in which all invisible characters are escaped."""
     return escaped(json.dumps(value, ensure_ascii=False))
 
 
 def transcript(channel: str, messages: Sequence[str]) -> str:
-    """Return the instructions. messages: each as one line of JSON, oldest first."""
+    """Return the instructions. messages: one line of JSON each, oldest first."""
     marker, block = fenced(messages, "MESSAGES")
     return f"{_INTRODUCTION.format(channel=channel, marker=marker)}{block}\n"
 
 
 def spoken_in(instructions: str) -> tuple[str, ...]:
-    """Return the messages, oldest first; of any other instructions, these as they are."""
+    """Return the messages, oldest first; for any other instructions, the instructions themselves."""
     return tuple(str(one.get("text", "")) for one in _messages(instructions)) or (instructions,)
 
 
 def named_in(instructions: str) -> str:
-    """Return all that was said, with the names and texts of attachments; any other instructions as they are."""
+    """Return everything that was said, with the names and texts of attachments; other instructions are returned
+    unchanged."""
     said: list[str] = []
     for one in _messages(instructions):
         said.append(str(one.get("text", "")))
@@ -140,15 +141,15 @@ def named_in(instructions: str) -> str:
 
 
 def _messages(instructions: str) -> list[Mapping[str, object]]:
-    """Empty for a text that does not begin with what ``transcript`` writes, so that nobody hides an order in a frame.
-    What stands behind that, such as what a run says that hands it on, is a part of the last message."""
+    """Empty unless the text begins with what ``transcript`` writes, so that nobody can hide an order in a frame. Text
+    after that, such as the words of a run that hands the task off, belongs to the last message."""
     channel = _CHANNEL.match(instructions)
     marker = _MARKED.search(instructions)
     if channel is None or marker is None:
         return []
     end = instructions.find(f"\n{marker.group()}", marker.end()) + len(marker.group()) + 1
     lines = instructions[marker.end() + 1 : end - len(marker.group()) - 1].split("\n")
-    # The text of a task has no end of line at its end.
+    # A task's text has no trailing line end.
     if transcript(channel[1], lines) != f"{instructions[:end]}\n":
         return []
     try:

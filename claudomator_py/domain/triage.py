@@ -1,4 +1,4 @@
-"""Who answers a message in a channel: what a channel says of it, what a message is, and the decision as a value."""
+"""Who answers a message in a channel: the channel's settings, the message, and the decision as a value."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -12,12 +12,12 @@ MAX_OPTED_OUT = 1_000
 
 
 class TriageReason(StrEnum):
-    """Which rule decided. Values are stored and shown to programs: they are never renamed."""
+    """The rule that decided. Values are stored and part of the API: never rename them."""
 
     DIRECT_MENTION = "direct_mention"
     """The message addresses somebody with ``@name``."""
     REPLY_TO_AGENT = "reply_to_agent"
-    """It answers a message of an agent."""
+    """The message replies to an agent's message."""
     PRIMARY_AGENT = "primary_agent"
     """The channel's primary answers messages that address nobody."""
     NO_TRIGGER = "no_trigger"
@@ -30,40 +30,40 @@ class PrimaryRule(StrEnum):
     OFF = "off"
     ALWAYS = "always"
     KEYWORDS = "keywords"
-    """It has one of the channel's keywords."""
+    """The message contains one of the channel's keywords."""
     MODEL = "model"
     """A cheap model says yes."""
     CASCADE = "cascade"
-    """A keyword, or else the model's yes, as far as there are keywords and a model."""
+    """A keyword, or otherwise the model's yes, if there are keywords and a model."""
 
 
 class MentionRule(StrEnum):
-    """Who answers a message that addresses several."""
+    """Who answers a message that addresses several agents."""
 
     ALL = "all"
     FIRST = "first"
     BEST = "best"
-    """The one whose card fits it best."""
+    """The agent whose card fits best."""
     ASK = "ask"
-    """Nobody, until the author has said who."""
+    """Nobody, until the author has chosen."""
 
 
 class Switch(StrEnum):
-    """Whether a rule is in use."""
+    """Whether a rule is active."""
 
     ON = "on"
     OFF = "off"
 
 
 class Role(StrEnum):
-    """Who takes part."""
+    """Type of participant."""
 
     AGENT = "agent"
     USER = "user"
 
 
 class MessageRole(StrEnum):
-    """As what a message was written."""
+    """In which role a message was written."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -75,7 +75,7 @@ PersonId = Annotated[Line, Field(max_length=128)]
 
 
 class TriageSettings(Strict):
-    """What a channel says of who answers."""
+    """A channel's settings on who answers."""
 
     primary: PrimaryRule = Field(
         PrimaryRule.CASCADE, description="When the channel's primary answers messages that address nobody else."
@@ -91,7 +91,7 @@ class TriageSettings(Strict):
 
 
 class Member(BaseModel):
-    """Somebody who takes part in a channel."""
+    """A participant in a channel."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -104,27 +104,27 @@ class Member(BaseModel):
 BY_WEBHOOK: Final = "webhook:"
 BY_SLACK: Final = "slack:"
 FROM_OUTSIDE: Final = (BY_WEBHOOK, BY_SLACK)
-"""What the id of an author begins with who writes through a webhook, and whom the daemon does not know."""
+"""Prefixes of the ids of authors who write through a webhook and are unknown to the daemon."""
 
 
 class AnsweredMessage(BaseModel):
-    """The message that another one answers."""
+    """The message that another one replies to."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
     author: str
-    """Id of who wrote it, whether or not they still take part."""
+    """Id of the author, who may have left the channel."""
     role: MessageRole
 
 
 class Incoming(BaseModel):
-    """A message about which it is to be decided who answers."""
+    """A message for which to decide who answers."""
 
     model_config = ConfigDict(frozen=True)
 
     author: str
-    """Id."""
+    """Id of the author."""
     role: MessageRole = MessageRole.USER
     content: str
     """Data, whatever it says."""
@@ -138,13 +138,13 @@ class TriageDecision(BaseModel):
 
     reason: TriageReason
     agents: tuple[str, ...] = ()
-    """Ids of those who answer, in the order of the text."""
+    """Ids of the agents that answer, in the order of the text."""
     should_respond_immediately: bool = False
     should_respond_after_processing: bool = False
-    """Once its attachments have been processed."""
+    """After its attachments have been processed."""
     confidence: float = 1.0
     """0 to 1."""
     ambiguous: tuple[str, ...] = ()
-    """Mentions that fit several who take part, as written, each once."""
+    """Mentions that match several participants, as written, without duplicates."""
     ask_among: tuple[str, ...] = ()
-    """Ids of those of whom the author is to choose, with ``mentions: ask``; none of them answers yet."""
+    """Ids from which the author must choose, with ``mentions: ask``; none of these agents answers yet."""

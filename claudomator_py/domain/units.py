@@ -1,4 +1,4 @@
-"""Units at the border: durations as people write them, instants as RFC 3339; inside, whole milliseconds."""
+"""Units at the boundary: durations as people write them, instants as RFC 3339; internally, whole milliseconds."""
 
 import difflib
 import re
@@ -21,9 +21,9 @@ _DURATION = regex(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
-    """Return milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``.
+    """Return the milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``.
 
-    Raises ValueError for anything else, a bare number included: its unit would be a guess.
+    Raises ValueError for anything else, including a bare number, whose unit would be a guess.
     """
     stripped = text.strip()
     if not _DURATION.fullmatch(stripped):
@@ -32,7 +32,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(milliseconds: int) -> str:
-    """Return the duration as ``parse_duration`` reads it, largest units first: 5400000 is ``1h30m``."""
+    """Return the duration as ``parse_duration`` reads it, largest units first: 5400000 becomes ``1h30m``."""
     if milliseconds <= 0:
         return "0s"
     parts = []
@@ -52,7 +52,7 @@ def format_instant(epoch_ms: int) -> str:
 
 
 def parse_instant(text: str) -> int:
-    """Return epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
+    """Return the epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
     return round(datetime.fromisoformat(text).timestamp() * SECOND_MS)
 
 
@@ -61,8 +61,8 @@ _SIZE = regex(r"(\d{1,12}) ?(B|KiB|MiB|GiB|TiB|kB|MB|GB)", re.ASCII)
 
 
 def parse_size(text: str) -> int:
-    """Return bytes in a size such as ``256MiB`` or ``1GB``. Raises ValueError for anything else, a bare number
-    included."""
+    """Return the bytes in a size such as ``256MiB`` or ``1GB``. Raises ValueError for anything else, including a bare
+    number."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a size; write a number and a unit, such as 512KiB, 256MiB or 2GiB")
@@ -70,7 +70,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(count: int) -> str:
-    """Return the size as ``parse_size`` reads it, exact, in the largest binary unit that divides it."""
+    """Return the exact size as ``parse_size`` reads it, in the largest binary unit that divides it."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if count and count % _UNIT_BYTES[unit] == 0:
             return f"{count // _UNIT_BYTES[unit]}{unit}"
@@ -78,7 +78,7 @@ def format_size(count: int) -> str:
 
 
 def size_text(count: int) -> str:
-    """Return about how much that is, for people, in the largest binary unit of which there is one: ``48.1 GiB``."""
+    """Return the approximate size for people, in the largest binary unit with a value of at least one: ``48.1 GiB``."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if count >= _UNIT_BYTES[unit]:
             return f"{count / _UNIT_BYTES[unit]:.1f} {unit}"
@@ -90,10 +90,10 @@ _DECIMAL = regex(r"-?[0-9]{1,19}(?:\.[0-9]{1,19})?")
 
 
 def number_fault(text: str, *, whole: bool) -> tuple[str, str] | None:
-    """Return what is wrong with the text of a number, and the remedy; None: nothing is.
+    """Return what is wrong with the text of a number, and the remedy; None if it is valid.
 
-    Only the digits 0 to 9 are one, with a point where it need not be whole: the libraries that convert it would also
-    read ``1_0``, `` 10``, ``10.0`` as a whole number, ``1e3`` and the digits of other scripts.
+    Only the digits 0 to 9 are accepted, with a decimal point unless it must be whole: the conversion functions would
+    also accept ``1_0``, `` 10``, ``10.0`` as a whole number, ``1e3`` and digits of other scripts.
     """
     if (_WHOLE if whole else _DECIMAL).fullmatch(text):
         return None
@@ -102,12 +102,12 @@ def number_fault(text: str, *, whole: bool) -> tuple[str, str] | None:
 
 
 def unknown_zone(name: str) -> str:
-    """Return what is wrong with a name that no zone has."""
+    """Return the problem with a name that no time zone has."""
     return f"there is no time zone `{shown(name)}`"
 
 
 def zone_remedy(name: str, known: Iterable[str]) -> str:
-    """Return the zone that was meant, as far as can be told: by its whole name, or by its city's."""
+    """Return a remedy naming the intended zone if it can be guessed, from its full name or its city."""
     by_folded = {zone.casefold(): zone for zone in sorted(known)}
     folded = name[:100].casefold().replace(" ", "_")
     for zone in by_folded:
@@ -118,7 +118,7 @@ def zone_remedy(name: str, known: Iterable[str]) -> str:
 
 
 def short_id(whole: str) -> str:
-    """Return the beginning of an id of a task, run or decision, which is enough for people."""
+    """Return the start of the id of a task, run or decision, which is enough for people."""
     return whole[:_SHORT_ID]
 
 

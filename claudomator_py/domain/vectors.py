@@ -1,4 +1,4 @@
-"""Vectors that stand for texts: how alike two of them are, and how one is kept in a row."""
+"""Vectors that represent texts: how similar two of them are, and how they are stored in a row."""
 
 from typing import TypeVar
 
@@ -6,18 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 Vector = npt.NDArray[np.float32]
-"""One dimension, or a row for each of several."""
+"""One vector, or a row for each of several."""
 _Floats = TypeVar("_Floats", np.float32, np.float64)
 
 _BATCH_SIZE = 32
-"""Rows that are computed in one go, so that the numbers of twice the size on the way are few."""
+"""Rows computed at once, which bounds the size of the intermediate double-precision array."""
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """Return how alike two vectors are: -1 to 1. Never NaN: 0 for an empty one, or one of zero length or beyond
-    measure.
+    """Return the similarity of two vectors, -1 to 1. Never NaN: 0 for a vector that is empty, has length zero or
+    contains non-finite values.
 
-    Of vectors that differ in length the common prefix is compared.
+    Vectors that differ in length are compared in their common prefix.
     """
     common = min(len(one), len(other))
     if not common:
@@ -27,23 +27,23 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def cosines(rows: npt.NDArray[_Floats], other: npt.NDArray[_Floats]) -> npt.NDArray[_Floats]:
-    """Return how alike each row is to the vector, all of length 1 or 0 as ``normalised`` leaves them: -1 to 1.
+    """Return the similarity of each row to the vector, -1 to 1. All must have length 1 or 0, as from ``normalised``.
 
-    Of rows that are sums of such ones, each in shares, it is the sum of the cosines in the same shares.
+    For rows that are weighted sums of such vectors, the result is the sum of the cosines with the same weights.
     """
     return rows @ other
 
 
 def normalised(rows: Vector) -> Vector:
-    """Return each row at length 1, so that a product with another of length 1 is their cosine; a row of no length stays
-    0."""
+    """Return each row scaled to length 1, so that the product with another unit vector is their cosine; a row of length
+    zero stays 0."""
     found = np.array(np.atleast_2d(rows), dtype=np.float32)
     normalise(found)
     return found.reshape(rows.shape)
 
 
 def normalise(rows: Vector) -> None:
-    """Bring the rows themselves to length 1, see ``normalised``. rows: two dimensions."""
+    """Normalise the rows in place to length 1; see ``normalised``. rows: two dimensions."""
     for start in range(0, len(rows), _BATCH_SIZE):
         rows[start : start + _BATCH_SIZE] = _units(rows[start : start + _BATCH_SIZE].astype(np.float64))
 
@@ -55,17 +55,17 @@ def _unit(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _units(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
     measured = np.isfinite(largest) & (largest != 0.0)
-    # Divided by the largest, as the squares of very large or very small numbers leave the range.
+    # Scaled by the largest element first, as squares of very large or very small numbers would overflow or underflow.
     scaled = np.where(measured, rows, 0.0) / np.where(measured, largest, 1.0)
     scaled /= np.where(measured, np.linalg.norm(scaled, axis=1, keepdims=True), 1.0)
     return scaled
 
 
 def to_bytes(vector: Vector) -> bytes:
-    """Write it as rows keep it: 32-bit floats, the least significant byte first."""
+    """Write the vector as stored in rows: 32-bit floats, least significant byte first."""
     return vector.astype("<f4").tobytes()
 
 
 def from_bytes(data: bytes) -> Vector:
-    """Return what ``to_bytes`` has made. Raises ValueError."""
+    """Return the vector written by ``to_bytes``. Raises ValueError."""
     return np.frombuffer(data, dtype="<f4").astype(np.float32)

@@ -1,4 +1,4 @@
-"""What the policy says of a task, as it is shown: its shape, and its words on the command line and on the page."""
+"""The policy's verdict on a task as shown: its shape, and its words on the command line and on the page."""
 
 from collections.abc import Mapping
 
@@ -11,25 +11,25 @@ from claudomator_py.domain.units import format_duration
 
 
 class PolicyCheckView(PolicyCheck, View):
-    """What one rule said about the choice."""
+    """The result of one rule."""
 
 
 class ConstraintsView(Constraints, View):
-    """What routing and policy had left open; null: any."""
+    """What routing and policy still allowed; null means anything."""
 
 
 class ApprovalView(View):
-    """An approval that is demanded."""
+    """A required approval."""
 
     rules: tuple[str, ...]
     by: tuple[tuple[str, ...], ...] = ()
-    """For each rule that says who: roles or names, one of which the person who approves has or is."""
+    """For each rule that names approvers: roles or names, one of which the approver must have or be."""
     within_ms: int | None = None
-    """In milliseconds, how long it may take."""
+    """Time limit for the approval, in milliseconds."""
 
 
 class VerdictView(View):
-    """What the policy says of a task."""
+    """The policy's verdict on a task."""
 
     name: str
     verdict: str
@@ -37,19 +37,19 @@ class VerdictView(View):
     reason: str
     risk: Risk
     rules: tuple[str, ...] = ()
-    """Those that led to it."""
+    """The rules behind the verdict."""
     checks: tuple[PolicyCheckView, ...] = ()
     approval: ApprovalView | None = None
     specialist: str | None = None
-    """Who does it, if a rule says so."""
+    """The specialist that does it, if a rule says so."""
     excluded_specialists: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
-    """Capabilities that whoever does it must have."""
+    """Capabilities that the specialist must have."""
     constraints: ConstraintsView = ConstraintsView()
     agents: tuple[str, ...] | None = None
-    """Those that may take it; null: nobody has looked."""
+    """Agents that may take it; null if this was not determined."""
     unfit: Mapping[str, str] = {}
-    """Agents that the rules leave and that cannot enforce what is asked for, and why."""
+    """Agents allowed by the rules that cannot enforce what the task asks for, with the reason."""
 
 
 def verdict_sentence(verdict: VerdictView) -> str:
@@ -58,12 +58,12 @@ def verdict_sentence(verdict: VerdictView) -> str:
 
 
 def applies(check: PolicyCheck) -> str:
-    """Return whether the rule applies, in a word."""
+    """Return in one word whether the rule applies."""
     return {True: "yes", False: "no", None: "fault"}[check.matched]
 
 
 def consequences(verdict: VerdictView) -> list[str]:
-    """Return what follows for the task, in sentences."""
+    """Return what follows for the task, as sentences."""
     found = []
     if verdict.approval is not None:
         who = " and ".join(" or ".join(listed) for listed in verdict.approval.by) or "anyone with the role operate"
@@ -81,7 +81,7 @@ def consequences(verdict: VerdictView) -> list[str]:
 
 
 def constraint_sentences(left: Constraints) -> list[str]:
-    """Return what is not open to the task, each as a sentence; none where everything is."""
+    """Return the task's restrictions, each as a sentence; empty if there are none."""
     found = [f"Only on {' or '.join(listed)}." for listed in left.one_of]
     if left.excluded_agents:
         found.append(f"Not on {', '.join(left.excluded_agents)}.")

@@ -1,8 +1,8 @@
-"""Codes with parameters, and words with instants in them.
+"""Codes with parameters, and words that contain instants.
 
-A code is stored, and shown to programs, with its parameters; its words are put together only at the edge. A text that
-is put together here holds instants, which whoever shows it words, in a zone of its own or as markup; it is never taken
-apart again.
+A code is stored and shown to programs with its parameters; its words are assembled only for display. A text assembled
+here keeps instants separate, so that each display can format them in its own zone or as markup; it is never parsed
+again.
 """
 
 import re
@@ -42,13 +42,13 @@ class Piece:
 Sentence = tuple[Piece, ...]
 
 Clock = Callable[[str], str]
-"""How an instant (RFC 3339, UTC) is worded."""
+"""Formats an instant (RFC 3339, UTC)."""
 
 _UNKNOWN = (Piece("?"),)
 
 
 def at(instant_ms: int) -> Sentence:
-    """Return the instant, in epoch milliseconds, to be worded by whoever shows it."""
+    """Return the instant, given in epoch milliseconds, to be formatted on display."""
     return (Piece(instant=format_instant(instant_ms)),)
 
 
@@ -58,12 +58,12 @@ def said(text: str) -> Sentence:
 
 
 def instant_text(instant: str) -> str:
-    """Return an RFC 3339 instant in UTC, to the minute, as sentences of the daemon say it."""
+    """Return an RFC 3339 instant in UTC, to the minute, as the daemon's sentences show it."""
     return f"{instant[:10]} {instant[11:16]} UTC"
 
 
 def worded(sentence: Sentence, clock: Clock = instant_text) -> str:
-    """Return the sentence, each instant as ``clock`` words it."""
+    """Return the sentence as text, formatting each instant with ``clock``."""
     return "".join(piece.text if piece.instant is None else clock(piece.instant) for piece in sentence)
 
 
@@ -77,8 +77,8 @@ def joined(sentences: Sequence[Sentence], between: str) -> Sentence:
 
 
 def filled(template: str, values: Mapping[str, Sentence]) -> Sentence:
-    """Return the template with its values: ``{name}`` is one of them, ``[a|b]`` the first of its alternatives whose
-    values are all there, and nothing where none is. A value that is missing elsewhere is a question mark."""
+    """Return the template filled in: ``{name}`` is a value, ``[a|b]`` the first alternative whose values are all
+    present, or nothing if there is none. Any other missing value becomes a question mark."""
     pieces: list[Piece] = []
     for part in _filled(template, values):
         if part.instant is None and pieces and pieces[-1].instant is None:
@@ -89,7 +89,7 @@ def filled(template: str, values: Mapping[str, Sentence]) -> Sentence:
 
 
 def placeholders(template: str) -> tuple[str, ...]:
-    """Return the names of all values that it may hold, in its order."""
+    """Return the names of all values that the template may use, in order."""
     return tuple(dict.fromkeys(re.findall(r"\{([a-z_]+)\}", template)))
 
 
@@ -110,39 +110,39 @@ def _filled(template: str, values: Mapping[str, Sentence]) -> Iterator[Piece]:
 
 
 def due_clock(now_ms: int) -> Clock:
-    """Return how an instant that is waited for is worded: in UTC, with how long that is from now."""
+    """Return a clock that shows a future instant in UTC, and how far it is from now."""
     return lambda instant: due_text(parse_instant(instant), now_ms)
 
 
 def utc_clock(near_ms: int) -> Clock:
-    """Return how an instant is worded beside another one: in UTC, with its date if that is another day."""
+    """Return a clock that shows an instant next to another one: in UTC, with the date if it is a different day."""
     return lambda instant: clock_text(parse_instant(instant), near_ms)
 
 
 def clock_text(instant_ms: int, near_ms: int) -> str:
-    """Return the time of day in UTC, to the minute, with its date unless that is the day of ``near_ms``."""
+    """Return the time of day in UTC, to the minute, with the date unless it is the day of ``near_ms``."""
     date, _, clock = format_instant(instant_ms).partition("T")
     same_day = instant_ms // DAY_MS == near_ms // DAY_MS
     return f"{clock[:5]} UTC" if same_day else f"{date} {clock[:5]} UTC"
 
 
 def due_text(until_ms: int, now_ms: int) -> str:
-    """Return the time, with how long that is from now."""
+    """Return the time, and how far it is from now."""
     return f"{clock_text(until_ms, now_ms)} (in {time_between(now_ms, until_ms)})"
 
 
 def time_between(start_ms: int, end_ms: int) -> str:
-    """Return how long that is, in whole seconds."""
+    """Return the length of the interval, in whole seconds."""
     return format_duration(max(0, end_ms - start_ms) // 1000 * 1000)
 
 
 class WordedCode(StrEnum):
-    """Codes with their words beside them: templates as ``filled`` takes them."""
+    """Base of enums of codes that carry their words: templates for ``filled``."""
 
     words: str
 
     def __new__(cls, value: str, words: str) -> Self:
-        """A member: its value, and its words."""
+        """Create a member from its value and its words."""
         code = str.__new__(cls, value)
         code._value_ = value
         code.words = words
@@ -150,13 +150,13 @@ class WordedCode(StrEnum):
 
 
 class Coded(BaseModel):
-    """A code with its parameters, or the parameters of one. JSON leaves out what is missing."""
+    """A code with its parameters, or the parameters of one. JSON omits missing values."""
 
     model_config = ConfigDict(frozen=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        # Its own fields, not the dictionary that its serializer makes of them.
+        # The model's own fields, not the dictionary that its serializer returns.
         return handler({name: part for name, part in core_schema.items() if name != "serialization"})
 
     @model_serializer(mode="wrap")
@@ -175,11 +175,11 @@ Instant = Annotated[
     PlainSerializer(format_instant, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
-"""Epoch milliseconds; in JSON RFC 3339, UTC."""
+"""Epoch milliseconds; in JSON, RFC 3339 in UTC."""
 
 
 class TaskRef(Coded):
-    """A task that stands in the way."""
+    """A task that blocks another."""
 
     name: str
     id: str | None = Field(None, description="Where it is known.")
@@ -197,14 +197,14 @@ class ConversationRef(Coded):
 
     @property
     def text(self) -> str:
-        """Such as ``run 41c98f14 of build on claude``."""
+        """Text such as ``run 41c98f14 of build on claude``."""
         whose = f" of {self.task}" if self.task is not None else ""
         return f"run {short_id(self.run)}{whose} on {self.agent}"
 
 
 def known_or_none(value: object, handler: ValidatorFunctionWrapHandler) -> Any:
-    """Return a client may be older than the daemon: a code that it does not know is none, and the text beside it
-    counts."""
+    """Return the validated value, or None if it is not valid: a client may be older than the daemon and not know a
+    code; it then uses the text supplied with it."""
     try:
         return handler(value)
     except ValidationError:

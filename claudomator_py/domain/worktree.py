@@ -1,4 +1,4 @@
-"""Work trees: a task's own copy of a git repository, on a branch of its own, in which its runs work."""
+"""Work trees: a task's own copy of a git repository, on its own branch, in which its runs work."""
 
 import re
 from enum import StrEnum
@@ -11,7 +11,7 @@ _MAX_LENGTH = 60
 
 
 class Isolation(StrEnum):
-    """Where a task's changes are kept apart: nowhere, or in a work tree of git that is its own."""
+    """Where a task's changes are isolated: nowhere, or in a git work tree of its own."""
 
     NONE = "none"
     WORKTREE = "worktree"
@@ -22,21 +22,21 @@ class WorktreeRequest:
     """A tree that a task needs."""
 
     name: str
-    """Of its folder, the same for all runs that share it."""
+    """Name of its folder, the same for all runs that share it."""
     branch: str
     task_id: str
     folder: str
-    """In the repository."""
+    """A folder in the repository."""
     base: str | None = None
-    """The branch, tag or commit that it is to begin at; None: where the trees in ``after`` ended, or else at what is
-    checked out."""
+    """The branch, tag or commit to start from; None for where the trees in ``after`` ended, or else what is checked
+    out."""
     after: tuple[str, ...] = ()
     """Names of the trees of the tasks that it waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A tree that was made."""
+    """A tree that was created."""
 
     name: str
     path: str
@@ -44,38 +44,39 @@ class Tree:
     branch: str
     task_id: str
     repository: str
-    """The top of the work tree that it was made from."""
+    """Top of the work tree that it was created from."""
     base: str
-    """The commit that it began at."""
+    """The commit that it started from."""
     onto: str | None
-    """The branch that was checked out there, as a whole ref; None: none was."""
+    """The full ref of the branch that was checked out there; None if none was."""
     left_out: bool
-    """The repository had uncommitted changes then, which are not in it."""
+    """True if the repository then had uncommitted changes, which are not in the tree."""
     submodules: bool
-    """It has some, which are not checked out."""
+    """True if there are submodules, which are not checked out."""
     filters: tuple[str, ...] = ()
-    """The content filters that only the repository's own configuration defines, which were not run."""
+    """Content filters defined only in the repository's own configuration, which were not run."""
     git_dir: str = ""
     """Where git keeps what belongs to this tree alone."""
     common_dir: str = ""
-    """Where it keeps what belongs to all trees of the repository."""
+    """Where git keeps what all trees of the repository share."""
     source_dir: str = ""
-    """What git_dir is, for the work tree that it was made from. All three are empty in records of earlier versions."""
+    """Like git_dir, for the work tree that it was created from. All three are empty in records of earlier versions."""
     begun_at: str | None = None
-    """The branch, tag or commit that it began at; None: at what was checked out in the repository."""
+    """The branch, tag or commit that it started from; None for what was checked out in the repository."""
     passed_over: tuple[str, ...] = ()
-    """The branches of tasks that it waited for of which none has all of the others, so it began at none of them."""
+    """Branches of the tasks that it waited for, if none of them contains all the others and so none was the start."""
     left_behind: int = 0
-    """Files that the tasks that it waited for had left uncommitted, which are not in it."""
+    """Number of uncommitted files left by the tasks that it waited for, which are not in the tree."""
 
 
 class TreeStanding(StrEnum):
-    """How a tree stands to what it was made from. Only what is unchanged, merged or gone holds nothing of its own.
+    """How a tree relates to what it was created from. A tree that is unchanged, merged or gone holds nothing of its
+    own.
 
-    UNCHANGED: no commit and no change. MERGED: all of its commits, or what they bring, are in the branch that it
-    was made from, or in that one's upstream. AHEAD: it has commits that are not. DIRTY: uncommitted changes or new
-    files. LOCKED: by ``git worktree lock``. GONE: the folder is not there any more, and its branch, if there is
-    one, is merged. UNKNOWN: git could not tell, or was not asked, as the tree is not what it made any more.
+    UNCHANGED: no commit and no change. MERGED: all of its commits, or their changes, are in the branch that it was
+    created from, or in that branch's upstream. AHEAD: it has commits that are not. DIRTY: uncommitted changes or new
+    files. LOCKED: by ``git worktree lock``. GONE: the folder no longer exists, and its branch, if there is one, is
+    merged. UNKNOWN: git could not tell, or was not asked because the tree has been replaced.
     """
 
     UNCHANGED = "unchanged"
@@ -88,48 +89,48 @@ class TreeStanding(StrEnum):
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is lost with the tree."""
+        """True if removing the tree loses nothing."""
         return self in (TreeStanding.UNCHANGED, TreeStanding.MERGED, TreeStanding.GONE)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeState:
-    """How it stood."""
+    """State of a tree when it was examined."""
 
     standing: TreeStanding
     commits: int = 0
     """Commits since its base."""
     changed: int = 0
-    """Files that are not committed."""
+    """Number of uncommitted files."""
     words: str = ""
-    """Why the state is unknown, or the reason of a lock."""
+    """Why the state is unknown, or the reason for a lock."""
     seen_ms: int = 0
-    """When it was looked at, in epoch milliseconds."""
+    """Time of the examination, in epoch milliseconds."""
 
 
 class TreeBusy(Exception):
-    """Somebody is at the tree of that name: a git that an earlier daemon called, or another request."""
+    """The tree is in use: by a git process of an earlier daemon, or by another request."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the work tree {name} is in use by another process")
 
 
 class TreeFault(Exception):
-    """git could not do it; the message holds its words and what to do."""
+    """git could not do it; the message contains git's words and what to do."""
 
 
 def tree_name(repository: str, task_name: str, task_id: str, generation: int) -> str:
-    """Return the name of the folder of the tree that this generation of a task makes. repository: its folder's name."""
+    """Return the folder name of the tree for this generation of a task. repository: name of the repository's folder."""
     return f"{_plain(repository) or 'repository'}-{_own(task_name, task_id, generation)}"
 
 
 def branch_name(task_name: str, tree: str) -> str:
-    """Return the branch of the tree of that name: valid as a ref, whatever the task is called."""
+    """Return the branch of the tree with that name: a valid ref whatever the task's name."""
     return f"{BRANCHES}{_plain(task_name) or 'task'}-{tree.rpartition('-')[2]}"
 
 
 def is_tree_of(name: str, task_id: str) -> bool:
-    """Return whether a folder of that name is that of a tree of the task."""
+    """Return whether a folder name is that of one of the task's trees."""
     return bool(name) and name.rpartition("-")[2].partition(".")[0] == task_id.replace("-", "")[:_ID]
 
 
@@ -139,5 +140,6 @@ def _own(task_name: str, task_id: str, generation: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """What both a ref and a folder may be called: no dots in a row or at an end, nothing that git or a shell reads."""
+    """The text as a valid part of both refs and folder names: no dots in a row or at an end, nothing special to git or
+    a shell."""
     return re.sub(r"\.{2,}", ".", re.sub(r"[^A-Za-z0-9._-]+", "-", text))[:_MAX_LENGTH].strip(".-")
