@@ -20,6 +20,7 @@ from tests.slurm import NODES, Cluster, ask
 AWAY_S = 2.0
 STILL_S = (1.0, 30.0)
 """The longer one is longer than Slurm waits for a node."""
+STANDS_STILL = "node stands still"
 
 Undo = Callable[[], None]
 
@@ -41,7 +42,7 @@ class Strikes:
             "step": self._step,
             "supervisor": self._supervisor,
             "daemon": self._daemon,
-            "node stands still": self._still,
+            STANDS_STILL: self._still,
             "requeue": self._requeue,
             "cancelled": self._cancelled,
         }
@@ -51,7 +52,8 @@ class Strikes:
         chosen = self._random.sample([*self._kinds], k=self._random.choice((1, 1, 2)))
         struck = [(kind, undo) for kind in chosen if (undo := self._kinds[kind]()) is not None]
         time.sleep(self._random.uniform(0, AWAY_S))
-        for kind, undo in struck:
+        # A node's daemon asks each step on its node before it is there, and waits for those that stand still.
+        for kind, undo in sorted(struck, key=lambda one: one[0] != STANDS_STILL):
             undo()
             self.done[kind] += 1
         for node in NODES:
