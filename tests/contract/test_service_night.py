@@ -8,6 +8,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
 from claudomator_py.resources.report.drawing import LEFT, MAX_ROWS, ROW, WIDTH, Picture, drawn
 from claudomator_py.resources.report.night import BINS, Lane, Night, Nights
+from claudomator_py.resources.report.night_page import LANES, with_all
 from claudomator_py.store import events, report_rows
 from claudomator_py.store.database import Database
 from tests.fakes.world import START_MS, World
@@ -131,6 +132,16 @@ def test_numbers_over_time_add_up(world: World) -> None:
     assert [place for place, one in enumerate(found.bins) if one.done or one.failed] == [6, 12]
 
 
+def test_what_ran_for_a_moment_is_counted_among_what_ran_at_a_time(world: World) -> None:
+    """Though it ran in the middle of no part of the span."""
+    for name in ("one", "two", "three"):
+        run(world, name, 1)
+    found = night(world, 24).bins
+    assert max(one.running for one in found) == 1
+    assert sum(one.running > 0 for one in found) <= 2
+    assert sum(one.done for one in found) == 3
+
+
 def test_days_are_those_of_the_operator_and_of_each_agent(world: World) -> None:
     run(world, "one", 60, cost_usd=0.5)
     world.tick(DAY_MS)
@@ -169,3 +180,20 @@ def test_there_is_something_earlier_only_where_something_ran(world: World) -> No
     assert not night(world).has_earlier
     assert night(world, since_ms=START_MS + MINUTE_MS).has_earlier
     assert not night(world, since_ms=START_MS + MINUTE_MS, by=Principal("eve", Role.READ, "shop")).has_earlier
+
+
+def test_the_ends_of_runs_add_up_to_the_runs_of_each_agent_and_of_all(world: World) -> None:
+    run(world, "one", 10, cost_usd=0.5)
+    run(world, "two", 10, exit_code=1, status="failed", reason="refused")
+    run(world, "three", 10, agent="codex")
+    run(world, "four", 10, agent="codex", status="needs_input", question="Which?")
+    world.submit("five", agent={"type": "claude", "strict": True})
+    world.tick()
+    rows = [
+        [column.cell(one) for column in LANES.columns]
+        for one in with_all([lane for lane in night(world).lanes if lane.runs])
+    ]
+    assert [(row[0], row[1]) for row in rows] == [("claude", 3), ("codex", 2), ("all", 5)]
+    for row in rows:
+        assert sum(number for number in row[2:8] if isinstance(number, int)) == row[1], row
+    assert rows[-1][2:8] == [2, 1, 0, 1, 0, 1]

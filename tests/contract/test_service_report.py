@@ -108,6 +108,33 @@ def test_a_failed_night_says_first_that_nothing_is_done_and_groups_the_reasons(w
     assert [ref.name for ref in found.failures[0].tasks] == ["login-2", "login-1", "login-0"]
 
 
+def test_more_branches_than_are_named_are_counted(world: World) -> None:
+    refs = [{"name": f"refs/heads/claudomator/t-{one}", "before": None, "after": "a" * 40} for one in range(27)]
+    run(world, "many", changes=changed(refs=refs, ref_count=27))
+    found = report(world)
+    assert (len(found.repositories[0].branches), found.repositories[0].more_branches) == (20, 7)
+    assert "  - and 7 more branches\n" in markdown(found, str)
+
+
+def test_tasks_whose_dependencies_failed_or_are_open_are_one_group_each(world: World) -> None:
+    for number in range(2):
+        world.submit(f"broken-{number}", retry={"max_attempts": 1}, agent={"type": "claude", "strict": True})
+        world.submit(f"after-broken-{number}", depends_on=[f"broken-{number}"])
+        world.submit(f"asks-{number}", agent={"type": "codex", "strict": True})
+        world.submit(f"after-asks-{number}", depends_on=[f"asks-{number}"])
+    world.tick()
+    for number in range(2):
+        world.end(f"broken-{number}", exit_code=1, status="failed", reason="agent_error")
+        world.end(f"asks-{number}", status="needs_input", question="Which?")
+    world.tick(MINUTE_MS)
+    found = report(world)
+    groups = {group.reason: group for group in (*found.failures, *found.waits)}
+    assert groups["dependency_failed"].count == 2
+    assert groups["dependency_failed"].text == "A task that it depends on did not complete."
+    assert groups["dependency"].count == 2
+    assert len([one for one in found.waits if one.reason == "dependency"]) == 1
+
+
 def test_a_success_that_changed_nothing_is_counted(world: World) -> None:
     run(world, "real", changes=changed(commits=COMMITS[:1]))
     run(world, "said-fixed", text="Fixed the bug.", changes=changed())

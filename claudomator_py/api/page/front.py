@@ -38,7 +38,9 @@ Cursor = Annotated[str | None, Query(max_length=500)]
 _SHOWN = 20
 """Of each list; a page has all of it."""
 _FIRST = 5
-"""Lines of a list that another one, which matters as much, stands below."""
+"""Lines of a list that another one, which matters as much, stands below and is to be seen without scrolling."""
+_FEWEST = 2
+"""However much else stands there."""
 STATES: tuple[StateName, ...] = ("NEEDS_INPUT", "RUNNING", "FAILED", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
 
 
@@ -189,9 +191,10 @@ def front_of(status: StatusView) -> Front:
     needs = status.total("needs_you") + len(notices) + status.total("inbox")
     asking = _groups(status.needs_you, status.unlisted)
     failed, running, waiting = (status.total(name) for name in ("problems", "running", "queued"))
+    first = max(_FEWEST, _FIRST - len(notices) - len(files))
     sections = (
         TaskSection(
-            "needs-you", "Needs you", "Nothing needs you.", asking, needs, _FIRST, notices, files,
+            "needs-you", "Needs you", "Nothing needs you.", asking, needs, first, notices, files,
             more=needs - sum(group.size for group in asking) - len(notices) - len(files),
         ),
         _section(status, "running", "running", "Running", "Nothing runs.", "RUNNING", first=_FIRST),

@@ -52,7 +52,11 @@ class TaskRow:
     """Its state, or nearer than that."""
     tone: str
     place: str | None
-    """The folder where it works, and its branch there."""
+    """The folder where it works."""
+    branch: str
+    """Its branch there, after a dot; empty: none."""
+    is_own_branch: bool
+    """Whether the branch has the name of the task, and says nothing more."""
     specialist: str | None
     agent: str | None
     model: str | None
@@ -139,7 +143,9 @@ def row_of(task: TaskView) -> TaskRow:
         state=words_of(task.state),
         label=label,
         tone=TONES[task.state],
-        place=_place(task),
+        place=PurePath(task.working_dir).name if task.working_dir else None,
+        branch=f" · {task.branch}" if task.branch else "",
+        is_own_branch=task.branch is not None and task.name in task.branch,
         specialist=task.specialist,
         agent=task.agent_hint if undecided else task.agent,
         model=None if undecided else model_text(task.tier, task.model),
@@ -160,12 +166,6 @@ def row_of(task: TaskView) -> TaskRow:
         answers="answer" in task.available_actions and task.asks is not None and task.asks.kind == "question",
         folds=None if task.asks is not None and task.asks.kind == "question" else _FOLDED.get(task.state),
     )
-
-
-def _place(task: TaskView) -> str | None:
-    if task.working_dir is None:
-        return None
-    return " · ".join(part for part in (PurePath(task.working_dir).name, task.branch) if part)
 
 
 def words_of(state: str) -> str:

@@ -245,7 +245,7 @@
     line.className = "entry";
     if (/^[a-z_]+$/.test(entry.kind)) line.classList.add(entry.kind);
     kind.className = "kind";
-    const label = entry.tool || entry.kind.replace("_", " ");
+    const label = (entry.tool || entry.kind).replaceAll("_", " ");
     kind.textContent = label === lastLabel ? "" : label;
     lastLabel = label;
     said.className = "said";
@@ -370,6 +370,8 @@
   byId("pause").addEventListener("click", () => setPaused(!paused));
   byId("help-open").addEventListener("click", () => byId("help").showModal());
   byId("help-open").hidden = false;
+  // Of a picture that is wider than the window, what was last is seen first.
+  for (const picture of document.querySelectorAll("svg.night")) picture.parentElement.scrollLeft = picture.parentElement.scrollWidth;
   showTimes();
   setInterval(showTimes, TICK_MS / 3);
   if (live()) {

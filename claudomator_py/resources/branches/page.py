@@ -13,6 +13,9 @@ from claudomator_py.resources.report.page import REPOSITORIES
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.session import Access
 
+_SHOWN = 20
+"""Branches that are seen at once."""
+
 
 def router(access: Access) -> APIRouter:
     """Return the routes."""
@@ -28,6 +31,7 @@ def router(access: Access) -> APIRouter:
             "table": REPOSITORIES,
             "repositories": granted[Reports].repositories(days),
             "branch_table": BRANCHES,
+            "shown": _SHOWN,
             "branches": [one for one in granted[BranchService].all() if not one.standing.is_spent],
         }
         return render("repositories.html", values, by=by)

@@ -214,7 +214,7 @@ def _column(night: Night, one: Bin, max_ended: int, max_running: int) -> Column:
     left = _x(night, one.begin_ms)
     width = (WIDTH - LEFT) / max(1, len(night.bins))
     per_ended, per_running = CHART / max(1, max_ended), CHART / max(1, max_running)
-    words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, {one.running} running"
+    words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, at most {one.running} at a time"
     return Column(
         left,
         round(width - 1, 1),

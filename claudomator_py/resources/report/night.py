@@ -43,7 +43,7 @@ class Bin:
 
     begin_ms: int
     running: int
-    """Runs that lived in its middle."""
+    """The most runs that lived at the same time in it."""
     done: int
     """Runs that succeeded in it."""
     failed: int
@@ -137,24 +137,28 @@ def _lane(name: str, runs: Sequence[DrawnRun], holds: Sequence[DrawnHold], since
 
 def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -> Sequence[Bin]:
     width = (until_ms - since_ms) / BINS
-    begun, ended, done, failed = (Counter[int]() for _ in range(4))
+    done, failed = Counter[int](), Counter[int]()
+    turns: list[tuple[int, int]] = []
     for run in runs:
-        end_ms = run.ended_ms if run.ended_ms is not None else now_ms
-        begun[max(0, _after_middle(run.started_ms, since_ms, width))] += 1
-        ended[_after_middle(end_ms, since_ms, width)] += 1
+        end_ms = run.ended_ms if run.ended_ms is not None else now_ms + 1
+        turns += [(run.started_ms, 1), (max(end_ms, run.started_ms + 1), -1)]
         place = int((end_ms - since_ms) // width)
         done[place] += run.ended_as == DONE
         failed[place] += run.ended_as in UNDONE
+    turns.sort()  # of the same moment, what ends before what begins
+    coming = iter([*turns, (until_ms + 1, 0)])
+    at_ms, change = next(coming)
     found, running = [], 0
     for place in range(BINS):
-        running += begun[place] - ended[place]
-        found.append(Bin(round(since_ms + place * width), running, done[place], failed[place]))
+        begin, end = since_ms + place * width, since_ms + (place + 1) * width
+        most = 0
+        while at_ms < end:
+            if at_ms > begin:
+                most = max(most, running)
+            running += change
+            at_ms, change = next(coming)
+        found.append(Bin(round(begin), max(most, running), done[place], failed[place]))
     return found
-
-
-def _after_middle(at_ms: int, since_ms: int, width: float) -> int:
-    """Return the first part whose middle is not before that time."""
-    return -int(-((at_ms - since_ms) / width - 0.5) // 1)
 
 
 def _days(runs: Sequence[DrawnRun], zone: ZoneInfo) -> Sequence[DayTotal]:

@@ -1,5 +1,7 @@
 """/night: what ran where and when, as a picture, with its numbers as tables."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -10,16 +12,17 @@ from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, format_duration, format_instant
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
 from claudomator_py.resources.report.drawing import drawn
 from claudomator_py.resources.report.night import DayTotal, Lane, Nights
 from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import Column, Table
 
-HOURS = (6, 12, 24, 72, 168)
+HOURS = (1, 3, 6, 12, 24, 72, 168)
 """The spans that are offered."""
-Hours = Annotated[int, Query(ge=1, le=31 * 24), DIGITS]
+MAX_HOURS = 31 * 24
+Hours = Annotated[int, Query(ge=1, le=MAX_HOURS), DIGITS]
 Ends = Annotated[int | None, Query(ge=0, le=4_000_000_000), DIGITS]
 
 LANES = Table[Lane](
@@ -28,6 +31,9 @@ LANES = Table[Lane](
     Column("SUCCEEDED", lambda lane: lane.counts.get("succeeded", 0), right=True),
     Column("FAILED", lambda lane: lane.counts.get("failed", 0) + lane.counts.get("lost", 0), right=True),
     Column("LIMITED", lambda lane: lane.counts.get("limited", 0), right=True),
+    Column("ASKED", lambda lane: lane.counts.get("needs_input", 0), right=True),
+    Column("CANCELLED", lambda lane: lane.counts.get("cancelled", 0), right=True),
+    Column("RUNNING", lambda lane: lane.counts.get("running", 0), right=True),
     Column("BUSY", lambda lane: format_duration(lane.busy_ms // SECOND_MS * SECOND_MS), right=True),
     Column("COST", lambda lane: _cost(lane.cost_usd), right=True),
 )
@@ -49,20 +55,21 @@ def router(access: Access) -> APIRouter:
         now_ms = service.now_ms()
         until_ms = now_ms if until is None else min(until * SECOND_MS, now_ms)
         since_ms = max(0, until_ms - hours * HOUR_MS)
+        half_ms = hours * HOUR_MS // 2
         night = service.night(since_ms, max(until_ms, since_ms + 1))
         values: dict[str, Any] = {
             "picture": drawn(night, now_ms),
             "drawing": drawing,
-            "lanes": [lane for lane in night.lanes if lane.runs or lane.holds],
+            "lanes": with_all([lane for lane in night.lanes if lane.runs or lane.holds]),
             "lane_table": LANES,
             "days": night.days,
             "day_table": DAYS,
             "zone": str(night.zone),
             "since": format_instant(since_ms),
             "until": format_instant(until_ms),
-            "spans": [(_span(one), _url(one, until), one == hours) for one in HOURS],
-            "earlier": None if not night.has_earlier else _url(hours, (until_ms - hours * HOUR_MS // 2) // SECOND_MS),
-            "later": None if until is None else _url(hours, (until_ms + hours * HOUR_MS // 2) // SECOND_MS),
+            "spans": [(_span(one), night_url(one, until), one == hours) for one in HOURS],
+            "earlier": night_url(hours, (until_ms - half_ms) // SECOND_MS) if night.has_earlier else None,
+            "later": None if until is None else night_url(hours, (until_ms + half_ms) // SECOND_MS),
             "runs": sum(len(lane.runs) for lane in night.lanes),
         }
         return render("night.html", values, by=by)
@@ -70,12 +77,23 @@ def router(access: Access) -> APIRouter:
     return routes
 
 
-def _url(hours: int, until: int | None) -> str:
+def night_url(hours: int, until: int | None) -> str:
+    """Return the address of that many hours up to that time, in epoch seconds; None: up to now."""
     return "/night?" + urlencode({"hours": hours} | ({} if until is None else {"until": until}))
 
 
+def with_all(lanes: Sequence[Lane]) -> Sequence[Lane]:
+    """Return the agents, and what they come to where there are several."""
+    if len(lanes) < 2:
+        return lanes
+    costs = [lane.cost_usd for lane in lanes if lane.cost_usd is not None]
+    runs = [run for lane in lanes for run in lane.runs]
+    counts = sum((Counter(lane.counts) for lane in lanes), Counter[str]())
+    return [*lanes, Lane("all", runs, (), counts, sum(lane.busy_ms for lane in lanes), sum(costs) if costs else None)]
+
+
 def _span(hours: int) -> str:
-    return f"{hours} hours" if hours <= 24 else f"{hours * HOUR_MS // DAY_MS} days"
+    return counted(hours, "hour") if hours <= 24 else f"{hours * HOUR_MS // DAY_MS} days"
 
 
 def _cost(usd: float | None) -> str | None:

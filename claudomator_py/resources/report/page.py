@@ -1,5 +1,7 @@
 """/report: what happened in a span of time, and what is left."""
 
+from datetime import datetime
+from math import ceil
 from typing import Any
 
 from fastapi import APIRouter
@@ -9,10 +11,12 @@ from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import cost_text
 from claudomator_py.api.page.rendering import render
-from claudomator_py.api.page.rows import row_of
+from claudomator_py.api.page.rows import grouped, row_of
 from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.units import HOUR_MS, SECOND_MS
+from claudomator_py.resources.report.night_page import MAX_HOURS, night_url
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.shape import ReportSpan, RepositoryReport
+from claudomator_py.resources.report.shape import ReportSpan, ReportView, RepositoryReport
 from claudomator_py.resources.report.text import not_grouped
 from claudomator_py.resources.session import Access
 from claudomator_py.schema.validation import validate
@@ -28,8 +32,10 @@ REPOSITORIES = Table[RepositoryReport](
     Column("NOT COMMITTED", lambda one: one.uncommitted or None, right=True),
     Column("COST", lambda one: cost_text(one.cost_usd), right=True),
     Column("LAST RUN", lambda one: ago(one.last_at)),
-    Column("BRANCHES", lambda one: ", ".join(branch.words for branch in one.branches)),
+    Column("BRANCHES", lambda one: _branches(one)),
 )
+SHOWN_BRANCHES = 5
+"""Of each repository: the page of repositories has those that are not merged."""
 
 
 def router(access: Access) -> APIRouter:
@@ -49,10 +55,23 @@ def router(access: Access) -> APIRouter:
             return render("report.html", values | {"refusal": refusal}, 422, by=by)
         values |= {
             "report": found,
-            "needs_you": [row_of(view) for view in found.needs_you],
+            "needs_you": grouped([row_of(view) for view in found.needs_you], {}),
             "cost": cost_text(found.cost_usd),
+            "night": _night_of(found),
             "not_grouped": not_grouped,
         }
         return render("report.html", values, by=by)
 
     return routes
+
+
+def _night_of(report: ReportView) -> str:
+    """The picture of that span, which begins at most an hour before."""
+    since, until = (datetime.fromisoformat(at).timestamp() for at in (report.since, report.until))
+    return night_url(min(MAX_HOURS, max(1, ceil((until - since) * SECOND_MS / HOUR_MS))), ceil(until))
+
+
+def _branches(one: RepositoryReport) -> str:
+    words = [branch.words for branch in one.branches[:SHOWN_BRANCHES]]
+    more = len(one.branches) + one.more_branches - len(words)
+    return ", ".join([*words, *([f"and {more} more"] if more else [])])

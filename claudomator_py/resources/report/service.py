@@ -9,7 +9,8 @@ from claudomator_py.domain.blocked_words import brief_of
 from claudomator_py.domain.changes import RefChange, RunChanges
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
-from claudomator_py.domain.outcome import OutcomeStatus
+from claudomator_py.domain.lifecycle import WaitReason
+from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.wording import TaskRef, worded
@@ -52,7 +53,7 @@ LATE_MS = 2 * MINUTE_MS
 _BRANCH = "refs/heads/"
 _TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
 """As the daemon words times in sentences that it has not in parts."""
-_LEADING_TO_A_TIME = regex(r"(?: (?:at|until))+\s*$")
+_LEADING_TO_A_TIME = regex(r"(?:,? (?:at|until|or))+\s*$")
 
 
 class Reports(Service):
@@ -202,7 +203,7 @@ def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
     """Return those of equal reasons together, the largest group first."""
     groups: dict[tuple[str | None, str], list[TaskView]] = defaultdict(list)
     for view in views:
-        groups[view.reason, _without_times(view)].append(view)
+        groups[view.reason, _said(view)].append(view)
     return tuple(
         TaskGroup(
             reason=reason,
@@ -213,6 +214,14 @@ def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
         )
         for (reason, text), members in sorted(groups.items(), key=lambda group: -len(group[1]))
     )
+
+
+def _said(view: TaskView) -> str:
+    if view.reason == Reason.DEPENDENCY_FAILED:  # which one it was differs from task to task
+        return "A task that it depends on did not complete."
+    if view.reason == WaitReason.DEPENDENCY:
+        return "A task that it depends on has not completed."
+    return _without_times(view)
 
 
 def _without_times(view: TaskView) -> str:
@@ -256,6 +265,7 @@ def _repository(
         added=sum(made.added for _, made in runs),
         removed=sum(made.removed for _, made in runs),
         branches=tuple(branches[:MAX_NAMES]),
+        more_branches=len(branches) - len(branches[:MAX_NAMES]),
         uncommitted=sum(made.uncommitted_count + made.untracked_count for made in last.values()),
         cost_usd=round(sum(priced), 6) if priced else None,
         last_at=format_instant(max(run.ended_ms for run, _ in runs)),

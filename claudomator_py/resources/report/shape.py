@@ -69,6 +69,8 @@ class RepositoryReport(View):
     """Lines, as above."""
     branches: tuple[BranchChange, ...]
     """The first 20."""
+    more_branches: int = 0
+    """How many are not named."""
     uncommitted: int
     """Files that a task left uncommitted, or not known to git, after its last run."""
     cost_usd: float | None = None

@@ -122,3 +122,5 @@ def _repository(one: RepositoryReport) -> Iterator[str]:
     yield f"- {one.path}: {', '.join(changed)}, by {counted(one.tasks, 'task')}"
     for branch in one.branches:
         yield f"  - {branch.words}"
+    if one.more_branches:
+        yield f"  - and {counted(one.more_branches, 'more branch')}"
