@@ -1,9 +1,9 @@
-"""The condition of a rule: checked as far as it can be before it decides anything.
+"""The condition of a rule, checked as far as possible before it decides anything.
 
-What is wrong with an expression is otherwise only noticed when it gets that far, for some task, which is then held. So
-names, words and patterns are looked up here, and every condition is tried, whole and in its parts, on tasks of every
-shape. What may cost much is tried, and evaluated, in a process of its own, see ``sandbox``: the library knows no bound,
-and ends the process where no memory is left.
+Without that, an error in an expression would show only when evaluation reaches it, for some task, which is then held.
+So names, words and patterns are verified here, and every condition is tried, in whole and in part, on tasks of every
+shape. Conditions that may be expensive are tried and evaluated in a separate process, see ``sandbox``: the library has
+no limits, and aborts the process when memory runs out.
 """
 
 import re
@@ -31,11 +31,11 @@ from claudomator_py.policy.expression import (
 from claudomator_py.values import dataclass, regex
 
 MAX_LENGTH = 2_000
-"""Characters of a condition."""
+"""Maximum characters of a condition."""
 _MEMBER = regex(r"(?<![\w.])([A-Za-z_]\w*)((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?")
 MAX_NESTED: Final = 2
-"""Lists that a condition may walk within each other. A task names up to ``facts.MAX_PATHS`` paths: three such lists
-are seconds, and the library has no budget of its own."""
+"""Maximum nesting of list iterations in a condition. A task names up to ``facts.MAX_PATHS`` paths: three nested lists
+would take seconds, and the library has no budget of its own."""
 _WALKS = regex(r"\.\s*(all|exists|exists_one|map|filter)\s*\(")
 _WHOLE_TEXT = regex(r"\btask\s*(?:\.\s*text\b|\[|(?=[,)\]}]))")
 _MACROS = regex(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
@@ -56,12 +56,12 @@ _LISTED = regex(rf"(?P<values>{_VALUE})\s+in\s+(?P<path>{_PATH})")
 _PATTERN = regex(rf"\bmatches\s*\((?:[^()]*,)?\s*({STRING})\s*\)")
 _PATTERN_REMEDY: Final = "write one as https://docs.rs/regex has it: without look-around and back-references"
 _MAX_FREE: Final = 8
-"""Parts of a condition of which both values are tried."""
+"""Maximum number of parts of a condition for which both values are tried."""
 _LITERALS = frozenset({"true", "false", "null", "in", "has"})
 
 
 class BadCondition(ValueError):
-    """It is none. Its text says why; remedy: what to do about it."""
+    """The text is not a valid condition. The message gives the reason; remedy: what to do about it."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ class BadCondition(ValueError):
 
 
 class Condition:
-    """Whether a rule applies to a task. Raises BadCondition for a text that is no condition."""
+    """Whether a rule applies to a task. Raises BadCondition if the text is not a valid condition."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_LENGTH:
@@ -82,26 +82,27 @@ class Condition:
             raise BadCondition(message, remedy)
         _check_cost(code)
         self.is_small = is_small(text)
-        """Whether it costs little on a task of few characters; any other is evaluated in a process of its own."""
+        """True if it is cheap for any task with few characters; otherwise it is evaluated in a separate process."""
         self._program = checked(text) if self.is_small else None
         if self._program is None and (refused := sandbox.check(text)) is not None:
             raise BadCondition(*refused)
         self._varies = any(self.mentions(path) for path in facts.LONG)
 
     def applies(self, context: Context) -> bool:
-        """Return whether it applies. Raises Undecided."""
+        """Return whether it applies. Raises Unevaluated."""
         if self._program is None or (self._varies and context.characters > MAX_CHARACTERS):
             return _truth(sandbox.evaluate(self.text, context))
         return _truth(self._program.value(context))
 
     def mentions(self, name: str) -> bool:
-        """Return whether it looks at that value, such as ``task.specialist`` or ``spent``, by itself or in a group."""
+        """Return whether it uses that value, such as ``task.specialist`` or ``spent``, directly or as part of a
+        group."""
         wanted = tuple(name.split("."))
         return any(path[: len(wanted)] == wanted[: len(path)] for path in self._paths)
 
 
 def checked(text: str) -> Expression:
-    """Return the condition, looked through and tried in this process. Raises BadCondition."""
+    """Return the condition, verified and tried in this process. Raises BadCondition."""
     code = code_of(text)
     try:
         program = Expression(text, code)
@@ -115,14 +116,14 @@ def checked(text: str) -> Expression:
 
 
 def _truth(found: object) -> bool:
-    """Raises Undecided."""
+    """Raises Unevaluated."""
     if not isinstance(found, bool):
         raise Unevaluated(f"is {shown(str(found))}, which is neither true nor false")
     return found
 
 
 def _try(program: Expression, text: str, code: str) -> None:
-    """Raises BadCondition for a text that has no value for some task."""
+    """Raises BadCondition if the condition has no value for some task."""
     for shape in _shapes():
         try:
             _truth(program.value(shape.context))
@@ -140,7 +141,7 @@ def _try(program: Expression, text: str, code: str) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shape:
-    """A task that conditions are tried on. said: which one it is, in words."""
+    """A task on which conditions are tried. said: describes the task in words."""
 
     said: str
     context: Context
@@ -153,18 +154,21 @@ def _shapes() -> Sequence[_Shape]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What stands between ``&&``, ``||``, ``?`` and ``:``."""
+    """An operand of ``&&``, ``
+
+    ``, ``?`` and ``:``.
+    """
 
     start: int
     end: int
     text: str
     names: frozenset[str]
-    """The values that it looks at."""
+    """The values that it uses."""
     program: Expression
 
     @property
     def faults(self) -> dict[_Shape, Unevaluated]:
-        """For which tasks it has no value, and why."""
+        """The tasks for which it has no value, and why."""
         found = {}
         for shape in _shapes():
             try:
@@ -180,11 +184,11 @@ def _parts(code: str, text: str) -> Iterator[_Part]:
         try:
             yield _Part(start, end, text[start:end], names, Expression(text[start:end], code[start:end]))
         except (ValueError, RecursionError):
-            continue  # it is no expression by itself
+            continue  # not an expression by itself
 
 
 def _operands(code: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where the innermost ones are, in their order."""
+    """Ranges of the innermost operands, in order."""
     depth, cuts, closed = 0, [start], end
     for found in re.compile(r"[(\[{]|[)\]}]|&&|\|\||[?:]").finditer(code, start, end):
         mark = found[0]
@@ -209,8 +213,8 @@ def _operands(code: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _gets_to(part: _Part, parts: Sequence[_Part], text: str, code: str, shape: _Shape) -> bool:
-    """Whether the condition has no value for some task of that shape, as that part of it has none: whatever the other
-    parts say that look at something else."""
+    """True if the condition can have no value for a task of that shape because this part has none, for some values of
+    the other parts that look at different facts."""
     free = [one for one in parts if one is not part and part.names.isdisjoint(one.names)][:_MAX_FREE]
     for values in product(("true", "false"), repeat=len(free)):
         tried, tried_code = text, code
@@ -233,7 +237,7 @@ def _without_value(undecided: Unevaluated, said: str, part: _Part | None = None)
 
 
 def _paths(code: str) -> Iterator[tuple[str, ...]]:
-    """The names that it uses, each with those that follow it with dots between them, but for functions and literals."""
+    """The names it uses, each with the dotted members that follow, without functions and literals."""
     for match in _MEMBER.finditer(code):
         root, rest, call = match.groups()
         if root in _LITERALS or (call and not rest):
@@ -243,7 +247,7 @@ def _paths(code: str) -> Iterator[tuple[str, ...]]:
 
 
 def _check_names(code: str) -> None:
-    """Raises BadCondition for a name that no task has, wherever it stands in the condition."""
+    """Raises BadCondition for a name that no task has, wherever it is in the condition."""
     known = facts.names()
     bound = set(_MACROS.findall(code))
     for root, *members in _paths(code):
@@ -262,8 +266,8 @@ def _check_names(code: str) -> None:
 
 
 def _check_cost(code: str) -> None:
-    """Refuse what may take long, or more memory than there is, on some task: a bound that is seen before it decides
-    anything, as nobody can stop the library. Raises BadCondition."""
+    """Refuse a condition that may take very long, or run out of memory, on some task. This must be detected in advance,
+    as the library cannot be interrupted. Raises BadCondition."""
     open_: list[str | None] = []
     walks = {found.end() - 1: found[1] for found in _WALKS.finditer(code)}
     for place, letter in enumerate(code):
@@ -288,7 +292,7 @@ def _check_cost(code: str) -> None:
 
 
 def _closing(code: str, place: int) -> int:
-    """Where the bracket that opens there is closed; the end: nowhere."""
+    """Position at which the bracket that opens there is closed; the end of the text if it is not."""
     depth = 0
     for at in range(place, len(code)):
         depth += {"(": 1, ")": -1}.get(code[at], 0)
@@ -298,19 +302,19 @@ def _closing(code: str, place: int) -> int:
 
 
 def _check_functions(used: Sequence[str]) -> None:
-    """Raises BadCondition for one that there is not, although the condition may never get to it."""
+    """Raises BadCondition for an unknown function, even if the condition may never reach it."""
     for name in used:
         if name.isidentifier() and name not in FUNCTIONS:
             raise BadCondition(f"calls `{shown(name)}`, which is not a function", suggestion(name, FUNCTIONS))
 
 
 def _check_values(text: str, code: str) -> None:
-    """Raises BadCondition where a value is compared with one that it never is."""
+    """Raises BadCondition if a value is compared with one that it can never have."""
     checks = {_LISTED: _check_listed, **dict.fromkeys(_ORDERED, _check_ordered)}
     for pattern in (*_COMPARED, *_ORDERED, _LISTED):
         for found in pattern.finditer(text):
             place = found.start("path")
-            if code[place] != text[place]:  # in a text
+            if code[place] != text[place]:  # inside a string literal
                 continue
             path = re.sub(r"""\s*(?:\.\s*|\[\s*["'])(\w+)(?:["']\s*\])?""", r".\1", found["path"])
             values = [literal(one) for one in re.findall(_VALUE, found["values"], re.DOTALL)]
@@ -319,7 +323,7 @@ def _check_values(text: str, code: str) -> None:
 
 
 def _check_equal(path: str, value: Any) -> None:
-    """Raises BadCondition where the value at the path is never that one."""
+    """Raises BadCondition if the value at the path can never equal that one."""
     shape = facts.value_at(path)
     possible: Collection[Any] | None = facts.WORDS.get(path)
     never = f"compares `{path}` with {_written(value)}, which it never is"
@@ -332,7 +336,8 @@ def _check_equal(path: str, value: Any) -> None:
 
 
 def _check_ordered(path: str, value: Any) -> None:
-    """Raises BadCondition where one of a few words is put in an order, as the language knows that of letters only."""
+    """Raises BadCondition if a value with a fixed vocabulary is compared by order, as the language only orders
+    letters."""
     possible = [one for one in facts.WORDS.get(path, ()) if isinstance(one, str)]
     if isinstance(value, str) and possible:
         message = f"orders `{path}`, but texts are ordered by their letters, not by what they mean"
@@ -342,7 +347,7 @@ def _check_ordered(path: str, value: Any) -> None:
 
 
 def _check_listed(path: str, value: Any) -> None:
-    """Raises BadCondition where the list at the path never has that value in it, but one like it."""
+    """Raises BadCondition if the list at the path can never contain that value, but can contain a similar one."""
     if isinstance(facts.value_at(path), list) and not isinstance(value, str):
         raise BadCondition(f"looks for {_written(value)} in `{path}`, where it never is", "its entries are texts")
     possible = facts.WORDS.get(path, ())
@@ -366,8 +371,7 @@ def _written(value: object) -> str:
 
 
 def _check_patterns(text: str, code: str) -> None:
-    """Raises BadCondition for a text that is to be a regular expression and is none, although the condition may never
-    get to it."""
+    """Raises BadCondition for an invalid regular expression, even if the condition may never reach it."""
     for found in _PATTERN.finditer(text):
         if code[found.start()] != text[found.start()]:
             continue

@@ -1,8 +1,9 @@
-"""What a condition costs at most, as its text shows: one that costs little is evaluated where it is needed, any other
-in a process that can be ended, see ``sandbox``.
+"""Upper bound for the cost of a condition, estimated from its text: a cheap condition is evaluated in place, any other
+in a process that can be killed, see ``sandbox``.
 
-What is not recognised costs much, so it is enough to know how ordinary rules are written: comparisons, ``in``, one walk
-over a list of the task, patterns that are compiled fast. Microseconds, generous ones, of a task with few characters.
+Anything not recognised counts as expensive, so it is enough to know how ordinary rules are written: comparisons,
+``in``, a single iteration over one of the task's lists, patterns that compile fast. Costs are generous, in
+microseconds, for a task with few characters.
 """
 
 import re
@@ -15,13 +16,13 @@ from claudomator_py.policy.expression import FUNCTIONS, STRING
 from claudomator_py.values import dataclass, regex
 
 MAX_CHARACTERS: Final = 60_000
-"""Of all that a task says, up to which the estimates hold."""
+"""Maximum characters of all that a task says for which the estimates hold."""
 MAX_US: Final = 50_000
-"""What a condition may cost that is evaluated where it is needed."""
+"""Maximum cost of a condition that is evaluated in place."""
 _MAX_DEPTH: Final = 16
-"""Brackets within each other, for a parser that calls itself for each."""
+"""Maximum nesting of brackets, for a recursive parser."""
 _MAX_CHOICES: Final = 16
-"""Question marks, for the same reason."""
+"""Maximum number of question marks, for the same reason."""
 _TOKEN: Final = regex(
     rf"(?P<space>[ \t\r\n\f]+|//[^\n]*)|(?P<string>{STRING})|(?P<number>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[uU]?)"
     r"|(?P<name>[A-Za-z_]\w*)|(?P<sign>&&|\|\||[=!<>]=|[-+*/%<>!?:.,()\[\]])",
@@ -34,19 +35,19 @@ _TOKEN_US: Final = 5
 _CALL_US: Final = 100
 _FAST_CALL_US: Final = 5
 _LONG_US: Final = 50
-"""For each time that a text or a list of the task is used."""
+"""Each use of a text or a list of the task."""
 _PATTERN_US: Final = 60
 """A pattern, which the library compiles each time."""
 _LETTER_US: Final = 3
 _CLASS_US: Final = 50
-"""A class of characters in a pattern, such as ``.``."""
+"""A character class in a pattern, such as ``.``."""
 _SCRIPTS_US: Final = 700
-"""A class of the letters of all scripts, such as ``\\w``."""
+"""A class that covers the letters of all scripts, such as ``\\w``."""
 _CLASSES: Final = regex(r"(?<!\\)\.|\[|&&|\\[a-z]")
 _SCRIPTS: Final = regex(r"\\[wWpPDS]")
 _REPEATED: Final = regex(r"\{([^}]*)\}")
 _HIDDEN: Final = regex(r"\\[xXuU0-7]")
-"""A character by its number, which may be a bracket."""
+"""A character given by its code, which may be a bracket."""
 _MAX_PATTERN: Final = 300
 
 
@@ -57,11 +58,11 @@ class _Token:
 
 
 class _Unknown(Exception):
-    """It is written as no ordinary rule is."""
+    """The condition is not written as ordinary rules are."""
 
 
 def is_small(text: str) -> bool:
-    """Return whether the condition costs little time and memory on any task of few characters."""
+    """Return whether the condition costs little time and memory on any task with few characters."""
     try:
         return _cost(tuple(_tokens(text))) <= MAX_US
     except _Unknown:
@@ -80,18 +81,18 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _cost(tokens: Sequence[_Token]) -> float:
-    """In microseconds. Raises _Unknown."""
+    """The cost in microseconds. Raises _Unknown."""
     if sum(token.text == "?" for token in tokens) > _MAX_CHOICES:
         raise _Unknown
     cost, turns = 0.0, 1
     walks: list[bool] = []
-    """For each bracket that is open, whether a list is walked in it."""
+    """For each open bracket, whether it iterates over a list."""
     for place, token in enumerate(tokens):
         cost += _TOKEN_US * turns**0.5
         if token.kind == "name":
             cost += _cost_of_name(tokens, place, walks=turns > 1) * turns
         elif token.text == "+" and not (_is_number(tokens, place - 1, -1) or _is_number(tokens, place + 1, 1)):
-            raise _Unknown  # it makes longer and longer texts
+            raise _Unknown  # it builds longer and longer texts
         elif token.text in "([" and token.kind == "sign":
             walking = _is_walk(tokens, place)
             if (walking and any(walks)) or len(walks) >= _MAX_DEPTH:
@@ -108,7 +109,7 @@ def _cost(tokens: Sequence[_Token]) -> float:
 
 
 def _cost_of_name(tokens: Sequence[_Token], place: int, *, walks: bool) -> float:
-    """Of a fact, a function, or the name of an entry of a list."""
+    """Cost of a fact, a function, or the name of a list's entry."""
     if _text(tokens, place - 1) == ".":
         return _cost_of_call(tokens, place, walks=walks) if _text(tokens, place + 1) == "(" else 0.0
     name = tokens[place].text
@@ -117,7 +118,7 @@ def _cost_of_name(tokens: Sequence[_Token], place: int, *, walks: bool) -> float
     if _text(tokens, place + 1) == "(":
         return 0.0 if name == "has" else _cost_of_call(tokens, place, walks=walks)
     if name not in facts.names():
-        return 0.0  # an entry of a list, or nothing at all
+        return 0.0  # a list's entry, or an unknown name
     value = facts.value_at(_path(tokens, place))
     if value is None or isinstance(value, dict):
         raise _Unknown
@@ -143,7 +144,7 @@ def _cost_of_call(tokens: Sequence[_Token], place: int, *, walks: bool) -> float
 
 
 def _cost_of_pattern(pattern: str) -> float:
-    """Raises _Unknown."""
+    """Cost of a pattern. Raises _Unknown."""
     raw = pattern[0] in "rR"
     if len(pattern) > _MAX_PATTERN or pattern[0] in "bB" or (not raw and _HIDDEN.search(pattern.replace(r"\\", ""))):
         raise _Unknown
@@ -155,7 +156,7 @@ def _cost_of_pattern(pattern: str) -> float:
 
 
 def _is_walk(tokens: Sequence[_Token], place: int) -> bool:
-    """Whether the bracket begins a walk over a list of the task's. Raises _Unknown for one over anything else."""
+    """True if the bracket begins an iteration over one of the task's lists. Raises _Unknown for anything else."""
     if tokens[place].text != "(" or _text(tokens, place - 1) not in _WALKS or _text(tokens, place - 2) != ".":
         return False
     before = takewhile(lambda token: token.kind == "name" or token.text == ".", tokens[place - 3 :: -1])
@@ -165,7 +166,7 @@ def _is_walk(tokens: Sequence[_Token], place: int) -> bool:
 
 
 def _is_number(tokens: Sequence[_Token], place: int, step: int) -> bool:
-    """Whether the value that begins there, or ends there, is a number of the rule or of the task."""
+    """True if the value that begins there, or ends there, is a number in the rule or the task."""
     if not 0 <= place < len(tokens):
         return False
     if tokens[place].kind == "number":
@@ -182,7 +183,7 @@ def _is_number(tokens: Sequence[_Token], place: int, step: int) -> bool:
 
 
 def _path(tokens: Sequence[_Token], place: int) -> str:
-    """The names from there on with dots between them, without that of a function."""
+    """The dotted names from there on, without that of a function."""
     names = [tokens[place].text]
     while _text(tokens, place + 1) == "." and place + 2 < len(tokens) and tokens[place + 2].kind == "name":
         place += 2

@@ -1,7 +1,7 @@
-"""The process of ``sandbox``: reads conditions with values from its input, and writes what they are to its output.
+"""The process of ``sandbox``: reads conditions with values from its input and writes their results to its output.
 
-It bounds itself: the system ends it, by a signal whose meaning it does not change, once it has used the processor for
-as long as it may, and refuses it memory. What it says to each question has four bytes of length before it.
+It limits itself: the system kills it, by a signal whose action it leaves at the default, once its processor time is
+used up, and refuses it more memory. Each answer is preceded by its length in four bytes.
 """
 
 import json
@@ -19,11 +19,12 @@ from claudomator_py.policy.expression import Context, Expression, Unevaluated, c
 from claudomator_py.policy.sandbox import MAX_MEMORY_MIB
 
 _PANIC = "Internal evaluation error"
-"""What the library says also where a value did not fit into the memory as one of Python's."""
+"""What the library also says if a value did not fit into memory as a Python object."""
 _MAX_KEPT_BYTES = 32 * 1024 * 1024
-"""What it keeps of what conditions took; with more than that it ends, and another one is started for the next."""
+"""Maximum memory retained from conditions; beyond that the process ends and another is started for the next
+condition."""
 _MAX_SHOWN = 1_000
-"""Characters of a value that is none."""
+"""Maximum characters shown of a value that is not a boolean."""
 _HEAD = struct.Struct("!I")
 
 
@@ -32,7 +33,7 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     nothing = context_of({})
-    Expression("true", "true").value(nothing)  # the library is there now, and counts for no condition
+    Expression("true", "true").value(nothing)  # loads the library, so that no condition is charged for it
     evaluator, ends = _Evaluator(nothing), False
     _say({"ready": True})
     while not ends and len(head := os.read(0, _HEAD.size)) == _HEAD.size:
@@ -42,23 +43,23 @@ def main() -> None:
 
 
 class _Evaluator:
-    """What it knows from one question to the next."""
+    """State kept between questions."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._tries = False
         self.has_bytes = _bound()
-        """The memory that it has without a condition."""
+        """Memory used without a condition."""
         self._had_bytes = _peak_bytes()
 
     def answer(self, data: bytes) -> dict[str, object]:
-        """What the question has as its answer."""
+        """The answer to the question."""
         try:
             question = json.loads(data)
             if "values" in question:
                 self._context = context_of(question["values"])
             if "check" in question and not self._tries:
-                import claudomator_py.policy.condition  # noqa: F401 what it takes counts for no condition
+                import claudomator_py.policy.condition  # noqa: F401 no condition is charged for this import
 
                 self._tries = True
                 self.has_bytes = _bound()
@@ -94,7 +95,7 @@ class _Evaluator:
         return {}
 
     def _look_for_lack_of_memory(self, said: str) -> None:
-        """Raises MemoryError where that is behind what the library says."""
+        """Raises MemoryError if lack of memory is behind the library's message."""
         took = _peak_bytes() - self._had_bytes
         if "MemoryError" in said or (_PANIC in said and took > MAX_MEMORY_MIB * 1024 * 1024 // 4):
             raise MemoryError from None
@@ -106,7 +107,7 @@ def _compiled(text: str) -> Expression:
 
 
 def _peak_bytes() -> int:
-    """The most memory that it has used at a time."""
+    """Peak memory use in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -115,7 +116,7 @@ def _has_bytes() -> int:
 
 
 def _bound() -> int:
-    """Let it have so much more memory than it has by now, which is returned."""
+    """Limit further memory growth; return the memory in use now."""
     has = _has_bytes()
     most = has + MAX_MEMORY_MIB * 1024 * 1024
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,7 +1,7 @@
-"""Expressions in CEL, as conditions of rules are written in: compiled, evaluated, and what goes wrong in words.
+"""CEL expressions, the language of rule conditions: compiling, evaluating, and describing errors in words.
 
-The language is Google's Common Expression Language (https://cel.dev). Its implementation checks neither names nor types
-when it compiles, and counts the bytes of a text where the language counts its characters, so ``size`` is ours.
+The language is Google's Common Expression Language (https://cel.dev). The implementation checks neither names nor types
+when it compiles, and counts a text's bytes where the language counts characters, so ``size`` is our own.
 """
 
 import re
@@ -38,12 +38,13 @@ _AS_INSTANT: Final = regex(rf"{_NOW}\s*{_OPERATOR}|{_OPERATOR}\s*{_NOW}|(?<![\w.
 
 
 def instead_of(name: str) -> str | None:
-    """Return what to write for a name that is not here, as in ``now.month``, ``getHours`` or ``hour`` alone."""
+    """Return what to write for a name that does not exist, as in ``now.month``, ``getHours`` or ``hour`` alone."""
     return _INSTEAD.get(name.lower().removeprefix("get").removesuffix("s"))
 
 
 def misuses(code: str) -> Iterator[tuple[str, str]]:
-    """Yield where the condition takes ``now`` for a timestamp, with the remedy. code: without texts and comments."""
+    """Yield each place where the condition treats ``now`` as a timestamp, with the remedy. code: without strings and
+    comments."""
     for found in _METHOD.finditer(code):
         members, name = "".join(found[1].split()), found[2]
         if name not in _OF_TEXTS:
@@ -62,8 +63,8 @@ STRING: Final = (
 _NO_CODE = regex(rf"{STRING}|//[^\n]*", re.DOTALL)
 _SIZE = regex(r"(?<!\w)size(?=\s*\()")
 _OWN_SIZE: Final = "_len"
-"""What ``size`` is called where the library reads it, which lets nobody replace a function of its own. As long, so that
-places in the text stay."""
+"""Replacement for ``size`` in the text given to the library, whose own functions cannot be overridden. It has the same
+length, so that positions in the text are preserved."""
 FUNCTIONS: Final = frozenset(
     {"bytes", "contains", "double", "duration", "endsWith", "int", "matches", "size", "startsWith", "string"}
     | {"timestamp", "uint", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours"}
@@ -71,12 +72,13 @@ FUNCTIONS: Final = frozenset(
 )
 _MAX_MESSAGE: Final = 300
 _NOT_OF_THESE = regex(r"Undefined variable or function: '(\w+)'|Function '(\w+)' error: Python function call")
-"""What the library says of a function that takes no such values: that it is not defined, or what ours raises."""
+"""The library's message for a function that does not take such values: that it is undefined, or the error that ours
+raises."""
 _COERCES = regex(r"Unsupported operation: (\S+) (\S+) (\S+)\. CEL does not coerce")
 
 
 class Unevaluated(Exception):
-    """It could not be evaluated for a task. Its text says why; remedy: what the library advises."""
+    """The condition could not be evaluated for a task. The message gives the reason; remedy: the library's advice."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -85,22 +87,23 @@ class Unevaluated(Exception):
 
 @dataclass(slots=True)
 class Allowance:
-    """What evaluating the rules on one task may cost, of what is evaluated in a process of its own, see ``sandbox``."""
+    """Maximum cost of evaluating the rules on a task, for conditions evaluated in a separate process, see
+    ``sandbox``."""
 
     total_ms: float
-    """Of the processor's time."""
+    """Processor time."""
     left_ms: float
     is_urgent: bool = False
-    """Whether others wait until it is done: it waits for nobody who is not."""
+    """True if others wait for the result: it then does not wait for evaluations that are not urgent."""
 
     @classmethod
     def of_task(cls, share: int = 1) -> "Allowance":
-        """Make the allowance for one of so many tasks that share what one may cost."""
+        """Make the allowance for one of several tasks that share the maximum of one."""
         return cls(MAX_TASK_CPU_MS / share, MAX_TASK_CPU_MS / share)
 
     @classmethod
     def urgent(cls) -> "Allowance":
-        """Make the allowance for what is judged while nobody else can write anything."""
+        """Make the allowance for evaluations during which nobody else can write anything."""
         return cls(MAX_URGENT_CPU_MS, MAX_URGENT_CPU_MS, is_urgent=True)
 
 
@@ -113,14 +116,14 @@ class Context:
 
     @cached_property
     def converted(self) -> "cel.Context":
-        """As the library takes them."""
+        """The values in the library's form."""
         context: cel.Context = _cel().Context(dict(self.values))
         context.add_function(_OWN_SIZE, _size)
         return context
 
     @cached_property
     def characters(self) -> int:
-        """How many all texts have."""
+        """Total number of characters in all texts."""
         return sum(map(len, _texts(self.values)))
 
 
@@ -133,18 +136,19 @@ def _texts(value: object) -> Iterator[str]:
 
 
 MAX_TASK_CPU_MS: Final = 1_500
-"""The processor's time for all conditions on one task."""
+"""Processor time for all conditions on one task."""
 MAX_URGENT_CPU_MS: Final = 300
-"""And on one message or answer."""
+"""Processor time for all conditions on one message or answer."""
 
 
 def context_of(values: Mapping[str, Any], allowance: Allowance | None = None) -> Context:
-    """Return what conditions are evaluated with. allowance: what is left for that task; None: all."""
+    """Return the context for evaluating conditions. allowance: what is left for the task; None for the full
+    allowance."""
     return Context(values, allowance or Allowance.of_task())
 
 
 def _size(value: object) -> int:
-    """As the language defines it: of a text, how many code points it has."""
+    """Size as the language defines it: for a text, the number of code points."""
     if isinstance(value, str | bytes | list | dict):
         return len(value)
     raise TypeError(f"{type(value).__name__} has no size")
@@ -152,7 +156,7 @@ def _size(value: object) -> int:
 
 @cache
 def _cel() -> ModuleType:
-    # It imports a command line of its own, with an editor: 350 ms and 20 MB that nothing here uses.
+    # The library imports its own command line, with an editor: 350 ms and 20 MB not used here.
     sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))
     import cel
 
@@ -160,7 +164,7 @@ def _cel() -> ModuleType:
 
 
 class Expression:
-    """An expression, or a part of one. Raises ValueError and RecursionError for a text that is none."""
+    """An expression, or a part of one. Raises ValueError or RecursionError if the text is not valid."""
 
     def __init__(self, text: str, code: str) -> None:
         for found in _SIZE.finditer(code):
@@ -169,31 +173,31 @@ class Expression:
             self._compiled = _cel().compile(text)
         except (ValueError, RecursionError, KeyboardInterrupt, SystemExit, MemoryError):
             raise
-        except BaseException as panic:  # as Rust's are no Exception
+        except BaseException as panic:  # Rust panics are not Exceptions
             raise ValueError(first_line(panic)) from None
 
     @property
     def functions(self) -> Sequence[str]:
-        """Those that it calls."""
+        """The functions that it calls."""
         return ["size" if name == _OWN_SIZE else name for name in self._compiled.functions()]
 
     def value(self, context: Context) -> object:
-        """Return its value. Raises Undecided."""
+        """Return its value. Raises Unevaluated."""
         try:
             return self._compiled.execute(context.converted)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
-        except BaseException as error:  # what its functions raise, and what Rust panics with, which is no Exception
+        except BaseException as error:  # errors of its functions, and Rust panics, which are not Exceptions
             raise Unevaluated(_cut(first_line(error)), _remedy(error)) from None
 
 
 def _cut(message: str) -> str:
-    """The library's messages have the values in them, such as a whole text."""
+    """The library's messages contain the values, such as a whole text."""
     return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def literal(text: str) -> Any:
-    """Return the value of a literal; None: it is none."""
+    """Return the value of a literal; None if the text is not one."""
     try:
         return Expression(text, code_of(text)).value(context_of({}))
     except (ValueError, RecursionError, Unevaluated):
@@ -201,12 +205,12 @@ def literal(text: str) -> Any:
 
 
 def code_of(text: str) -> str:
-    """Return the text, as long as it is, without what stands in quotes and in comments."""
+    """Return the text at its original length, without the contents of quotes and comments."""
     return _NO_CODE.sub(lambda found: f'"{chr(0) * (len(found[0]) - 2)}"', text)
 
 
 def first_line(error: BaseException) -> str:
-    """Return the library's message, with the line and column of a syntax error but not its drawing."""
+    """Return the library's message, with the line and column of a syntax error but without its drawing."""
     whole = str(error).strip().replace(_OWN_SIZE, "size")
     if (coerces := _COERCES.match(whole)) is not None:
         one, sign, other = (coerces[number].replace("float", "double") for number in (1, 2, 3))
@@ -219,14 +223,14 @@ def first_line(error: BaseException) -> str:
     text = lines[0].removesuffix(":").split(". ")[0].removesuffix(".")
     at = re.search(r"<input>:(\d+):(\d+): (.*)", text)
     if at is not None:
-        inner = re.search(r'msg: "([^"]*)"', at.group(3))  # of a text that is nested too deeply, in Rust's own words
+        inner = re.search(r'msg: "([^"]*)"', at.group(3))  # for a text nested too deeply, in Rust's own words
         said = inner.group(1) if inner is not None else at.group(3).split(" expecting ")[0]
         return f"has a syntax error at character {at.group(2)}: {said[0].lower()}{said[1:]}"
     return f"there is no value {text}" if isinstance(error, KeyError) else text
 
 
 def _remedy(error: BaseException) -> str:
-    """What to do about it, where the library's message says so."""
+    """What to do about the error, if the library's message says so."""
     text = str(error).replace(_OWN_SIZE, "size")
     if _COERCES.match(text) is None and not text.startswith("No such overload") and _not_of_these(text) is None:
         return ""
@@ -234,7 +238,8 @@ def _remedy(error: BaseException) -> str:
 
 
 def _not_of_these(message: str) -> str | None:
-    """The function that there is, and takes no such values, as the library's message says; None: that is not it."""
+    """The existing function that does not take such values, according to the library's message; None for any other
+    message."""
     found = _NOT_OF_THESE.match(message)
     name = "" if found is None else found[1] or found[2]
     return name if name in FUNCTIONS else None

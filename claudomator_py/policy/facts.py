@@ -1,7 +1,7 @@
-"""What a rule can look at: the names that its condition may use, and the values they have for one task.
+"""What rules can look at: the names available to conditions, and their values for a task.
 
-Every name always has a value, so a condition needs no ``has()``: where a task says nothing it is an empty text, an
-empty list or 0.
+Every name always has a value, so conditions need no ``has()``: if the task does not specify it, the value is an empty
+text, an empty list or 0.
 """
 
 import json
@@ -26,61 +26,62 @@ from claudomator_py.domain.worktree import Isolation
 from claudomator_py.values import dataclass, regex
 
 WEBHOOK = "webhook"
-"""The role of whoever writes through a channel's webhook: nobody whom the daemon knows."""
+"""Role of anybody who writes through a channel's webhook, who is unknown to the daemon."""
 MAX_PATHS = 200
-"""Paths of a text that rules can look at. Of one that names more, no rule on paths can be sure, see ``verdict``."""
+"""Maximum number of paths from a text that rules can look at. If the text names more, no rule on paths is reliable; see
+``verdict``."""
 _MAX_NAME_LENGTH = 255
-"""Characters of a file's name, of which no system has longer ones: so no text is read again from each of its places."""
+"""Maximum characters of a file name; no system allows longer ones. Prevents rescanning a text from each position."""
 _PATH = regex(
     rf"(?<![\w./~-])(?:~|\.{{1,2}})?/?(?:[\w.@+-]{{1,{_MAX_NAME_LENGTH}}}+/)++[\w.@+*-]*+"
     rf"|(?<![\w./~-])[\w@+-]{{1,{_MAX_NAME_LENGTH}}}+\.[a-z][a-z0-9]{{0,4}}\b"
 )
 _URL = regex(r"\b[a-z][a-z0-9+.-]{0,31}://\S+", re.IGNORECASE)
 _MAX_FOLDERS = 100
-"""Of a path that is looked for on the disk as it is written; each of them is a question to the system."""
+"""Maximum number of folders in a path that is resolved on disk as written; each one costs a system call."""
 
 
 MAX_SHORT = 20_000
-"""Characters, see ``is_long``."""
+"""Characters; see ``is_long``."""
 LONG = ("task.text", "task.paths", "task.tags", "task.add_dirs", "task.allowed_tools")
-"""What may be long."""
+"""Values that may be long."""
 MAX_TEXT = MAX_INSTRUCTIONS_LENGTH
-"""Characters of a text that rules can look at. Of a longer one, to which a run that handed the task on or a person has
-added, no rule on it can be sure, see ``verdict``."""
+"""Maximum characters of a text that rules can look at. A longer text, extended by a run that handed the task off or by
+a person, cannot be reliably judged by a rule on it; see ``verdict``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One task as rules see it."""
+    """A task as rules see it."""
 
     spec: TaskSpec
     actor: Principal = OPERATOR
-    """Who made it; of a message in a channel, who wrote it."""
+    """The creator; for a message in a channel, its author."""
     source: str = "api"
-    """How it came, see ``WORDS``."""
+    """How the task arrived; see ``WORDS``."""
     specialist: str | None = None
-    """Who does it; None: nobody has decided that yet, or nobody in particular does."""
+    """The specialist that does it; None if that is undecided or there is none."""
     skill: str | None = None
     risk: Risk = Risk.LOW
     working_dir: str = ""
-    """Absolute, without symbolic links; empty: a scratch folder."""
+    """Absolute, without symbolic links; empty for a scratch folder."""
     paths: tuple[str, ...] = ()
-    """What its text names, see ``paths_in``; more than ``MAX_PATHS``: it names others, too."""
+    """The paths that its text names, see ``paths_in``; more than ``MAX_PATHS`` means that there are further ones."""
     now_ms: int = 0
     zone: tzinfo = UTC
-    """The operator's, in which hours and days are told."""
+    """The operator's zone, in which hours and days are given."""
     spent: Spending = field(default_factory=Spending)
-    """Today, by the tasks of everybody."""
+    """Spent today, by everybody's tasks."""
     limits: Budget = field(default_factory=Budget)
-    """Of the day, for all agents."""
+    """The day's budget for all agents."""
     role: str | None = None
-    """What the actor may do, if that is not what the actor's own role says: ``webhook``, or a lesser role."""
+    """The actor's effective role, if it differs from the actor's own: ``webhook``, or a lesser role."""
     creator: str | None = None
-    """In whose name it was made; None: in the actor's."""
+    """The principal in whose name it was created; None for the actor."""
 
     @property
     def values(self) -> dict[str, Any]:
-        """As conditions name them."""
+        """The values under the names used by conditions."""
         role = self.role or self.actor.role.value
         spec, at = self.spec, datetime.fromtimestamp(self.now_ms / SECOND_MS, self.zone)
         return {
@@ -137,7 +138,7 @@ def _budget(budget: Budget, nothing: float) -> dict[str, float]:
 
 @cache
 def sample() -> Facts:
-    """Return a task that has everything, see ``shapes``."""
+    """Return a task in which everything is set; see ``shapes``."""
     said = {
         "name": "sample",
         "instructions": "Change src/app.py and infra/main.tf, then run the tests.",
@@ -159,8 +160,8 @@ def sample() -> Facts:
 
 @cache
 def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Return tasks of every shape, on which each rule is tried when it is loaded, with which one that is in words: one
-    that has everything, one that has nothing, and one for each of few words."""
+    """Return tasks of every shape, on which each rule is tried when it is loaded, each with a description in words: one
+    with everything set, one with nothing, and one for each word of a fixed vocabulary."""
     everything, nothing = sample(), Facts(TaskSpec(name="sample", instructions="Run the tests."))
     found = [
         ("", everything.values),
@@ -179,13 +180,13 @@ def shapes() -> tuple[tuple[str, dict[str, Any]], ...]:
 
 
 def is_long(spec: TaskSpec) -> bool:
-    """Return whether the task says so much that the processor takes a while to judge and compare it."""
+    """Return whether the task contains so much text that judging and comparing it takes noticeable processor time."""
     lists = (spec.tags, spec.add_dirs, spec.permissions.allowed_tools)
     return max(len(spec.instructions), sum(len(entry) for entries in lists for entry in entries)) > MAX_SHORT
 
 
 def value_at(path: str) -> Any:
-    """Return what a task that has everything has there; None: nothing."""
+    """Return the value there for a task with everything set; None if there is none."""
     found: Any = sample().values
     for name in path.split("."):
         found = found.get(name) if isinstance(found, dict) else None
@@ -206,12 +207,11 @@ WORDS: dict[str, Sequence[str] | Sequence[int]] = {
     "now.minute": range(60),
     "now.weekday": range(1, 8),
 }
-"""What is one of few words or numbers, or a list of them."""
+"""Values with a fixed vocabulary of words or numbers, or lists of these."""
 
 
 def names() -> dict[str, frozenset[str]]:
-    """Return the names that conditions may use: after each first one, those that may follow it, with dots between
-    them."""
+    """Return the names available to conditions: for each root, the dotted members that may follow it."""
     return {root: frozenset(_below(values)) for root, values in sample().values.items()}
 
 
@@ -223,15 +223,15 @@ def _below(values: Mapping[str, Any], before: str = "") -> Iterable[str]:
 
 
 def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath.normpath) -> tuple[str, ...]:
-    """Return the files and folders that the text names, each once, in its order: relative to the working directory if
-    they are in it, else absolute; at most one more than ``MAX_PATHS``. real: resolves ``..``, and symbolic links where
-    it can look at the disk."""
+    """Return the files and folders that the text names, in order and without duplicates: relative to the working
+    directory if inside it, otherwise absolute; at most one more than ``MAX_PATHS``. real: resolves ``..``, and symbolic
+    links if it can access the disk."""
     found: dict[str, None] = {}
     for match in _PATH.finditer(_URL.sub(" ", named_in(text))):
         named = match.group()
         if named.startswith("~"):
             home, _, rest = named.partition("/")
-            path = f"{home}/{posixpath.normpath(rest)}"  # which folder that is, only whoever runs it knows
+            path = f"{home}/{posixpath.normpath(rest)}"  # only the user who runs it knows which folder that is
         elif not working_dir:
             path = posixpath.normpath(named)
         else:
@@ -243,8 +243,8 @@ def paths_in(text: str, working_dir: str, real: Callable[[str], str] = posixpath
 
 
 def _looked_for(path: str, real: Callable[[str], str]) -> str:
-    """Where the path really is; of one with a great many folders, what is left of it without ``..`` and the like, if
-    that has not as many."""
+    """The real path. A path with very many folders is first normalised, and then resolved only if few enough are
+    left."""
     if path.count("/") <= _MAX_FOLDERS:
         return real(path)
     path = posixpath.normpath(path)

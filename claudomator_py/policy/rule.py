@@ -1,4 +1,4 @@
-"""The rules as an operator writes them: in order, each with a condition and what follows where it is true."""
+"""The rules as an operator writes them: in order, each with a condition and what follows if it is true."""
 
 import hashlib
 import json
@@ -29,11 +29,11 @@ from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.policy.condition import MAX_LENGTH, BadCondition, Condition
 
 MODEL_RISK = "model-risk"
-"""What a check is called that tells how risky a model judges a task to be."""
+"""Name of the check that reports a model's assessment of a task's risk."""
 NOT_READ = "not-read"
-"""What a check is called that tells that a task's text could not be read."""
+"""Name of the check that reports that a task's text could not be read."""
 BUILT_IN = {"high-risk": "approve", "harmful": "deny"}
-"""The rules that hold without being written, and what each demands, see ``verdict.with_built_in``."""
+"""The built-in rules and what each demands; see ``verdict.with_built_in``."""
 
 
 def _condition(text: str) -> str:
@@ -48,7 +48,7 @@ Names = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
 
 
 class Approval(Strict):
-    """Who has to approve a task before anything of it runs."""
+    """Who must approve a task before any of it runs."""
 
     by: Names = Field(
         (),
@@ -68,7 +68,7 @@ def _approval(value: object) -> object:
 
 
 class TierBounds(Strict):
-    """How strong a model may be."""
+    """Bounds of the model's strength."""
 
     floor: Tier | None = Field(None, description="The weakest tier.")
     ceiling: Tier | None = Field(None, description="The strongest tier.")
@@ -91,12 +91,12 @@ class ToolBounds(Strict):
 
     @property
     def limits(self) -> ToolLimits:
-        """As a value."""
+        """The bounds as a value."""
         return ToolLimits.model_validate(self.model_dump())
 
 
 class Rule(Strict):
-    """One rule. What it demands adds up with what other rules demand."""
+    """One rule. Its demands add to those of other rules."""
 
     name: Name = Field(description="What decisions and `why` call it.")
     when: Annotated[Text, Field(min_length=1, max_length=MAX_LENGTH), AfterValidator(_condition)] | None = Field(
@@ -145,12 +145,12 @@ class Rule(Strict):
 
     @property
     def effects(self) -> tuple[str, ...]:
-        """What it demands, by the names of its keys."""
+        """Its demands, by the names of its keys."""
         return tuple(name for name in type(self).model_fields if name not in ("name", "when") and getattr(self, name))
 
 
 def unique(rules: Sequence[Rule]) -> Sequence[Rule]:
-    """Return the rules, if each has a name of its own."""
+    """Return the rules if their names are unique. Raises a refusal otherwise."""
     names = [rule.name for rule in rules]
     for name in names:
         if names.count(name) > 1:
@@ -162,6 +162,6 @@ Rules = Annotated[tuple[Rule, ...], Field(max_length=500), AfterValidator(unique
 
 
 def policy_hash(rules: Sequence[Rule]) -> str:
-    """Return SHA-256 of the rules, in hexadecimal: the same for the same rules, however they are written."""
+    """Return the SHA-256 of the rules in hexadecimal: equal for equal rules, however they are written."""
     said: list[dict[str, Any]] = [rule.model_dump(mode="json", exclude_defaults=True) for rule in rules]
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,8 +1,9 @@
-"""Conditions that may cost much, in a process of their own that ends at its bounds: the same values, or none.
+"""Evaluates conditions that may be expensive in a separate process that is killed at its limits: the result is the
+same, or there is none.
 
-The library can neither be stopped nor asked how much it needs, and where no memory is left it aborts the process. So
-this one (``evaluator``) may be lost. It is started when it is first needed, kept for what comes next, and started anew
-after it was lost. It ends with whoever started it, whose end of the pipe is closed then.
+The library can neither be stopped nor asked how much it needs, and aborts the process when memory runs out. So this
+process (``evaluator``) may be lost. It is started on first use, kept for further conditions, and restarted after a
+loss. It ends with its parent, which closes its end of the pipe.
 """
 
 import contextlib
@@ -23,33 +24,34 @@ from typing import Any, Final
 from claudomator_py.policy.expression import Context, Unevaluated
 
 MAX_CPU_MS: Final = 500
-"""The processor's time for one condition on one task."""
+"""Processor time for one condition on one task."""
 MAX_MEMORY_MIB: Final = 128
-"""What a condition may take beyond what the process has without it."""
+"""Memory that a condition may use in addition to the process's own."""
 MAX_WALL_S: Final = 10.0
-"""How long a condition may take, however little of the processor it gets."""
+"""Wall-clock limit for a condition, however little processor time it gets."""
 _MAX_CHECK_CPU_MS: Final = 5_000
-"""The processor's time to try a condition on tasks of every shape, when it is read."""
+"""Processor time for trying a condition on tasks of every shape, when it is loaded."""
 _MAX_CHECK_WALL_S: Final = 60.0
 _MAX_START_S: Final = 60.0
 _HEAD: Final = struct.Struct("!I")
 _PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from claudomator_py.policy.evaluator import main; main()"
 _INSTALLATION: Final = str(Path(__file__).parents[2])
 _NEEDED: Final = ("LD_LIBRARY_PATH",)
-"""Of the environment, in which there may be secrets: what some installations of Python do not start without."""
+"""Environment variables passed on, as some Python installations do not start without them; others may contain
+secrets."""
 _PIECE: Final = 1 << 16
 
 
 class _Lost(Exception):
-    """The process had to end, or has ended. Its text says why."""
+    """The process had to be killed, or has ended. The message gives the reason."""
 
 
 class _Process:
-    """One that evaluates. Raises _Lost."""
+    """An evaluator process. Raises _Lost."""
 
     def __init__(self) -> None:
         self.told: Context | None = None
-        """The one whose values it has."""
+        """The context whose values the process has."""
         self._popen = subprocess.Popen(
             [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, _INSTALLATION],
             stdin=subprocess.PIPE,
@@ -58,7 +60,7 @@ class _Process:
             bufsize=0,
             cwd="/",
             env={name: os.environ[name] for name in _NEEDED if name in os.environ},
-            start_new_session=True,  # whoever interrupts a command at a terminal does not interrupt this
+            start_new_session=True,  # an interrupt at a command's terminal does not reach this process
         )
         self._ends = weakref.finalize(self, _end, self._popen)
         if self._popen.stdin is None or self._popen.stdout is None:
@@ -83,7 +85,7 @@ class _Process:
         self._ends()
 
     def _answer(self, data: bytes, wall_s: float) -> Any:
-        """What it says to that; to nothing, that it is there."""
+        """The response to the data; for no data, the ready message."""
         until, unsent, heard = time.monotonic() + wall_s, memoryview(data), bytearray()
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
@@ -113,7 +115,7 @@ class _Process:
         status = self._popen.wait()
         if status == -signal.SIGPROF:
             return f"it takes more than {self._cpu_ms / 1000:.3g} s of the processor's time, the budget of a rule"
-        if status == -signal.SIGABRT:  # so does the library where it gets no memory
+        if status == -signal.SIGABRT:  # also raised by the library when it gets no memory
             return f"it takes more than {MAX_MEMORY_MIB} MiB of memory, the budget of a rule"
         return f"the process that evaluated it has ended ({status})"
 
@@ -125,7 +127,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class _Sandbox:
-    """The process, and one question at a time, whoever asks it."""
+    """The process, used for one question at a time, whichever thread asks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -156,13 +158,13 @@ class _Sandbox:
             return answer
 
     def _exchanged(self) -> _Process:
-        """Another process than before. Raises OSError."""
+        """Replace the process. Raises OSError."""
         self._end()
         self._process = _Process()
         return self._process
 
     def _renew(self) -> None:
-        """Start the next one now: whoever needs it may hold up others meanwhile."""
+        """Start the next process now, as its first user may be holding up others."""
         with contextlib.suppress(OSError):
             self._exchanged()
 
@@ -174,12 +176,12 @@ class _Sandbox:
 
 _SANDBOX: Final = _Sandbox()
 _URGENT: Final = _Sandbox()
-"""For what others wait for, see ``Allowance``."""
+"""For evaluations that others wait for; see ``Allowance``."""
 
 
 def evaluate(text: str, context: Context) -> bool | str:
-    """Return the value of the condition with those values, in words if it is neither true nor false. Raises Undecided,
-    also where it costs more than it may."""
+    """Return the condition's value for the context; as text if it is neither true nor false. Raises Unevaluated, also
+    if it exceeds its cost limit."""
     allowance = context.allowance
     cpu_ms = min(MAX_CPU_MS, allowance.left_ms)
     if cpu_ms < 1:
@@ -198,7 +200,7 @@ def evaluate(text: str, context: Context) -> bool | str:
 
 
 def check(text: str) -> tuple[str, str] | None:
-    """Try the condition on tasks of every shape: why it is none, and what to do about it; None: it is one."""
+    """Try the condition on tasks of every shape. Returns what is wrong with it and what to do; None if it is valid."""
     try:
         answer = _SANDBOX.ask({"check": text, "cpu_ms": _MAX_CHECK_CPU_MS}, None, _MAX_CHECK_WALL_S)
     except _Lost as lost:

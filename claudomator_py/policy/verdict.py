@@ -1,4 +1,4 @@
-"""From the rules and one task to what they allow: each rule is asked in order, and what they demand adds up."""
+"""From the rules and a task to what they allow: the rules are evaluated in order, and their demands add up."""
 
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -17,48 +17,48 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Demanded:
-    """An approval that is demanded."""
+    """A required approval."""
 
     rules: tuple[str, ...]
-    """The rules that demand it."""
+    """The rules that require it."""
     by: tuple[tuple[str, ...], ...] = ()
-    """For each rule that says who: roles or names, one of which is the one who approves."""
+    """For each rule that names approvers: roles or names, one of which the approver must have or be."""
     within_ms: int | None = None
-    """How long it may take; None: any time."""
+    """Time limit for the approval; None if there is none."""
 
     def joined(self, other: "Demanded") -> "Demanded":
-        """Return what both demand."""
+        """Return the approval that satisfies both."""
         times = [one for one in (self.within_ms, other.within_ms) if one is not None]
         return Demanded((*self.rules, *other.rules), (*self.by, *other.by), min(times, default=None))
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the rules say of a task."""
+    """The rules' verdict on a task."""
 
     risk: Risk = Risk.LOW
     checks: tuple[PolicyCheck, ...] = ()
-    """What each rule said that was asked, in order."""
+    """Result of each rule that was evaluated, in order."""
     allowed_by: str | None = None
-    """The rule that allows it, whatever else."""
+    """The rule that allows it regardless of others."""
     denied_by: str | None = None
     """The rule that refuses it."""
     denial: str | None = None
     """The message of that rule."""
     demanded: Demanded | None = None
-    """The approval that it needs first; None: none."""
+    """The approval that it needs first; None if it needs none."""
     specialist: str | None = None
-    """Who does it; None: the rules do not say."""
+    """The specialist that does it; None if the rules do not say."""
     excluded: frozenset[str] = frozenset()
-    """Specialists who do not do it."""
+    """Specialists that may not do it."""
     requires: tuple[str, ...] = ()
-    """Capabilities that whoever does it must have."""
+    """Capabilities that the specialist must have."""
     constraints: Constraints = field(default_factory=Constraints)
-    """What is left open of agents, tiers and tools."""
+    """What is allowed of agents, tiers and tools."""
 
     @property
     def given_by(self) -> str:
-        """The rule that gives it to a specialist; empty: none does."""
+        """The rule that assigns it to a specialist; empty if none does."""
         giving = (check.rule for check in self.checks if check.effect and "specialist" in check.effect.split(", "))
         return next(giving, "")
 
@@ -68,7 +68,7 @@ class Verdict:
         return rationale(RationaleCode.REFUSED, rule=self.denied_by, text=self.denial)
 
     def shown(self, name: str) -> VerdictView:
-        """Show it as it is for the task of that name, if nobody has approved anything."""
+        """Show the verdict on the task of that name, assuming that nobody has approved anything."""
         said, rules = "allowed", tuple(rule for rule in (self.allowed_by,) if rule is not None)
         reason = rationale(RationaleCode.PERMITTED, rule=self.allowed_by)
         if self.demanded is not None:
@@ -88,29 +88,29 @@ class Verdict:
 
 
 class Policy:
-    """An operator's rules. Raises BadCondition for a rule whose condition is none."""
+    """An operator's rules. Raises BadCondition for a rule with an invalid condition."""
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
         self.rules = tuple(rules)
         self.hash = policy_hash(rules) if rules else None
-        """Of the rules; None: there are none."""
+        """Hash of the rules; None if there are none."""
         self._conditions = {rule.name: Condition(rule.when) for rule in rules if rule.when is not None}
 
     def mentions(self, name: str) -> bool:
-        """Return whether some rule looks at that value, such as ``spent``."""
+        """Return whether any rule uses that value, such as ``spent``."""
         return any(condition.mentions(name) for condition in self._conditions.values())
 
     @property
     def may_take_long(self) -> bool:
-        """Whether asking the rules may take long, as some condition is evaluated in a process of its own."""
+        """True if evaluating the rules may take long because a condition is evaluated in a separate process."""
         return not all(condition.is_small for condition in self._conditions.values())
 
     def judge(self, facts: Facts, allowance: Allowance | None = None) -> Verdict:
-        """Return what the rules say of the task. The same facts always give the same verdict, as long as that costs no
-        more than it may. allowance: for conditions that may cost much, see ``may_take_long``; None: that of a task.
+        """Return the rules' verdict on the task. The same facts always give the same verdict, as long as the cost
+        limits are not exceeded. allowance: for expensive conditions, see ``may_take_long``; None for that of a task.
 
-        A rule whose condition cannot be evaluated demands approval, unless all it does is to allow the task: nothing
-        happens unwatched because a rule has a fault.
+        A rule whose condition cannot be evaluated requires approval, unless its only effect is to allow the task: a
+        fault in a rule must not let anything happen unsupervised.
         """
         allowance = allowance or Allowance.of_task()
         verdict, context = Verdict(risk=facts.risk), context_of(facts.values, allowance) if self._conditions else None
@@ -133,7 +133,7 @@ class Policy:
 
 
 def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
-    """Raises Undecided."""
+    """Return whether the rule applies. Raises Unevaluated."""
     if len(facts.spec.instructions) > MAX_TEXT and condition.mentions("task.text"):
         raise Unevaluated(f"its text has more than {MAX_TEXT:,} characters")
     if len(facts.paths) > MAX_PATHS and condition.mentions("task.paths"):
@@ -142,11 +142,12 @@ def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
 
 
 def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool, words: str = "", unread: bool = False) -> Verdict:
-    """Return the verdict with the rules that hold unless one that is written allows the task: what asks for harm is
-    refused, and what could do much of it needs approval.
+    """Return the verdict with the built-in rules applied, which hold unless a written rule allows the task: a request
+    for harm is refused, and a high risk requires approval.
 
-    harmful: whether the text asks for harm. reviews: whether those rules are in force. words: the words that it was
-    judged by. unread: whether it cannot be read by its words, which is said, and stops it only where a rule does.
+    harmful: True if the text asks for harm. reviews: True if these rules are in force. words: the words on which the
+    assessment is based. unread: True if the text cannot be assessed by its words, which is recorded but stops the task
+    only if a rule does.
     """
     if unread and verdict.risk is Risk.MEDIUM:
         detail = f"{words}, so its risk is taken to be medium"
@@ -182,7 +183,7 @@ def _undecided(verdict: Verdict, rule: Rule, fault: str) -> Verdict:
 
 
 def _applied(verdict: Verdict, rule: Rule) -> Verdict:
-    """With all that the rule demands."""
+    """The verdict with the rule's demands added."""
     effects = ", ".join(rule.effects)
     if rule.deny is not None:
         check = PolicyCheck(rule=rule.name, allowed=False, effect=effects, detail=rule.deny)
@@ -212,8 +213,8 @@ def _applied(verdict: Verdict, rule: Rule) -> Verdict:
 
 
 def _contradiction(verdict: Verdict, rule: Rule) -> str | None:
-    """Why nothing is left if this rule applies as well; None: something is. It names no specialist: it is stored, and
-    told to whoever sees the task."""
+    """Why applying this rule as well would leave nothing; None if something is left. The text names no specialist, as
+    it is stored and shown to everybody who sees the task."""
     specialist = rule.specialist or verdict.specialist
     if verdict.specialist is not None and rule.specialist not in (None, verdict.specialist):
         return "an earlier rule gives it to another specialist than this one"
@@ -235,7 +236,7 @@ def _bounds(constraints: Constraints, rule: Rule) -> tuple[Tier | None, Tier | N
 
 
 def _narrowed(constraints: Constraints, rule: Rule) -> Constraints:
-    """What both leave open."""
+    """The constraints that satisfy both."""
     floor, ceiling = _bounds(constraints, rule)
     tools = constraints.tools
     if rule.tools is not None:

@@ -1,1 +1,1 @@
-"""Who does a task: pure, from its text and the cards of specialists to a decision."""
+"""Who does a task: pure, from its text and the specialists' cards to a decision."""

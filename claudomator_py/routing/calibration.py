@@ -1,4 +1,4 @@
-"""What scores mean: weights, threshold and margin, which belong to an encoder and to no other."""
+"""Meaning of scores: weights, threshold and margin, fitted for one encoder and valid for no other."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,58 +9,58 @@ from pydantic import BaseModel, ConfigDict, Field
 from claudomator_py.schema.routing_settings import Preset
 
 SURE: Final = 1.6
-"""Times the threshold."""
+"""Multiple of the threshold."""
 
 
 class Weights(BaseModel):
-    """How much each signal counts. Those of a preset add up to at most 1."""
+    """How much each signal counts. The weights of a preset add up to at most 1."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     semantic: float = Field(1.0, ge=0, le=1)
-    """How alike the texts are to the encoder."""
+    """Similarity of the texts according to the encoder."""
     words: float = Field(0.0, ge=0, le=1)
-    """How alike their words are, see ``SHIPPED`` for ``hashed``: beside an encoder that knows meaning but not names."""
+    """Similarity of the words, see ``SHIPPED`` for ``hashed``: complements an encoder that knows meaning but not
+    names."""
     performance: float = Field(0.0, ge=0, le=1)
-    """How the specialist has done so far, on this topic."""
+    """The specialist's past performance on this topic."""
     keyword: float = Field(0.0, ge=0, le=1)
-    """Whether one of its keywords is in the task."""
+    """Whether one of its keywords occurs in the task."""
     recency: float = Field(0.0, ge=0, le=1)
-    """How lately it has succeeded."""
+    """How recently it has succeeded."""
 
 
 class Calibration(BaseModel):
-    """What was fitted for an encoder, on labelled tasks."""
+    """Values fitted for an encoder, on labelled tasks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     encoder: str
-    """Its id, with all that changes its vectors; of another one it says nothing."""
+    """Id of the encoder, which includes everything that affects its vectors; not valid for any other."""
     weights: Weights = Weights()
-    """What the score is made of."""
+    """Weights of the score's parts."""
     tie_break: Weights = Weights(semantic=0.0)
-    """What is added to decide among those within the margin."""
+    """Weights added to decide among candidates within the margin."""
     threshold: float = Field(ge=0, le=1)
-    """The least score with which a task goes to a specialist rather than to the default one."""
+    """Minimum score for a task to go to a specialist rather than to the default one."""
     margin: float = Field(0.0, ge=0, le=1)
-    """Of a score: those within it of the best are as good as that, for all that is known."""
+    """Candidates whose scores are within this distance of the best count as equally good."""
     own_share: float = Field(0.35, ge=0, le=1)
-    """Share of the card's own text in how alike it is to a task."""
+    """Weight of the card's own text in its similarity to a task."""
     card_share: float = Field(0.0, ge=0, le=1)
-    """Share of all its skills together; the rest is its best skill's."""
+    """Weight of all its skills together; the rest is the weight of its best skill."""
     learned: float = Field(0.4, ge=0, le=1)
-    """The most that earlier tasks which an operator gave to another specialist add to a score, or take from it; see
-    ``lessons``."""
+    """Maximum that earlier tasks which an operator reassigned add to a score, or subtract from it; see ``lessons``."""
     alike: float = Field(0.2, ge=0, lt=1)
-    """The cosine up to which two tasks have nothing in common."""
+    """Cosine up to which two tasks have nothing in common."""
     guessed: bool = False
-    """Whether nothing was fitted for the encoder."""
+    """True if nothing was fitted for the encoder."""
     as_one: bool = False
-    """Whether a card is one vector of all that it says, instead of one for each skill."""
+    """True if a card is a single vector of its whole text, instead of one per skill."""
 
     @property
     def sure(self) -> float:
-        """From which score on a task of words that could be about anything goes to somebody anyway."""
+        """Score from which a task whose words could be about anything goes to a specialist anyway."""
         return SURE * self.threshold
 
 
@@ -76,7 +76,7 @@ CLASSIC: Final = Calibration(
 """The preset ``classic``: the same for every encoder, whatever its scores mean."""
 
 _TIE_BREAK = Weights(semantic=0.0, performance=0.05, keyword=0.05, recency=0.02)
-"""What varies for other reasons than the task, or is right by accident, decides only where likeness does not."""
+"""Signals that vary for reasons other than the task, or are right by accident, only break ties in similarity."""
 
 SHIPPED: Final = {
     "hashed-4096-v1": Calibration(
@@ -99,18 +99,18 @@ SHIPPED: Final = {
         alike=0.45,
     ),
 }
-"""What comes with Claudomator, by encoder."""
+"""Calibrations that come with Claudomator, by encoder."""
 
 
 SCORING: Final = 5
-"""Of how a score is made of texts. It rises when the same texts would have other scores, whatever the encoder: what was
-fitted before says nothing of those."""
+"""Version of the scoring. Increase it when the same texts would get different scores with the same encoder: earlier
+fitted values are then invalid."""
 
 _GUESSED: Final = 0.3
 
 
 class Fitted(BaseModel):
-    """What was fitted on an operator's own tasks."""
+    """Values fitted on an operator's own tasks."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -118,21 +118,21 @@ class Fitted(BaseModel):
     scoring: int
     """See ``SCORING``."""
     cards: dict[str, str]
-    """The specialists that it was fitted for: content hashes by id."""
+    """Content hashes by id of the specialists that it was fitted for."""
     cases: int
-    """Labelled tasks that it was fitted on."""
+    """Number of labelled tasks that it was fitted on."""
     expected: float | None
-    """Share of tasks that were decided rightly, of those that it was not fitted on."""
+    """Share of correct decisions on tasks that it was not fitted on."""
     fitted_ms: int
     """In epoch milliseconds."""
 
 
 def calibration_for(preset: Preset, encoder: str, fitted: Mapping[str, Fitted] = MappingProxyType({})) -> Calibration:
-    """Return what holds for the encoder: what was fitted on the operator's own tasks, or else what comes with
-    Claudomator. One for which there is neither gets the weights of those for which something was fitted, and a
-    threshold that lets little through: a guess, see ``is_shipped``.
+    """Return the encoder's calibration: the one fitted on the operator's own tasks, otherwise the one that comes with
+    Claudomator. An encoder without either gets the weights of fitted ones and a threshold that lets little through: a
+    guess, see ``is_shipped``.
 
-    fitted: by encoder. What was fitted for scores that were made otherwise does not count.
+    fitted: by encoder; ignored if fitted for a different ``SCORING``.
     """
     if preset is Preset.CLASSIC:
         return CLASSIC
@@ -145,5 +145,5 @@ def calibration_for(preset: Preset, encoder: str, fitted: Mapping[str, Fitted] =
 
 
 def is_shipped(encoder: str) -> bool:
-    """Return whether something was fitted for the encoder that comes with Claudomator."""
+    """Return whether Claudomator comes with values fitted for the encoder."""
     return encoder in SHIPPED

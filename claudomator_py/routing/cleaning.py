@@ -1,12 +1,11 @@
-"""What is left out of a text before it is compared with cards: politeness, and words for whoever decides.
+"""Removes parts of a text before it is compared with cards: courtesy, and words addressed to the router.
 
-Greetings, thanks and the polite form of an order say nothing of the task, yet are words like any other: they would draw
-it to whoever has examples that are polite. Only the edges of sentences are looked at: "How do you say thank you in
-French?" asks for something.
+Greetings, thanks and polite forms say nothing about the task, but as words they would attract it to specialists with
+polite examples. Only the edges of sentences are considered: "How do you say thank you in French?" asks for something.
 
-A task may also carry words for the router: of its author, who could name a specialist in the task file instead, or of
-somebody whose text it quotes. The names in them would draw the task to whomever they name, and the decision says which
-words were left out. All of it is left out only as far as anything else is left.
+A task may also contain words meant for the router, from its author, who could have named a specialist in the task file,
+or from somebody quoted in it. The names in them would attract the task to those specialists, so they are removed and
+the decision records them. Nothing is removed if nothing else would be left.
 """
 
 import re
@@ -20,11 +19,11 @@ T = TypeVar("T")
 
 _MAX_ENTRIES: Final = 64
 _MAX_TEXT_LENGTH: Final = 20_000
-"""Characters of a text that is kept: 64 of a million would be as much memory as the daemon has otherwise."""
+"""Maximum characters of a cached text: 64 texts of a million would double the daemon's memory."""
 
 
 def memoized(find: Callable[[str], T]) -> Callable[[str], T]:
-    """Remember what is found in texts, but for very long ones."""
+    """Remember the results for texts, except very long ones."""
     known = lru_cache(maxsize=_MAX_ENTRIES)(find)
 
     @wraps(find)
@@ -35,11 +34,11 @@ def memoized(find: Callable[[str], T]) -> Callable[[str], T]:
 
 
 _MAX_EDGE: Final = 300
-"""Characters at the end of a text in which thanks are looked for that no full stop sets off."""
+"""Number of characters at the end of a text that are searched for thanks not preceded by a full stop."""
 
 
 def _phrases(text: str) -> str:
-    """One of these, as whole words; a line is one or several of them."""
+    """Matches one of the phrases as whole words; each line contains one or more."""
     return rf"(?:{'|'.join(line.strip() for line in text.strip().splitlines())})(?!\w)"
 
 
@@ -86,7 +85,7 @@ _IS_ALL: Final = _phrases(
     sorry|no (?:rush|hurry)|take your time
     """
 )
-# Possessive, as a phrase may be part of another one: else a text that repeats them is tried in all divisions.
+# Possessive, as a phrase may be part of another: otherwise a text that repeats them is tried in every division.
 _BEGINNING: Final = regex(rf"[\W_]*+(?:{_BEGINS}[\s,.!:;-]*+)++", re.IGNORECASE)
 _NOTHING_ELSE: Final = regex(rf"\W*+(?:{_IS_ALL}\W*+)++", re.IGNORECASE)
 _THANKS_AT_END: Final = regex(rf"(?<=\w)[\s,;:.!-]++(?:{_IS_ALL}\W*+)++\Z", re.IGNORECASE)
@@ -101,8 +100,8 @@ _SENTENCE: Final = regex(r"[^.!?;\n]++(?:[.!?;]++|\n|\Z)|[.!?;\n]++")
 
 @memoized
 def without_courtesy(text: str) -> str:
-    """Return the text without greetings, thanks and polite forms at the edges of its sentences. A text that would be
-    left with nothing is left as it is."""
+    """Return the text without greetings, thanks and polite forms at the edges of its sentences; unchanged if nothing
+    would be left."""
     if _ANY.search(text) is None:
         return text
     left = "".join(_plain(one) for one in _SENTENCE.findall(text))
@@ -119,7 +118,7 @@ def _plain(sentence: str) -> str:
 
 
 _MAX_PARTS: Final = 10
-"""Pieces that a decision tells of; the first."""
+"""Maximum number of passages that a decision records: the first ones."""
 _MAX_TOLD: Final = 200
 _WHO: Final = (
     r"(?:ai|a\.i\.|assistants?|llm|agents?|bots?|router|dispatcher|classifier|triage|orchestrator|model"
@@ -161,7 +160,7 @@ _TELLING: Final = (
     *("clarify", "tier", "model", "opus", "sonnet", "haiku", "risk", "priority", "route", "polic", "skip", "review"),
     *("approval", "filters", "unrestricted", "declare"),
 )
-"""Without any of which nothing of that is said."""
+"""A text that contains none of these words cannot match ``_STEERS``."""
 _ADDRESSES: Final = regex(
     rf"(?:^|[\s(\"'\u201c\[<!-])(?:(?:note|hint|message|instructions?) (?:to|for) (?:the |all |any )?)?(?:the )?{_WHO}"
     r"(?: (?:dispatcher|router|triaging this|agents?|assistants?))?\s?: ",
@@ -177,10 +176,10 @@ _STATEMENT: Final = regex(r"[^.!?;\n]+(?:[.!?;]+(?=\s|\Z)|\n|\Z|[.!?;](?=\S))+")
 
 @memoized
 def unsteered(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text without what it says to whoever decides about it, and those pieces, cut, in its order.
+    """Return the text without passages addressed to the router, and those passages, shortened, in order.
 
-    Of what stands in quotation marks or brackets only that goes, else the sentence. A text that would be left with
-    nothing is left as it is.
+    Within quotation marks or brackets only their contents are removed, otherwise the sentence. The text is unchanged if
+    nothing would be left.
     """
     if not _may_steer(text):
         return text, ()

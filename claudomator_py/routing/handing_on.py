@@ -1,4 +1,5 @@
-"""Whether a run may hand its task on, pure: not in a circle, not too often, and not to whom it may not go."""
+"""Decides whether a run may hand its task off, pure: not in a circle, not too often, and only to permitted
+specialists."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,11 +22,11 @@ def decide(
     max_handoffs: int,
     seen: bool = False,
 ) -> HandoffRecord:
-    """Return what becomes of the request of that run.
+    """Return the decision on that run's request.
 
-    by: who has the task; None: no specialist. before: how it was handed on in this generation so far, in order.
-    cards: those that may be given it. seen: whether who asks sees a card of that name all the same. What the request
-    says is read for the name alone.
+    by: the specialist that has the task; None if there is none. before: the handoffs in this generation so far, in
+    order. cards: the possible targets. seen: True if the requester can see a card of that name although it is not a
+    possible target. Of the request only the name is used.
     """
     why = _obstacle(asked.to, by, before, cards, risk, max_handoffs)
     if why is not None and why.code is RationaleCode.NO_SPECIALIST and seen:
@@ -53,10 +54,11 @@ def fall_back(
     risk: Risk | None,
     max_handoffs: int,
 ) -> HandoffRecord:
-    """Return what becomes of a task at which a specialist failed, whose card names no other one but that route.
+    """Return what happens to a task at which a specialist failed whose card names this route as fallback rather than
+    another specialist.
 
-    What carries more than a low risk falls to nobody by default: a person is asked. So is one where the task has been
-    handed on as often as it may be. by, before: as for ``decide``.
+    A task with more than a low risk does not fall to the default: a person is asked. The same applies once the maximum
+    number of handoffs is reached. by, before: as for ``decide``.
     """
     may = risk in (None, Risk.LOW) and len(before) < max_handoffs
     route = Route.HUMAN_REVIEW if label is Route.DEFAULT and not may else label

@@ -1,5 +1,5 @@
-"""What speaks for a specialist besides likeness: its keywords, how it has done so far, and how lately; and what earlier
-tasks with a label say of a new one: those that are like it vote for and against specialists."""
+"""Signals other than similarity: a specialist's keywords, performance and recency; and the votes of earlier labelled
+tasks for and against specialists for a similar new task."""
 
 import math
 import re
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
 
 SUCCESS_HALF_LIFE_MS = 48 * HOUR_MS
-"""How long it takes for a success to count half."""
+"""Time after which a success counts half."""
 NO_PERFORMANCE = 0.5
-"""Of a specialist of whom nothing is known."""
+"""Performance of a specialist about which nothing is known."""
 
 
 def keyword_in(text: str, keywords: Iterable[str]) -> str | None:
-    """Return the first of the keywords that is in the text, as whole words, in any case; None: none is."""
+    """Return the first keyword that occurs in the text as whole words, ignoring case; None if none does."""
     folded = _folded(text)
     for keyword in keywords:
         word, phrase = _phrase(keyword)
-        # Most keywords are in no part of the text: that is seen without looking for whole words.
+        # Most keywords do not occur at all, which a plain search detects without matching whole words.
         if word and word in folded and phrase.search(folded):
             return keyword
     return None
@@ -42,43 +42,42 @@ def _folded(text: str) -> str:
 
 @lru_cache(maxsize=20_000)
 def _phrase(keyword: str) -> tuple[str, re.Pattern[str]]:
-    """The first word of the keyword, empty if it has none; and what finds all of it."""
+    """The first word of the keyword, empty if it has none, and a pattern for the whole keyword."""
     words = _folded(keyword).split()
     phrase = r"\s+".join(map(re.escape, words))
     return words[0] if words else "", re.compile(rf"(?<!\w){phrase}(?!\w)")
 
 
 def recency(last_success_ms: int | None, now_ms: int) -> float:
-    """Return 0 to 1: ``0.5 ** (age / 48 h)`` of the last success; 0 if there was none, 1 for one that is yet to
-    come."""
+    """Return 0 to 1: ``0.5 ** (age / 48 h)`` of the last success; 0 if there was none, 1 for one in the future."""
     if last_success_ms is None:
         return 0.0
     return math.pow(0.5, max(0, now_ms - last_success_ms) / SUCCESS_HALF_LIFE_MS)
 
 
 HALF_LIFE_MS: Final = 90 * DAY_MS
-"""How long it takes for a label to count half."""
+"""Time after which a label counts half."""
 PRIOR: Final = 0.25
-"""Of votes for nobody, so that one task which is a little like it does not decide."""
+"""Weight of votes for nobody, so that a single, slightly similar task does not decide."""
 
 
 def moved(performance: float, verdict: LabelVerdict, rate: float) -> float:
-    """Return performance after one more label: an exponential moving average (Roberts 1959) towards 1 or 0. It begins
-    at ``signals.NO_PERFORMANCE``, and a neutral label moves nothing."""
+    """Return performance after another label: an exponential moving average (Roberts 1959) towards 1 or 0. It starts at
+    ``NO_PERFORMANCE``; a neutral label changes nothing."""
     if verdict is LabelVerdict.NEUTRAL:
         return performance
     return performance + rate * ((1.0 if verdict is LabelVerdict.POSITIVE else 0.0) - performance)
 
 
 def corrected(performance: float, verdict: LabelVerdict, rate: float, later: int) -> float:
-    """Return performance as if a label had had this verdict, not the opposite one. later: how many have moved it since,
-    each of which has left ``1 - rate`` of what the label had moved."""
+    """Return performance as if a label had had this verdict instead of the opposite one. later: number of labels that
+    have changed it since, each of which left ``1 - rate`` of the label's effect."""
     return performance + (1.0 if verdict is LabelVerdict.POSITIVE else -1.0) * rate * (1 - rate) ** later
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialistStats:
-    """How a specialist has done so far."""
+    """A specialist's record so far."""
 
     performance: float = NO_PERFORMANCE
     """0 to 1, on the topic in question."""
@@ -86,60 +85,61 @@ class SpecialistStats:
 
 
 Standings = Mapping[tuple[str, str], SpecialistStats]
-"""By specialist and topic. That of the topic ``""`` is of all topics together, and stands in for one that is not
-there."""
+"""By specialist and topic. The topic ``""`` covers all topics together, and replaces a missing one."""
 
 
 def standing_of(standings: Standings, specialist: str, topic: str | None) -> SpecialistStats:
-    """Return how the specialist has done on that topic; where nothing is known of that, on any."""
+    """Return the specialist's record on that topic, or on all topics if nothing is known about it."""
     whole = standings.get((specialist, ""), SpecialistStats())
     own = standings.get((specialist, topic)) if topic else None
-    # A success is one whatever it was about: recency says that the specialist is at work.
+    # A success counts whatever its topic: recency shows that the specialist is active.
     return whole if own is None else SpecialistStats(own.performance, whole.last_success_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A task with a label."""
+    """A labelled task."""
 
     text: str
-    """What is compared of it, see ``profile.Request``."""
+    """The text that is compared; see ``profile.Request``."""
     chosen: str | None
-    """Who did it, or was to; None: no specialist."""
+    """The specialist that did it, or was to; None if there was none."""
     wanted: str | None
-    """To whom an operator gave it instead; None: it was right as it was."""
+    """The specialist to which an operator reassigned it; None if the choice was right."""
     at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What earlier tasks say of who does a new one."""
+    """The votes of earlier tasks on who does a new one."""
 
     shares: Mapping[str, float] = field(default_factory=dict)
-    """-1 to 1 by specialist; of those for whom nothing speaks, none."""
+    """-1 to 1 by specialist; specialists without votes are absent."""
     corrected: frozenset[str] = frozenset()
-    """Those to whom operators have given such tasks; for all others speaks only that such tasks went well."""
+    """Specialists to which operators have reassigned such tasks; votes for all others mean only that such tasks went
+    well."""
 
 
 class Lessons:
-    """Those of one organisation, as one encoder sees them. Immutable.
+    """The lessons of one organisation, as one encoder sees them. Immutable.
 
-    The vote for a specialist is the mean of what is said by the tasks that are like the new one, weighed by how alike
-    they are and how old: a kernel regression (Nadaraya 1964, Watson 1964), shrunk towards 0 by ``PRIOR``. What is like
-    no task with a label is decided as if there were none.
+    The vote for a specialist is the mean verdict of the tasks similar to the new one, weighted by similarity and age: a
+    kernel regression (Nadaraya 1964, Watson 1964), shrunk towards 0 by ``PRIOR``. A task that resembles no labelled one
+    is decided as if there were none.
     """
 
     def __init__(self, lessons: Sequence[Lesson], rows: "Vector", alike: float) -> None:
-        """rows: their vectors, of length 1. alike: the cosine up to which two tasks have nothing in common, 0 to 1."""
+        """rows: the lessons' vectors, of length 1. alike: cosine up to which two tasks have nothing in common, 0 to
+        1."""
         self._lessons = tuple(lessons)
         self._rows = rows
         self._alike = alike
 
     def votes(self, task: "Vector", now_ms: int) -> Votes:
-        """Return what they say of a task. task: its vector, of length 1."""
+        """Return the lessons' votes on a task. task: its vector, of length 1."""
         if not self._lessons:
             return Votes()
-        from claudomator_py.domain.vectors import cosines  # numpy is for whoever compares
+        from claudomator_py.domain.vectors import cosines  # numpy only when comparing
 
         alike = (cosines(self._rows, task) - self._alike) / (1 - self._alike)
         total, found, corrected = PRIOR, defaultdict[str, float](float), set[str]()

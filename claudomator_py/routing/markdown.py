@@ -1,8 +1,8 @@
-"""What of a text is code or quoted, as CommonMark has it, so that nobody is addressed there.
+"""Finds the parts of a text that are code or quotations according to CommonMark, in which nobody is addressed.
 
-Only what decides that is parsed: the items of lists and the blocks that end a paragraph, fences, and within a paragraph
-code spans with what binds as strongly as they do. Two things are simpler than in CommonMark: an indented line is text,
-and a line that begins with ``>`` is quoted by itself, whatever is around it.
+Only what matters for that is parsed: list items and blocks that end a paragraph, fences, and within a paragraph code
+spans and constructs of equal precedence. Two simplifications: an indented line is text, and a line that begins with
+``>`` is a quotation, whatever surrounds it.
 """
 
 import re
@@ -30,17 +30,17 @@ _TAG: Final = regex(
     |<[A-Za-z0-9.!\#$%&'*+/=?^_`{|}~-]++@[A-Za-z0-9.-]++>""",
     re.VERBOSE,
 )
-"""A tag of HTML or a link in angle brackets: a backtick in it begins no code."""
+"""An HTML tag or a link in angle brackets: a backtick inside does not begin code."""
 _PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _TAB: Final = 4
 _MAX_ITEMS: Final = 100
-"""Lists within one another; what would be one more is text."""
+"""Maximum nesting of lists; anything deeper is text."""
 _MAX_INDENT: Final = 3
-"""Columns by which what begins a block may be indented."""
+"""Maximum indentation, in columns, of the start of a block."""
 
 
 def code_and_quotes(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where fences, quoted lines and code spans are, from their first character to behind their last."""
+    """Yield the ranges of fences, quoted lines and code spans, end exclusive."""
     blocks = _Blocks(text)
     for line in _LINE.finditer(text):
         if line.start() == line.end():
@@ -55,18 +55,18 @@ class _Blocks:
 
     text: str
     items: list[int] = field(default_factory=list)
-    """Of the list items around the line, the outermost first: the columns by which what belongs to it is indented."""
+    """For each list item around the line, outermost first: the indentation, in columns, of what belongs to it."""
     empty: bool = False
-    """Whether the innermost item has nothing in it yet."""
+    """True if the innermost item has no content yet."""
     paragraph: list[tuple[int, int]] = field(default_factory=list)
-    """Its lines; empty: none is open."""
+    """Lines of the open paragraph; empty if there is none."""
     fence: str = ""
-    """What opened it; empty: none is open."""
+    """Opening marker of the open fence; empty if there is none."""
     begun: int = 0
-    """Where."""
+    """Start of the open fence."""
 
     def take(self, start: int, end: int, content: str) -> Iterator[tuple[int, int]]:
-        """Continue with the next line. content: without its line break."""
+        """Process the next line. content: the line without its line break."""
         line = _Rest(content)
         within = self._around(line)
         if self.fence:
@@ -90,14 +90,14 @@ class _Blocks:
         yield from self._begin(line, within, start, end)
 
     def close(self, at: int) -> Iterator[tuple[int, int]]:
-        """End all that is open."""
+        """Close all open blocks."""
         yield from self._end_paragraph()
         if self.fence:
             yield self.begun, at
         self.fence, self.items, self.empty = "", [], False
 
     def _around(self, line: "_Rest") -> int:
-        """In how many of the items the line is; it continues behind what indents it for them."""
+        """Number of the items that contain the line, whose position moves past their indentation."""
         for number, width in enumerate(self.items):
             if not line.blank and line.indent < width:
                 return number
@@ -109,7 +109,7 @@ class _Blocks:
         return line.indent <= _MAX_INDENT and len(bare) >= len(self.fence) and bare == self.fence[0] * len(bare)
 
     def _begin(self, line: "_Rest", within: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Continue with a line that is not blank, and in no fence."""
+        """Process a line that is not blank and not in a fence."""
         inside = within == len(self.items)
         while line.indent <= _MAX_INDENT:
             bare = line.bare
@@ -158,29 +158,29 @@ class _Blocks:
 
 @dataclass(slots=True)
 class _Rest:
-    """What is left of a line."""
+    """The rest of a line."""
 
     content: str
     place: int = 0
-    """Where it begins."""
+    """Index of its start."""
     column: int = 0
-    """In which column that is."""
+    """Column of its start."""
     left: int = 0
-    """Columns of the tab before it that are left."""
+    """Remaining columns of the tab before it."""
 
     @property
     def bare(self) -> str:
-        """Without what indents it."""
+        """The rest without its indentation."""
         return self.content[self.place :].lstrip(" \t")
 
     @property
     def blank(self) -> bool:
-        """Whether nothing is in it."""
+        """True if it is empty or white space."""
         return not self.bare
 
     @property
     def indent(self) -> int:
-        """The columns by which it is indented."""
+        """Width of its indentation in columns."""
         return self._width(self.place)[0]
 
     def _width(self, place: int) -> tuple[int, int]:
@@ -191,7 +191,7 @@ class _Rest:
         return self.left + column - self.column, place
 
     def skip(self, columns: int) -> None:
-        """Continue behind as many columns of what indents it, as far as there are."""
+        """Skip at most this many columns of indentation."""
         taken = min(columns, self.left)
         self.left -= taken
         while taken < columns and self.content[self.place : self.place + 1] in (" ", "\t"):
@@ -202,7 +202,7 @@ class _Rest:
             taken = min(columns, taken + wide)
 
     def enter(self, marker: int) -> int:
-        """Continue behind the marker of a list's item, of that length; by how many columns its content is indented."""
+        """Skip a list item's marker of that length; return the indentation of the item's content in columns."""
         before, self.place = self._width(self.place)
         self.column += before - self.left
         self.left = 0
@@ -214,12 +214,12 @@ class _Rest:
 
 
 def _interrupts(marker: re.Match[str], bare: str) -> bool:
-    """Whether an item that begins so ends a paragraph before it."""
+    """True if an item with this marker can interrupt a paragraph."""
     return marker[2] in (None, "1") and bool(bare[marker.end() :].strip(" \t"))
 
 
 def _spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The code spans of a paragraph: a run of backticks, up to the next run of as many."""
+    """The code spans of a paragraph: from a run of backticks to the next run of the same length."""
     runs: dict[int, list[int]] = defaultdict(list)
     for run in _TICKS.finditer(text, start, end):
         runs[run.end() - run.start()].append(run.start())
@@ -245,13 +245,13 @@ def _spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _next(places: Sequence[int], after: int) -> int | None:
-    """The first of these places that is not before that one."""
+    """The first of these positions that is not before the given one."""
     at = bisect_left(places, after)
     return places[at] if at < len(places) else None
 
 
 def _behind_tag(text: str, place: int, end: int) -> int:
-    """Where the tag, comment or link that begins there ends; behind the bracket, if none does."""
+    """End of the tag, comment or link that begins there; just past the bracket if there is none."""
     if text.startswith("<!--", place):
         if text.startswith((">", "->"), place + 4):
             return text.index(">", place) + 1

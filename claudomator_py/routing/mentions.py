@@ -1,23 +1,21 @@
-"""Who is addressed in a text with ``@name``: found in one pass, with the names as people write them.
+"""Finds who is addressed in a text with ``@name``, in one pass.
 
-1. A mention is ``@`` and a name. Before the ``@`` stands the start of the text, or anything but a letter, a digit, a
-   combining mark, or one of ``_ . - / \\ @``. Variation selectors are no combining marks.
-2. The name is the longest of all who take part (id, username, display name) that follows in the text, after NFKC and
-   case folding, where white space within a line is one space. It ends at the end of the text, or before anything but a
-   letter, a digit, a combining mark, ``_`` and ``-``.
-   Letters of a script without spaces between words, and of Korean, whose particles follow a word, may stand before an
-   ``@``, and end a name in any other script.
-3. A display name may stand in quotation marks right after the ``@``.
-4. A name with ``(``, ``/``, ``@``, or ``.`` and a letter or digit, right behind it is code, a path, a scope or a
-   handle: no mention, and no shorter name is tried.
-5. Nothing in code spans and fences (as in CommonMark), URLs, e-mail addresses and quoted lines is a mention.
+1. A mention is ``@`` and a name. The ``@`` is at the start of the text or follows any character except a letter, a
+   digit, a combining mark, or one of ``_ . - / \\ @``. Variation selectors do not count as combining marks.
+2. The name is the longest name of any participant (id, username, display name) that follows in the text, compared after
+   NFKC and case folding, with white space within a line as one space. It ends at the end of the text, or before any
+   character except a letter, a digit, a combining mark, ``_`` and ``-``. Letters of a script without spaces between
+   words, and of Korean, whose particles follow a word, may precede an ``@``, and end a name in any other script.
+3. A display name may be quoted right after the ``@``.
+4. A name directly followed by ``(``, ``/``, ``@``, or by ``.`` and a letter or digit, is code, a path, a scope or a
+   handle: there is no mention, and no shorter name is tried.
+5. Code spans and fences (as in CommonMark), URLs, e-mail addresses and quoted lines contain no mentions.
 6. A name of several participants is ambiguous, and addresses nobody.
 
-In the text of a task, which is written to somebody, such letters end a name in their own script as well, and those of
-scripts from right to left, whose prepositions are one word with what follows, may stand before an ``@``; so may an
-``_`` that closes behind the name. A wide ``@`` is one, and an id is meant before the display names of others. In a
-channel people write about each other, and none of
-that holds: what is labelled there says so.
+A task's text is written to somebody. There, such letters also end a name in their own script; letters of right-to-left
+scripts, whose prepositions join the following word, may precede an ``@``, and so may an ``_`` that is closed after the
+name; a full-width ``@`` counts; and an id takes precedence over display names of others. In a channel people write
+about each other, so none of that applies: what is labelled there says so.
 """
 
 import unicodedata
@@ -32,7 +30,7 @@ from claudomator_py.values import dataclass, regex
 _NOT_BEFORE: Final = frozenset("_.-/\\@")
 AT: Final = regex("@")
 WIDE_AT: Final = regex("[@\ufe6b\uff20]")
-"""What a mention begins with; in the text of a task, the wide ones as well."""
+"""What a mention begins with; in a task's text, also the full-width forms."""
 _UNSPACED: Final = regex(
     "["
     "\u0e00-\u0fff"  # Thai, Lao, Tibetan
@@ -46,8 +44,7 @@ _UNSPACED: Final = regex(
     "\u3400-\u4dbf\u4e00-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"  # Han, Yi
     "]"
 )
-"""Letters of scripts that are written without spaces, and of Hangul. Source: Unicode 17, UAX 14 (class SA) and the
-names of blocks."""
+"""Letters of scripts written without spaces, and of Hangul. Source: Unicode 17, UAX 14 (class SA) and block names."""
 _QUOTES: Final = {
     '"': '"',
     "'": "'",
@@ -58,10 +55,10 @@ _QUOTES: Final = {
     "\u300c": "\u300d",
     "\u300e": "\u300f",
 }
-"""What closes each opening one."""
+"""Closing quotation mark by opening one."""
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _URL = regex(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,31}://|(?<![A-Za-z0-9])[Ww]{3}\.)[^\s<>\"]*")
-# Each is looked for once, from its beginning. What follows the @ may be the mailbox of the next one.
+# Each match is tried once, from its start. The part after the @ may be the mailbox of the next address.
 _MAIL = regex(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]++@(?=([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+))")
 _MAX_CLUSTER: Final = 32
 
@@ -82,31 +79,31 @@ class Mention:
     start: int
     end: int
     text: str
-    """As it is written, with the ``@`` and any quotation marks."""
+    """As written, with the ``@`` and any quotation marks."""
     ids: tuple[str, ...]
-    """Of those whose name it is; several: it is ambiguous."""
+    """Ids of those with that name; if there are several, it is ambiguous."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """A place in the tree of names."""
+    """A node in the tree of names."""
 
     following: dict[str, "_Node"] = field(default_factory=dict)
     whole: set[str] = field(default_factory=set)
-    """Ids of those who have a name that ends here."""
+    """Ids of those with a name that ends here."""
     displayed: set[str] = field(default_factory=set)
-    """Of those whose display name it is."""
+    """Ids of those whose display name ends here."""
     identified: str | None = None
-    """Of the one whose id it is."""
+    """The participant whose id ends here."""
 
     def meant(self, *, of_task: bool) -> tuple[str, ...]:
-        """Return the ids of those who may be meant. Only tasks have an id go first: ids are unique, and a guest may
-        call itself as it likes."""
+        """Return the ids of those who may be meant. Ids take precedence only in tasks: ids are unique, while guests can
+        choose any display name."""
         return (self.identified,) if of_task and self.identified is not None else tuple(sorted(self.whole))
 
 
 class Names:
-    """The names of some participants. Immutable. of_task: whether the texts are those of tasks."""
+    """The names of some participants. Immutable. of_task: True if the texts are those of tasks."""
 
     def __init__(self, participants: Iterable[Participant], *, of_task: bool = False) -> None:
         self._root = _Node()
@@ -125,7 +122,7 @@ class Names:
         return _leaf(self._root, name)
 
     def mentions(self, text: str) -> list[Mention]:
-        """Return all that are in the text, in its order."""
+        """Return all mentions in the text, in order."""
         begin = WIDE_AT if self._of_task else AT
         at = begin.search(text)
         if at is None:
@@ -144,11 +141,11 @@ class Names:
         return found
 
     def addressed(self, text: str) -> str | None:
-        """Return the id of the first who is addressed, and nobody else could be meant; None: nobody is."""
+        """Return the id of the first participant who is addressed unambiguously; None if there is none."""
         return next((one.ids[0] for one in self.mentions(text) if len(one.ids) == 1), None)
 
     def _at(self, text: str, place: int, *, emphasised: bool) -> Mention | None:
-        """The mention there. emphasised: whether a ``_`` before it has to be closed right behind it."""
+        """The mention there. emphasised: True if a preceding ``_`` must be closed right after it."""
         longest: tuple[int, _Node] | None = None
         if (closing := _QUOTES.get(text[place + 1 : place + 2])) is not None:
             for end, node in _walk(self._root, text, place + 2):
@@ -168,7 +165,7 @@ class Names:
 
 
 class Phrases:
-    """Words and phrases to be found in texts, compared as names are. Immutable."""
+    """Words and phrases to find in texts, compared like names. Immutable."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
         self._root = _Node()
@@ -177,11 +174,12 @@ class Phrases:
                 _leaf(self._root, " ".join(words)).whole.add(phrase)
 
     def any_in(self, text: str) -> bool:
-        """Return whether one of them is in the text as whole words, outside all in which nothing is a mention."""
+        """Return whether one of them occurs in the text as whole words, outside the parts that cannot contain
+        mentions."""
         if not self._root.following:
             return False
         left_out: _LeftOut | None = None
-        # Most places are told from the first character alone, which is what makes long texts cheap.
+        # Most positions are ruled out by their first character alone, which keeps long texts cheap.
         first = {_decomposed(character) for character in self._root.following}
         begins = {character: _decomposed(_folded(character)) in first for character in set(text)}
         for place, character in enumerate(text):
@@ -197,7 +195,7 @@ class Phrases:
 
 
 def _leaf(root: _Node, name: str) -> _Node:
-    """The place of that name in the tree, made where it is not there yet."""
+    """The node of that name, created if missing."""
     node = root
     for character in _folded(name):
         node = node.following.setdefault(character, _Node())
@@ -205,7 +203,7 @@ def _leaf(root: _Node, name: str) -> _Node:
 
 
 def _walk(root: _Node, text: str, start: int) -> Iterator[tuple[int, _Node]]:
-    """Where the text has gone on from there as some name does, and how far that name is; as long as one does."""
+    """Yields the node and position after each step for which the text matches the start of a name."""
     node, place = root, start
     while place < len(text):
         if text[place].isspace():
@@ -228,28 +226,28 @@ def _walk(root: _Node, text: str, start: int) -> Iterator[tuple[int, _Node]]:
 
 def _folded(text: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return folded.replace("\u2010", "-")  # as programs write it that keep a word in one line
+    return folded.replace("\u2010", "-")  # as written by programs that keep a word on one line
 
 
 def _decomposed(text: str) -> str:
-    """Its first character without what is composed with it."""
+    """The first character without its combining marks."""
     return unicodedata.normalize("NFD", text)[:1]
 
 
 def _is_word(character: str) -> bool:
-    """A letter, a digit or a combining mark."""
+    """True for a letter, a digit or a combining mark."""
     return unicodedata.category(character)[0] in "LNM" and not "\ufe00" <= character <= "\ufe0f"
 
 
 def _goes_on_to(text: str, start: int) -> bool:
-    """Whether a phrase that begins there is only the end of a longer word."""
+    """True if a phrase that begins there would be only the end of a longer word."""
     before = text[start - 1]
     changes = _UNSPACED.match(before) is not None and not _UNSPACED.match(text[start])
     return before in "_-" or (_is_word(before) and not changes)
 
 
 def _cluster_end(text: str, place: int) -> int:
-    """The end of the character there, with all that may be composed with it."""
+    """End of the character there, including everything that may be composed with it."""
     end, most = place + 1, min(len(text), place + _MAX_CLUSTER)
     while end < most and _may_compose(text[end]):
         end += 1
@@ -270,8 +268,8 @@ def _may_stand_before(text: str, place: int, *, of_task: bool = False) -> bool:
 
 
 def _goes_on(text: str, end: int, *, in_unspaced: bool = False) -> bool:
-    """Whether a name that ends there is only the beginning of a longer word. in_unspaced: whether a name in a script
-    without spaces may end beside a letter of such a script."""
+    """True if a name that ends there would be only the start of a longer word. in_unspaced: True if a name in a script
+    without spaces may end next to a letter of such a script."""
     if end >= len(text) or text[end] in "_-" or not _is_word(text[end]):
         return end < len(text) and text[end] in "_-"
     return not (_UNSPACED.match(text[end]) and (in_unspaced or not _UNSPACED.match(text[end - 1])))
@@ -285,7 +283,7 @@ def _is_code(text: str, end: int) -> bool:
 
 
 class _LeftOut:
-    """The parts of a text in which nothing is a mention."""
+    """The parts of a text that cannot contain mentions."""
 
     def __init__(self, text: str) -> None:
         urls = ((one.start(), one.end()) for one in _URL.finditer(text))
@@ -302,11 +300,11 @@ class _LeftOut:
         self._starts, self._ends = starts, ends
 
     def has(self, place: int) -> bool:
-        """Whether that place is in one of them."""
+        """True if the position is in one of the parts."""
         at = bisect_left(self._starts, place + 1) - 1
         return at >= 0 and place < self._ends[at]
 
     def overlaps(self, start: int, end: int) -> bool:
-        """Whether any of what is between those two places is in one of them."""
+        """True if any position in that range is in one of the parts."""
         at = bisect_left(self._starts, end) - 1
         return at >= 0 and start < self._ends[at]

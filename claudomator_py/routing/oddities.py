@@ -1,5 +1,5 @@
-"""What is odd about a card beside the others: keywords that point to nobody, skills that are another's, and ways on
-that lead nowhere."""
+"""Oddities of a card compared with others: keywords that point to nobody, skills that duplicate others, and fallbacks
+or escalations that lead nowhere."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from claudomator_py.routing.space import Twin
 
 NEARLY: Final = 0.8
-"""The cosine from which on two skills are nearly the same. Between those of the shipped cards it is 0.27 at
-most with the hashed encoder, and of a skill to itself more than 0.9."""
+"""Cosine from which two skills count as nearly the same. Between the shipped cards' skills it is at most 0.27 with the
+hashed encoder, and from a skill to itself more than 0.9."""
 _OTHERS: Final = 2
-"""So many others in whose texts a keyword is make it a common phrase."""
+"""Number of other cards whose texts contain a keyword from which it counts as a common phrase."""
 _NAMED: Final = 3
 
 
 def oddities(card: Card, cards: Mapping[str, Card]) -> list[CardWarning]:
-    """Find what is odd by words alone. cards: those that exist for whoever asks, by id."""
+    """Find oddities that words alone reveal. cards: those visible to the caller, by id."""
     others = [one for one in cards.values() if one.id != card.id]
     return [*_keywords(card, others), *_ways_on(card, cards), *_not_applied(card)]
 
 
 def duplicates(twins: Iterable["Twin"], cards: Mapping[str, Card]) -> list[CardWarning]:
-    """Return skills of others that are nearly one of the card's. cards: see ``oddities``."""
+    """Return warnings about skills of others that nearly duplicate one of the card's. cards: see ``oddities``."""
     return [
         card_warning(CardWarningCode.NEAR_DUPLICATE, skill=one.skill, other=one.other, specialist=one.specialist)
         for one in twins
@@ -53,12 +53,12 @@ def _keywords(card: Card, others: list[Card]) -> Iterator[CardWarning]:
 
 
 def _ways_on(card: Card, cards: Mapping[str, Card]) -> Iterator[CardWarning]:
-    """Where it is to be handed on, and whether that ends anywhere."""
+    """Warnings about the card's fallback and escalation, if they lead nowhere or in a circle."""
     for field, labels in WAYS_ON.items():
         passed, at = [card.id], getattr(card, field)
         while at is not None and at not in labels:
             if at not in cards and at != card.id:
-                if len(passed) == 1:  # else that is said of the other card
+                if len(passed) == 1:  # otherwise the other card gets that warning
                     yield card_warning(CardWarningCode.UNKNOWN_SPECIALIST, field=field, specialist=at)
                 break
             if at == card.id:

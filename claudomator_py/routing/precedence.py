@@ -1,4 +1,5 @@
-"""Who does a task where somebody or something has said so, and whose word counts first; pure."""
+"""Decides who does a task for which somebody or something has named a specialist, and which of these takes precedence;
+pure."""
 
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.routing.ranking import Needs, RoutingRules, to
@@ -8,29 +9,30 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Assignments:
-    """To which specialist a task was given, by whom; None: by nobody of that kind. The first of them counts."""
+    """The specialist to which a task was assigned, by source; None if by none of that kind. The first one that is set
+    counts."""
 
     by_rule: str | None = None
     rule: str = ""
-    """The rule of the policy that gives it to them."""
+    """The policy rule that assigns it."""
     by_hand: str | None = None
-    """What a person said who was asked which specialist is meant, or approved the task for one."""
+    """The answer of a person who was asked which specialist is meant, or approved the task for one."""
     handed: HandoffRecord | None = None
-    """How it was handed on last in this generation."""
+    """The latest handoff in this generation."""
     named: str | None = None
-    """By its file."""
+    """Named in the task file."""
     addressed: str | None = None
-    """By its text, with ``@``."""
+    """Addressed in the text, with ``@``."""
     before: str | None = None
-    """Who had the task that it continues."""
+    """The specialist of the task that this one continues."""
 
 
 def explicit_choice(
     claims: Assignments, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None
 ) -> SpecialistRecord | None:
-    """Return who does it; a person is asked where they are gone, or excluded. None: nobody has said who.
+    """Return who does the task; a person is asked if that specialist is gone or excluded. None if none was named.
 
-    seen: the specialists that exist for whoever made it. skill: that it asks for.
+    seen: the specialists visible to the task's creator. skill: the one that the task asks for.
     """
     record = _given(claims, seen, needs, rules, skill)
     if record is None or record.specialist not in needs.excluded:
@@ -65,9 +67,9 @@ def _given(
 
 
 def _handed_on(handed: HandoffRecord, seen: frozenset[str], needs: Needs, rules: RoutingRules) -> SpecialistRecord:
-    """Who continues with a task that was handed on, unless they have gone meanwhile.
+    """The specialist that continues a task that was handed off, unless it has since gone.
 
-    By default the default specialist does; nobody in particular where there is none, or it is the one that failed.
+    For the default route this is the default specialist; none if there is none or it is the one that failed.
     """
     route, who = Route.SPECIALIST, handed.specialist
     if who is None:
@@ -81,6 +83,6 @@ def _handed_on(handed: HandoffRecord, seen: frozenset[str], needs: Needs, rules:
 
 
 def _asking(code: RationaleCode, specialist: str | None, rules: RoutingRules) -> SpecialistRecord:
-    """A person is asked. code: why; it names the specialist."""
+    """The decision to ask a person. code: the reason, which names the specialist."""
     why = rationale(code, specialist=specialist)
     return SpecialistRecord(reason=why, route=Route.CLARIFY, specialist=None, versions=rules.versions)

@@ -1,4 +1,4 @@
-"""What of a card and of a task is compared: their texts, each of which becomes a vector."""
+"""The texts of cards and tasks that are compared; each becomes a vector."""
 
 import hashlib
 import re
@@ -15,17 +15,17 @@ _SAYS_NOTHING: Final = regex(
     r"|drafts?|te?mp|files?|prompts?|requests?|notes?|copy|claude|codex|agents?|nightly|daily|weekly|batch)\b",
     re.IGNORECASE,
 )
-"""What says nothing in a name: words for any task, numbers, dates and hashes."""
+"""Meaningless parts of a name: words for any task, numbers, dates and hashes."""
 
 
 def text_hash(text: str) -> str:
-    """Return the hash by which the vector of a text is kept: SHA-256, in hexadecimal."""
+    """Return the key under which a text's vector is cached: SHA-256 in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class SkillTexts:
-    """A skill: a text of its own, and its examples."""
+    """A skill: its own text and its examples."""
 
     skill: str
     texts: tuple[str, ...]
@@ -33,16 +33,16 @@ class SkillTexts:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A card, as it is compared with tasks."""
+    """A card, as compared with tasks."""
 
     specialist: str
     own: str
-    """What it says of itself as a whole."""
+    """Description of the card as a whole."""
     skills: tuple[SkillTexts, ...]
     prompt: str = ""
-    """Its system prompt: for the agent, and so only part of ``as_one``."""
+    """The system prompt. It is meant for the agent, so only ``as_one`` includes it."""
     whole: bool = False
-    """Whether it is compared by its own text alone, and its skills only say what a task is about."""
+    """True if only its own text is compared, and its skills merely tell what a task is about."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -51,18 +51,18 @@ class Profile:
 
     @property
     def weighed(self) -> tuple[str, ...]:
-        """Those of them that say how rare a feature is."""
+        """The texts that determine how rare a feature is."""
         return (self.own,) if self.whole else self.texts
 
     @property
     def as_one(self) -> "Profile":
-        """All of the card as its own text."""
+        """The whole card as a single text."""
         parts = (self.own, self.prompt, *(text for skill in self.skills for text in skill.texts))
         return Profile(self.specialist, "\n".join(part for part in parts if part), self.skills, whole=True)
 
 
 def profile_of(card: Card) -> Profile:
-    """Return the profile of the card."""
+    """Return the card's profile."""
     skills = []
     for skill in card.skills:
         own = " ".join((skill.name, skill.description, *skill.tags))
@@ -73,27 +73,27 @@ def profile_of(card: Card) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A task, as it is compared with cards: metadata and text only, before anything else of it is loaded."""
+    """A task, as compared with cards: metadata and text only, before anything else of it is loaded."""
 
     text: str
     name: str = ""
-    """In a few words what it is about, if it says anything; empty: it has none."""
+    """A few words on what it is about, if meaningful; empty if it has none."""
     tags: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, spec: TaskSpec) -> "Request":
-        """Make the request of a task. Its name is given, or that of its file."""
+        """Create the request of a task. The task's name was given, or taken from its file name."""
         return cls(spec.instructions, spec.name.replace("-", " ").replace("_", " "), spec.tags)
 
     @property
     def unheeded(self) -> tuple[str, ...]:
-        """What its text says of who is to do it, or how, which is not compared."""
+        """Passages in which the text says who should do the task, or how; they are not compared."""
         return unsteered(self.text)[1]
 
     @property
     def compared(self) -> str:
-        """What is compared with cards: its text, but for what is unheeded and for courtesy, with its tags, and its name
-        unless every word of that could be about anything. A name such as ``task-17`` changes nothing."""
+        """The text that is compared with cards: without ``unheeded`` passages and courtesy, with its tags, and with its
+        name unless every word of that could be about anything. A name such as ``task-17`` changes nothing."""
         text = without_courtesy(unsteered(self.text)[0])
         name = self.name if says_nothing(_SAYS_NOTHING.sub(" ", self.name)) is None else ""
         return "\n".join(part for part in (name, text, " ".join(self.tags)) if part)
@@ -101,9 +101,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How alike a task is to a card."""
+    """How similar a task is to a card."""
 
     semantic: float
-    """-1 to 1: of its best skill, all its skills together, and what the card says as a whole."""
+    """-1 to 1: combines its best skill, all its skills together, and the card as a whole."""
     skill: str | None
-    """The skill that is most alike; None: the card has none."""
+    """The most similar skill; None if the card has none."""

@@ -1,8 +1,8 @@
-"""What a cheap model is asked, and what is made of its answers, whatever they are.
+"""Questions to a cheap model, and the interpretation of its answers, whatever they are.
 
 Texts of tasks, cards, channels and messages are data in a question. An answer counts only if it is exactly one of those
-that were offered: one of the close candidates, one level of risk, or one clear yes to whether a channel's primary
-should answer. What it says of risk can only raise what rules and words say, see ``dispatch.policing``.
+offered: one of the close candidates, one level of risk, or a clear yes to whether a channel's primary should answer.
+The model's risk can only raise the one from rules and words; see ``dispatch.policing``.
 """
 
 import hashlib
@@ -34,16 +34,16 @@ class RiskQuestion:
     name: str
     instructions: str
     version: ClassVar[int] = 1
-    """Of the prompt."""
+    """Version of the prompt."""
 
     def key(self, model: str) -> str:
-        """Return SHA-256 over all that the answer depends on."""
+        """Return the SHA-256 over everything that the answer depends on."""
         parts = ["risk", self.version, model, self.name, self.instructions]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
     @property
     def question(self) -> ModelQuestion:
-        """As a model is asked."""
+        """The question in the form given to a model."""
         text, marker = marked(self.name, self.instructions)
         prompt = (
             "Judge how much harm a task for a coding agent could do if it went wrong.\n"
@@ -82,12 +82,12 @@ class ReplyQuestion:
 
     channel: str
     primary: str
-    """Its display name."""
+    """Display name of the primary."""
     content: str
 
     @property
     def question(self) -> ModelQuestion:
-        """As a model is asked."""
+        """The question in the form given to a model."""
         text, marker = marked(f"{self.primary} in {self.channel}", self.content)
         prompt = (
             "People write to each other in a channel, in which one assistant takes part. Say whether the assistant "
@@ -108,15 +108,15 @@ class ReplyQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of it."""
+    """The result."""
 
     yes: bool
     cause: str | None = None
-    """Why the model did not say, which counts as no; None: it did."""
+    """Why the model did not answer, which counts as no; None if it did."""
 
 
 def says_yes(text: str) -> bool:
-    """Return whether that is one clear yes."""
+    """Return whether the text is a single clear yes."""
     said = [found["answer"] for found in json_objects(text[:ANSWER_CHARS]) if "answer" in found]
     if not said and text.strip().strip('".').casefold() == "yes":
         return True
@@ -124,29 +124,29 @@ def says_yes(text: str) -> bool:
 
 
 MAX_CHOICES = 5
-"""Candidates that are offered: the best."""
+"""Maximum number of candidates offered: the best."""
 _DESCRIPTION_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who of them should do a task."""
+    """Which of the candidates should do a task?"""
 
     name: str
     instructions: str
     candidates: Mapping[str, str]
-    """What each of them says that it does, by id; the best first."""
+    """The candidates' own descriptions by id, best candidate first."""
     version: ClassVar[int] = 1
-    """Of the prompt."""
+    """Version of the prompt."""
 
     def key(self, model: str) -> str:
-        """Return SHA-256 over all that the answer depends on."""
+        """Return the SHA-256 over everything that the answer depends on."""
         parts = [self.version, model, self.name, self.instructions, list(self.candidates.items())]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
     @property
     def question(self) -> ModelQuestion:
-        """As a model is asked."""
+        """The question in the form given to a model."""
         text, marker = marked(self.name, self.instructions)
         offered = {name: subject_line(told, _DESCRIPTION_CHARS) for name, told in self.candidates.items()}
         names = list(self.candidates)
@@ -169,7 +169,7 @@ class Choice:
         return ModelQuestion(self.name, prompt, answer)
 
     def answer(self, text: str) -> str:
-        """Return whom the answer names. Raises Unusable."""
+        """Return the candidate that the answer names. Raises Unusable."""
         named = [found["specialist"] for found in json_objects(text[:ANSWER_CHARS]) if "specialist" in found]
         if not named:
             raise Unusable(Cause.GARBAGE, f"no JSON object with a specialist in {shown(text)}")

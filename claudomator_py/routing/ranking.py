@@ -1,4 +1,4 @@
-"""From a task and the cards to a decision on who does it: every candidate's score with its parts, and what follows."""
+"""From a task and the cards to a decision on who does it: each candidate's score with its parts, and what follows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -18,46 +18,47 @@ from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.values import dataclass
 
 DIGITS = 6
-"""Scores are rounded to so many before anything is decided, so that one machine decides like another."""
+"""Decimal places to which scores are rounded before anything is decided, so that all machines decide alike."""
 MAX_CANDIDATES = 50
-"""That a record tells of: the best, and beyond them only who was near being chosen."""
+"""Maximum number of candidates in a record: the best, plus any that were close to being chosen."""
 MAX_NAMED: Final = 3
-"""Candidates that a reason names."""
+"""Maximum number of candidates that a reason names."""
 LEARNED: Final = "learned"
-"""The part of a score that earlier tasks make."""
+"""Name of the score part contributed by earlier tasks."""
 NO_STANDINGS: Final[Standings] = MappingProxyType({})
 NO_VOTES: Final = Votes()
 NO_LIKENESS: Final[Mapping[str, Likeness]] = MappingProxyType({})
 _SAID_SO: Final = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
-"""A person, or a rule of the policy, has said who does it, whatever the card says that they may take on."""
+"""Reasons meaning that a person or a policy rule has chosen, regardless of what the card accepts."""
 NOT_ALIKE: Final = Likeness(0.0, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a task needs of whoever does it."""
+    """A task's requirements on the specialist that does it."""
 
     risk: Risk | None = None
-    """That they may take on; None: nobody has judged it."""
+    """Risk that the specialist must accept; None if it was not assessed."""
     capabilities: tuple[str, ...] = ()
-    """That they have."""
+    """Capabilities that the specialist must have."""
     excluded: frozenset[str] = frozenset()
-    """Specialists that a rule keeps from it."""
+    """Specialists that a rule excludes."""
     away: frozenset[str] = frozenset()
-    """Specialists whose agent is not connected, and cannot be woken."""
+    """Specialists whose agent is not connected and cannot be woken."""
     approved: bool = False
-    """Whether a person has seen the task and approved it."""
+    """True if a person has seen and approved the task."""
     unread: bool = False
-    """Whether it is only of medium risk because its text cannot be read, which stops it nowhere."""
+    """True if the risk is medium only because the text cannot be read, which does not rule out anybody."""
 
     @property
     def of_anybody(self) -> bool:
-        """Whether anybody at all may do it, even nobody in particular."""
+        """True if anybody may do it, even without a specialist."""
         return self._harmless and not self.capabilities
 
     @property
     def may_be_anybody(self) -> bool:
-        """Whether it may go to the default specialist for want of a better one: what carries risk does not unseen."""
+        """True if it may go to the default specialist for lack of a better one; a task with risk does so only after
+        approval."""
         return self.approved or self._harmless
 
     @property
@@ -65,7 +66,7 @@ class Needs:
         return self.risk in (None, Risk.LOW) or (self.unread and self.risk is Risk.MEDIUM)
 
     def unmet_by(self, card: Card) -> Rationale | None:
-        """Return why that specialist may not do it; None: they may."""
+        """Return why that specialist may not do it; None if it may."""
         if card.id in self.excluded:
             return rationale(RationaleCode.EXCLUDED)
         if card.id in self.away:
@@ -76,14 +77,14 @@ class Needs:
         return rationale(RationaleCode.LACKS, lacking=lacking) if lacking else None
 
     def met_by(self, record: SpecialistRecord, cards: Mapping[str, Card]) -> SpecialistRecord:
-        """Return the decision; or the question to a person, where whoever was chosen may not do it. cards: by id."""
+        """Return the decision, or a question to a person if the chosen specialist may not do the task. cards: by id."""
         if (why := self._unmet(record, cards)) is None:
             return record
         asking = {"reason": why, "route": Route.CLARIFY, "specialist": None, "skill": None}
         return record.model_copy(update=asking)
 
     def _unmet(self, record: SpecialistRecord, cards: Mapping[str, Card]) -> Rationale | None:
-        """Why they may not; None: they may, or a person or a rule of the policy has said who."""
+        """Why the chosen specialist may not do it; None if it may, or a person or a policy rule has chosen it."""
         if self.of_anybody or record.reason.code in _SAID_SO or record.route is Route.CLARIFY:
             return None
         name = record.specialist
@@ -104,7 +105,7 @@ class RoutingRules:
 
     calibration: Calibration
     default: str | None = None
-    """The specialist for what fits nobody; None: no specialist."""
+    """The specialist for tasks that fit nobody; None if there is none."""
     on_ambiguity: OnAmbiguity = OnAmbiguity.DEFAULT
     on_vague: OnVague = OnVague.DEFAULT
     versions: Versions = field(default_factory=Versions)
@@ -122,9 +123,9 @@ def rank(
     topic: str | None = None,
     now_ms: int = 0,
 ) -> list[SpecialistCandidate]:
-    """Return the cards with their scores, the best first; of equal ones the first by id. None is rejected yet.
+    """Return the cards with their scores, best first; equal scores in order of id. No candidate is rejected yet.
 
-    likeness: of the task to each card, by id; one that is missing is 0. words: the same, of words alone. votes: of
+    likeness: similarity of the task to each card, by id; 0 if missing. words: the same, based on words alone. votes: of
     earlier tasks, see ``lessons.Lessons``. topic: see ``topic_of``.
     """
     weights, extra = _counting(calibration.weights), _counting(calibration.tie_break)
@@ -150,7 +151,7 @@ def rank(
 
 
 def topic_of(cards: Iterable[Card], likeness: Mapping[str, Likeness]) -> str | None:
-    """Return what a task is about: the skill that is most like it, whoever of these has it; None: none has any."""
+    """Return what a task is about: the most similar skill of any of these cards; None if there are no skills."""
     found = [(likeness[card.id], card.id) for card in cards if card.id in likeness]
     best = min(found, key=lambda one: (-one[0].semantic, one[1]), default=None)
     return None if best is None else best[0].skill
@@ -166,10 +167,10 @@ def decide(
     votes: Votes = NO_VOTES,
     degraded: bool = False,
 ) -> SpecialistRecord:
-    """Return who does it, of those that may. Below the threshold a task of low risk goes to the default specialist, and
-    one of more risk to a person; so does one that needs capabilities which the default specialist does not have.
+    """Return who does it, of those who may. Below the threshold a low-risk task goes to the default specialist, and a
+    riskier one to a person; so does a task that needs capabilities which the default specialist lacks.
 
-    topic: see ``topic_of``. votes: those in the scores. degraded: the scores are those of words alone.
+    topic: see ``topic_of``. votes: those included in the scores. degraded: True if the scores are based on words alone.
     """
     calibration = rules.calibration
     barred = {one.specialist: why for one in ranked if (why := needs.unmet_by(cards[one.specialist]))}
@@ -187,7 +188,7 @@ def decide(
     near = [one for one in open_ if best.score - one.score <= calibration.margin]
     close = [one for one in near if one.score >= _least(cards[one.specialist], calibration)]
     chosen, why = best, rationale(_match(open_, least, votes), specialist=best.specialist)
-    # What carries risk goes to somebody that it matches, rather than to nobody in particular.
+    # A task with risk goes to a matching specialist rather than to the default.
     if rules.on_ambiguity is OnAmbiguity.DEFAULT and needs.may_be_anybody and not needs.capabilities:
         lead = cards[best.specialist].lead * least
         rivals = [one for one in open_ if best.score - one.score < lead and one.specialist != rules.default]
@@ -208,7 +209,7 @@ def decide(
 
 
 def _match(open_: Sequence[SpecialistCandidate], least: float, votes: Votes) -> RationaleCode:
-    """Why the first of them is the best: by likeness, or only by what was learned."""
+    """Why the first one is best: because of similarity, or only because of what was learned."""
     best = open_[0]
     without = {one.specialist: round(one.score - one.parts.get(LEARNED, 0.0), DIGITS) for one in open_}
     score = without[best.specialist]
@@ -219,8 +220,8 @@ def _match(open_: Sequence[SpecialistCandidate], least: float, votes: Votes) -> 
 
 
 def unless_vague(record: SpecialistRecord, assessment: Assessment, rules: RoutingRules) -> SpecialistRecord:
-    """Return the decision; or the default specialist, or the question to a person, where a task says nothing, and is
-    not much like what anybody does."""
+    """Return the decision; or the default specialist, or a question to a person, if the task says nothing and is not
+    very similar to what anybody does."""
     if record.route not in (Route.DEFAULT, Route.SPECIALIST) or not assessment.vague:
         return record
     if record.route is Route.SPECIALIST and (record.confidence or 0.0) >= rules.calibration.sure:
@@ -231,14 +232,14 @@ def unless_vague(record: SpecialistRecord, assessment: Assessment, rules: Routin
 
 
 def to(code: RationaleCode, specialist: str, versions: Versions, skill: str | None = None) -> SpecialistRecord:
-    """Return the decision for somebody who was not compared with anybody. code: why; it names the specialist."""
+    """Return a decision for a specialist that was not compared with others. code: the reason, which names the
+    specialist."""
     why = rationale(code, specialist=specialist)
     return SpecialistRecord(reason=why, route=Route.SPECIALIST, specialist=specialist, skill=skill, versions=versions)
 
 
 def close_of(record: SpecialistRecord) -> tuple[str, ...]:
-    """Return those who are as good as the best by their score, the best first; fewer than two: there is nothing to
-    choose."""
+    """Return the candidates as good as the best by score, best first; fewer than two if there is nothing to choose."""
     if record.route is not Route.SPECIALIST:
         return ()
     return tuple(
@@ -249,7 +250,7 @@ def close_of(record: SpecialistRecord) -> tuple[str, ...]:
 
 
 def picked(record: SpecialistRecord, specialist: str, model: str) -> SpecialistRecord:
-    """Return the decision with another of those close ones, whom the model of that name has picked."""
+    """Return the decision changed to another of the close candidates, picked by the model of that name."""
     why = rationale(RationaleCode.PICKED, specialists=close_of(record), specialist=specialist)
     candidates = []
     for one in record.specialist_candidates:
@@ -269,17 +270,17 @@ def picked(record: SpecialistRecord, specialist: str, model: str) -> SpecialistR
 
 
 def _least(card: Card, calibration: Calibration) -> float:
-    """The threshold of that card: its own, or what was fitted."""
+    """The card's threshold: its own, otherwise the fitted one."""
     return calibration.threshold if card.threshold is None else card.threshold
 
 
 def _counting(weights: Weights) -> list[tuple[str, float]]:
-    """The signals that count, with their weights."""
+    """The signals with a weight, and their weights."""
     return [(name, weight) for name, weight in weights if weight]
 
 
 def _weighed(signals: Mapping[str, float], counting: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """What each of those that count adds."""
+    """Contribution of each weighted signal."""
     return {name: round(weight * signals[name], DIGITS) for name, weight in counting}
 
 

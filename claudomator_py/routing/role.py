@@ -1,4 +1,4 @@
-"""What a task is once a specialist does it: what the card adds to its content, and what it leaves open."""
+"""The effect of a specialist on its task: what the card adds to the content, and what it allows."""
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.card import Card, Transport
@@ -17,10 +17,10 @@ _BY_MENTION = frozenset({RationaleCode.MENTIONED, RationaleCode.CONTINUED})
 
 
 def done_by(spec: TaskSpec, card: Card | None, constraints: Constraints = _ANYTHING) -> TaskSpec:
-    """Return the task as the specialist is given it: within the card's permissions and those that the policy leaves,
-    and with what it is to hand back.
+    """Return the task as given to the specialist: within the permissions of the card and the policy, and with the
+    expected output.
 
-    card: None: no specialist does it.
+    card: None if no specialist does it.
     """
     spec = _as_specialist(spec, card, adds=constraints.role_adds)
     if constraints.isolated and spec.working_dir is not None and spec.isolation is not Isolation.WORKTREE:
@@ -29,9 +29,9 @@ def done_by(spec: TaskSpec, card: Card | None, constraints: Constraints = _ANYTH
 
 
 def _as_specialist(spec: TaskSpec, card: Card | None, *, adds: bool) -> TaskSpec:
-    """adds: whether the card forbids nothing."""
+    """adds: True if the card forbids nothing."""
     if card is None or card.transport is not Transport.LOCAL:
-        return spec  # whoever is remote has a role and permissions of its own
+        return spec  # remote specialists have roles and permissions of their own
     changes: dict[str, object] = {}
     if card.permissions is not None:
         permissions = _added if adds else _within
@@ -42,11 +42,11 @@ def _as_specialist(spec: TaskSpec, card: Card | None, *, adds: bool) -> TaskSpec
 
 
 def _within(asked: Permissions, allowed: Permissions) -> Permissions:
-    """What a task asks for, as far as the card allows it; what it does not say is as the card says.
+    """The permissions a task asks for, as far as the card allows them; the card fills in what the task leaves out.
 
-    The mode ``default`` and an empty list of allowed tools say nothing, in either. Of two modes the stricter one
-    counts, of two lists of tools what is in both, and what either forbids is forbidden. A tool that it does not have is
-    not allowed either.
+    The mode ``default`` and an empty list of allowed tools count as left out, on either side. The stricter of two modes
+    applies, the intersection of two tool lists, and anything that either side forbids is forbidden. A tool that the
+    agent does not have is not allowed either.
     """
     modes = [one.mode for one in (asked, allowed) if one.mode is not PermissionMode.DEFAULT]
     mode = min(modes, key=_FREEDOM.index, default=PermissionMode.DEFAULT)
@@ -63,7 +63,7 @@ def _within(asked: Permissions, allowed: Permissions) -> Permissions:
 
 
 def _added(asked: Permissions, card: Permissions) -> Permissions:
-    """What a task asks for, with what the card allows where the task does not say."""
+    """The permissions a task asks for, with those of the card where the task leaves them out."""
     silent = asked.mode is PermissionMode.DEFAULT and card.mode is not PermissionMode.PLAN
     allowed = asked.allowed_tools or tuple(tool for tool in card.allowed_tools if tool not in asked.disallowed_tools)
     if asked.tools is not None:
@@ -72,31 +72,32 @@ def _added(asked: Permissions, card: Permissions) -> Permissions:
 
 
 def only_adds(code: RationaleCode, card: Card) -> bool:
-    """Return whether a card forbids nothing of a task that is its specialist's for that reason: nobody has named that
-    one, nor addressed it where the card says that this is enough."""
+    """Return whether a card forbids nothing of a task that its specialist got for that reason: nobody has named the
+    specialist, nor addressed it if the card says that this is enough."""
     return not (code in _BY_NAME or (card.restricts and code in _BY_MENTION))
 
 
 def escalation_of(card: Card | None) -> tuple[str, ...]:
-    """Return where a task goes if its run cannot do it, in order: whom the card names, and then a person."""
+    """Return where a task goes if its run cannot do it, in order: the specialists that the card names, then a
+    person."""
     named = () if card is None else (card.fallback, card.escalation)
     return tuple(dict.fromkeys((*(one for one in named if one is not None), Route.HUMAN_REVIEW.value)))
 
 
 def constraints_of(card: Card) -> Constraints:
-    """Return what the card says of agents and tiers."""
+    """Return the card's constraints on agents and tiers."""
     agents = card.allowed_agents if card.transport is Transport.LOCAL else (agent_name(card),)
     return Constraints(default_tier=card.default_tier, agents=agents)
 
 
 def agent_name(card: Card) -> str:
-    """Return the name of the agent that a remote specialist is."""
+    """Return the agent name of a remote specialist."""
     return f"{card.transport.value}:{card.id}"
 
 
 def agent_of(card: Card) -> AgentSpec:
-    """Return the agent that a remote specialist is: chosen only where a task is routed to it, and given no variable but
-    the one that holds its secret. Raises ValueError for one that is not remote."""
+    """Return the agent for a remote specialist: chosen only for tasks routed to that specialist, and given no variable
+    except the one that holds its secret. Raises ValueError if it is not remote."""
     name, most = agent_name(card), card.max_concurrent
     if card.transport is Transport.HUB:
         return AgentSpec(name=name, kind="hub", auto_select=False, max_concurrent=most, specialist=card.id)

@@ -1,4 +1,4 @@
-"""Cards as vectors: one matrix for all, and how alike a task is to each of them, in one product."""
+"""Cards as vectors: one matrix for all of them, so that a task's similarity to each is computed in one product."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -16,7 +16,7 @@ Indices = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """A skill of another specialist that is like one's own."""
+    """A skill of another specialist that is similar to one's own."""
 
     skill: str
     specialist: str
@@ -26,7 +26,7 @@ class Twin:
 
 
 class Space:
-    """The cards of one registry as one encoder sees them. Immutable; made again when a card changes."""
+    """The cards of a registry as one encoder sees them. Immutable; rebuilt when a card changes."""
 
     def __init__(
         self,
@@ -38,12 +38,11 @@ class Space:
         card_share: float = 0.0,
         counted: Collection[str] | None = None,
     ) -> None:
-        """vectors: of all texts of the profiles, by ``text_hash``. weighs_rarity: the vectors are counts of features,
-        which weigh the more the fewer texts have them: ``ln((texts + 1) / (texts with it + 1)) + 1``, the smoothed
-        inverse document frequency (Robertson 2004). own_share: of the card's own text, 0 to 1; card_share: of all its
-        skills together; the rest is that of its best skill. counted: ids of the cards whose texts say how rare a
-        feature is, as a score must not tell somebody of cards that do not exist for them; None: all.
-        """
+        """vectors: of all texts of the profiles, by ``text_hash``. weighs_rarity: True if the vectors are counts of
+        features, which weigh more the fewer texts have them: ``ln((texts + 1) / (texts with it + 1)) + 1``, the
+        smoothed inverse document frequency (Robertson 2004). own_share: weight of the card's own text, 0 to 1;
+        card_share: of all its skills together; the rest is that of its best skill. counted: ids of the cards whose
+        texts determine rarity, as a score must not reveal cards that its reader cannot see; None for all."""
         self._profiles = tuple(profiles)
         self._at = {profile.specialist: at for at, profile in enumerate(profiles)}
         self._rest = 1 - own_share - card_share
@@ -51,16 +50,16 @@ class Space:
         groups = [*([profile.own] for profile in profiles), *(skill.texts for _, skill in skills)]
         rows = [[vectors[text_hash(text)] for text in texts] for texts in groups]
         self._rarity = self._weigh(vectors, counted) if weighs_rarity else None
-        # A skill is where its text and its examples are in the mean.
+        # A skill's position is the mean of its text and its examples.
         found = self._means(rows)
         normalise(found)
         self._own = found[: len(profiles)]
         self._skills = found[len(profiles) :] if skills else np.zeros((0, 0), dtype=np.float32)
         self._owners = np.array([at for at, _ in skills], dtype=np.intp)
         self._names = tuple(skill.skill for _, skill in skills)
-        # Skills of one card stand together, so that the best of each is one reduction.
+        # Skills of a card are adjacent, so that the best of each is found by one reduction.
         self._with_skills, self._starts, self._sizes = np.unique(self._owners, return_index=True, return_counts=True)
-        # Products add up, so the card's own text and all its skills need one row.
+        # Products are additive, so the card's own text and all its skills need only one row.
         self._whole = self._own.copy()
         if skills:
             own = own_share * self._own[self._with_skills]
@@ -73,7 +72,7 @@ class Space:
         return (np.log((len(rows) + 1) / (found + 1)) + 1).astype(np.float32)
 
     def _means(self, groups: Sequence[Sequence[Row]]) -> Vector:
-        """The mean of each group of texts, as they are compared here."""
+        """The mean of each group of texts, in the form compared here."""
         if self._rarity is not None:
             return means([[_sparse(row) for row in group] for group in groups], self._rarity)
         dense = [[row.dense if isinstance(row, SparseRow) else row for row in group] for group in groups]
@@ -82,21 +81,21 @@ class Space:
         return np.stack([self.placed(group).mean(axis=0) for group in dense])
 
     def _together(self) -> Vector:
-        """All skills of each card that has any, in the mean."""
+        """The mean of all skills of each card that has any."""
         sums = np.add.reduceat(self._skills, self._starts, axis=0)
         sums /= self._sizes[:, np.newaxis].astype(np.float32)
         return normalised(sums)
 
     def placed(self, texts: Sequence[Vector]) -> Vector:
-        """Return texts as they are compared here: a row of length 1 for each. texts: their vectors."""
+        """Return texts in the form compared here: a row of length 1 for each. texts: their vectors."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         stacked = np.stack(texts)
         return normalised(stacked if self._rarity is None else stacked * self._rarity)
 
     def cosines(self, text: Vector) -> dict[tuple[str, str | None], float]:
-        """Return how alike one text is to each skill, and to what each card says as a whole, by the ids of the card and
-        of the skill, None for the card's own text: -1 to 1. text: its vector."""
+        """Return the similarity of a text to each skill, and to each card as a whole, -1 to 1, by ids of card and
+        skill; the skill is None for the card's own text. text: its vector."""
         if not self._profiles:
             return {}
         asked = self.placed([text])[0]
@@ -109,7 +108,7 @@ class Space:
         return found
 
     def twins(self, specialist: str, least: float) -> list[Twin]:
-        """Return skills of others that are at least so much like one of that specialist's, the most alike first."""
+        """Return skills of others with at least this similarity to a skill of the specialist, most similar first."""
         at = self._at.get(specialist)
         if at is None or not self._names:
             return []
@@ -123,7 +122,7 @@ class Space:
         return sorted(found, key=lambda one: (-one.cosine, one.skill, one.specialist, one.other))
 
     def likeness(self, text: Vector) -> Mapping[str, Likeness]:
-        """Compare it with each card, by its id. text: the vector of what the task says."""
+        """Compare a task with each card, by card id. text: the vector of the task's text."""
         if not self._profiles:
             return {}
         asked = self.placed([text])[0]
@@ -136,8 +135,8 @@ class Space:
         return _SimilarCards(self._at, semantic, best, self._names)
 
     def compared(self, text: Vector) -> tuple[Vector, Vector, Vector]:
-        """Return what ``likeness`` is made of, a column for each card: how alike a text is to the card's own text, to
-        all its skills together, and to its best skill; of a card without skills, thrice the first."""
+        """Return the parts of ``likeness``, one column per card: similarity to the card's own text, to all its skills
+        together, and to its best skill; for a card without skills, the first one three times."""
         asked = self.placed([text])[0]
         own = cosines(self._own, asked)
         cards, best = own.copy(), own.copy()
@@ -147,7 +146,8 @@ class Space:
         return own, cards, best
 
     def _first_best(self, alike: Vector) -> Indices:
-        """The place of the best skill of each card that has any; of equal ones the first. alike: of each skill."""
+        """Position of the best skill of each card that has any; the first of equal ones. alike: similarity to each
+        skill."""
         most = np.maximum.reduceat(alike, self._starts)
         best = np.flatnonzero(alike == np.repeat(most, self._sizes))
         return best[np.searchsorted(best, self._starts)]
@@ -158,10 +158,10 @@ def _sparse(row: Row) -> SparseRow:
 
 
 class _SimilarCards(Mapping[str, Likeness]):
-    """How alike a task is to each card. Of a great many cards few are looked at, so no value is made before it is."""
+    """Similarity of a task to each card. As only a few of many cards are examined, values are created on access."""
 
     def __init__(self, at: Mapping[str, int], semantic: Vector, best: Indices, names: Sequence[str]) -> None:
-        """at: where a card stands in the rest, by id. best: the places in names; -1: none."""
+        """at: row of each card, by id. best: indexes into names; -1 for none."""
         self._at = at
         self._semantic = semantic
         self._best = best

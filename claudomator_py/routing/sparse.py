@@ -1,4 +1,4 @@
-"""Counts of features: rows that are mostly zeros, and what is made of many of them at once."""
+"""Counts of features: rows that are mostly zeros, and bulk operations on them."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from claudomator_py.domain.vectors import Vector
 from claudomator_py.values import dataclass
 
 _BATCH_SIZE = 32
-"""Means that are computed in one go: each takes 8 bytes a feature meanwhile."""
+"""Means computed at once; each temporarily takes 8 bytes per feature."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -22,7 +22,7 @@ class SparseRow:
 
     @classmethod
     def of(cls, vector: Vector) -> "SparseRow":
-        """Make a row of all of its numbers."""
+        """Make a sparse row from a dense vector."""
         at = vector.nonzero()[0].astype(np.int32)
         return cls(at, vector[at], len(vector))
 
@@ -31,21 +31,21 @@ class SparseRow:
 
     @property
     def dense(self) -> Vector:
-        """All of its numbers."""
+        """The row as a dense vector."""
         row = np.zeros(self.width, dtype=np.float32)
         row[self.at] = self.values
         return row
 
 
 def frequencies(rows: Sequence[SparseRow], width: int) -> npt.NDArray[np.intp]:
-    """Return how many of the rows have each feature."""
+    """Return the number of rows that have each feature."""
     there = [row.at[row.values > 0] for row in rows]
     return np.bincount(np.concatenate(there) if there else np.zeros(0, dtype=np.int32), minlength=width)
 
 
 def means(groups: Sequence[Sequence[SparseRow]], weights: Vector) -> Vector:
-    """Return a row for each group: the mean of its rows, each weighed feature by feature and brought to length 1
-    before; a row without features counts as one of length 0. weights: of each feature."""
+    """Return one row per group: the mean of its rows, each first weighted by feature and scaled to length 1; a row
+    without features counts as length 0. weights: one per feature."""
     width = len(weights)
     found = np.zeros((len(groups), width), dtype=np.float32)
     for first in range(0, len(groups), _BATCH_SIZE):

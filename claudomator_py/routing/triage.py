@@ -1,4 +1,5 @@
-"""Who answers a message in a channel: who is addressed, else whom it answers, else the channel's primary."""
+"""Who answers a message in a channel: those addressed, otherwise the author it replies to, otherwise the channel's
+primary."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -20,7 +21,7 @@ from claudomator_py.routing.mentions import Names, Participant, Phrases
 
 PRIMARY_CONFIDENCE: Final = 0.8
 _KEPT: Final = 64
-"""Channels whose names and keywords need not be put in order again for the next message."""
+"""Number of channels whose compiled names and keywords are cached for the next message."""
 _ANSWERABLE: Final = (MessageRole.ASSISTANT, MessageRole.SYSTEM)
 
 
@@ -33,12 +34,12 @@ def triage(
     says_yes: Callable[[], bool] | None = None,
     best: Callable[[Sequence[str]], str | None] | None = None,
 ) -> TriageDecision:
-    """Return who answers it. Of an agent's own message only its mentions count, so that agents do not talk on by
-    themselves.
+    """Return who answers the message. In an agent's own message only mentions count, so that agents do not keep talking
+    among themselves.
 
-    primary: id of the channel's primary; None: it has none. says_yes: asks the cheap model whether the primary should
-    answer, at most once and only where nothing else decides; None: there is none, which means no. best: which of
-    several fits the message best; None, or if it names none of them: the first.
+    primary: id of the channel's primary; None if it has none. says_yes: asks the cheap model whether the primary should
+    answer, at most once and only if nothing else decides; None if there is no model, which means no. best: returns
+    which of several fits the message best; the first one is used if this is None or names none of them.
     """
     agents = {one.id for one in members if one.role is Role.AGENT}
     found, ambiguous = dict[str, None](), dict[str, None]()
@@ -78,7 +79,7 @@ def triage(
 
 
 def without_mentions(content: str, members: Sequence[Member]) -> str:
-    """Return the text without whom it addresses: what it is about."""
+    """Return the text without its mentions: what it is about."""
     parts, end = [], 0
     for mention in _names(tuple(members)).mentions(content):
         parts.append(content[end : mention.start])
