@@ -1,4 +1,5 @@
-"""Which programs a command surely runs: its own, and those behind ``sh -c``, ``env``, ``timeout`` and their like."""
+"""Determines which programs a command certainly runs: its own, and those behind ``sh -c``, ``env``, ``timeout`` and the
+like."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,21 +12,21 @@ from claudomator_py.values import regex
 
 _MAX_DEPTH = 8
 _MAY_BE_PASSED_OVER = regex(r"\|\||\b(?:if|while|until|for|case|function|trap|alias)\b")
-"""In shell text: what stands behind it is perhaps not run, or something else is."""
+"""Shell syntax after which commands may not run, or others may run instead."""
 _SETS_UP = frozenset({".", "source", "eval", "exec", "hash", "return", "exit"})
-"""Behind these anything may be on PATH, or nothing is run."""
+"""After these, PATH may contain anything, or nothing runs at all."""
 _NOT_SURE = frozenset(
     {"xargs", "parallel", "entr", "script", "watch", "systemd-run", "nsenter", "unshare", "sudo", "doas"}
 )
-"""What these run may be elsewhere, or stand in no word of its own."""
+"""Programs that run others elsewhere, or take them from somewhere other than an argument."""
 _OWN = ("-i", "-", "-S", "--split-string", "--ignore-environment", "-C", "--chdir")
-"""Options of ``env`` behind which programs are found otherwise."""
+"""Options of ``env`` that change where programs are found."""
 _NAMED_OPTION = regex(r"[-+][A-Za-z]*[oO]")
 _VARIABLE = regex(r"[A-Za-z_]\w*=")
 
 
 def programs_of(words: Sequence[str], depth: int = 0) -> Iterator[str]:
-    """Return the programs that a command of these words runs, as far as that is certain from its text."""
+    """Return the programs that a command with these words runs, as far as its text makes that certain."""
     if not words or depth > _MAX_DEPTH:
         return
     program, behind = words[0], list(words[1:])
@@ -46,7 +47,7 @@ def programs_of(words: Sequence[str], depth: int = 0) -> Iterator[str]:
 
 
 def _text_of(words: Sequence[str]) -> str | None:
-    """What a shell of these words is to run; None: a script, or what it reads."""
+    """The text that a shell with these arguments runs; None for a script or standard input."""
     is_text = is_value = False
     for word in words:
         if is_value:
@@ -85,5 +86,5 @@ def _in_text(text: str, depth: int) -> Iterator[str]:
 
 
 def _plain(word: Word) -> str | None:
-    """The word; None: what it is shows only when it is run."""
+    """The word as text; None if its value is known only at run time."""
     return "".join(part for part in word if isinstance(part, str)) if all(isinstance(p, str) for p in word) else None

@@ -1,4 +1,4 @@
-"""The configured agents and what was last found of their programs."""
+"""The configured agents, and the latest check of their programs."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from claudomator_py.ports import AgentKind
 
 @cache
 def _asks_for_all() -> TaskSpec:
-    """A task with all that an agent may be unable to enforce."""
+    """A task with everything that an agent may be unable to enforce."""
     return TaskSpec(
         name="all",
         instructions="all",
@@ -34,7 +34,7 @@ def _lacks_fence(agent: AgentSpec, reach: Reach | None, why: str | None) -> list
 
 
 class AgentRegistry:
-    """Agents by name, in the order of the configuration. Safe to use from any thread."""
+    """Agents by name, in the order of the configuration. Thread-safe."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class AgentRegistry:
         path: str,
         clean: Callable[[AgentHealth], AgentHealth] = lambda found: found,
     ) -> None:
-        """clean: takes secrets out of what programs say when they are looked at."""
+        """clean: removes secrets from what programs print when they are checked."""
         self._clean = clean
         self._agents = {agent.name: agent for agent in agents}
         self._remote: dict[str, AgentSpec] = {}
@@ -52,12 +52,13 @@ class AgentRegistry:
         self._health: dict[str, AgentHealth] = {}
         self._lock = threading.Lock()
         self.is_present: Callable[[str], bool] = lambda _: True
-        """Whether the agent of that id is connected to the hub, or may be again in a moment. Set by the hub's owner."""
+        """Returns whether the agent with that id is connected to the hub, or may reconnect in a moment. Set by the
+        hub's owner."""
         self.drained_hosts: frozenset[str] = frozenset()
-        """Hosts that take no new runs. Set by whoever plans."""
+        """Hosts that take no new runs. Set by the planning code."""
 
     def refresh(self, also: Sequence[AgentSpec] = ()) -> None:
-        """Look at every agent's program again, at the same time. also: agents to add, unless there is one so named."""
+        """Check the programs of all agents again, in parallel. also: agents to add, unless their names are taken."""
         agents = self._agents
         grown = {**agents, **{agent.name: agent for agent in also if agent.name not in agents}}
         found = self.look(tuple(grown.values()))
@@ -66,32 +67,33 @@ class AgentRegistry:
                 self._agents, self._health = grown, found
 
     def begin(self, known: Mapping[str, AgentHealth]) -> None:
-        """Look at the programs of all but those of which something is known from before."""
+        """Check the programs of all agents except those with a known result."""
         found = self.look([agent for agent in self.agents if agent.name not in known])
         with self._lock:
             self._health = {**known, **found}
 
     @property
     def found(self) -> dict[str, AgentHealth]:
-        """What was last found, by name."""
+        """Latest results by agent name."""
         with self._lock:
             return dict(self._health)
 
     def look(self, agents: Sequence[AgentSpec]) -> dict[str, AgentHealth]:
-        """Return what is found of these agents' programs now, by name. Blocks for as long as the slowest takes."""
+        """Return the results of checking these agents' programs now, by name. Blocks for as long as the slowest
+        takes."""
         with ThreadPoolExecutor(max_workers=max(1, min(8, len(agents)))) as pool:
             return dict(zip((agent.name for agent in agents), pool.map(self._look, agents), strict=True))
 
     def replace(self, agents: Sequence[AgentSpec], found: dict[str, AgentHealth]) -> None:
-        """Put these agents in place of the others from now on, with what ``look`` has found of them. Runs of others go
-        on."""
+        """Replace the configured agents with these, and with the results of ``look`` for them. Runs of other agents
+        continue."""
         with self._lock:
             self._agents = {agent.name: agent for agent in agents}
             self._health = found
 
     def reach(self, remote: Sequence[AgentSpec]) -> None:
-        """Put these agents in place of those that remote specialists were so far, beside the configured ones. Of the
-        same name, the configured one counts. Runs of others go on."""
+        """Replace the agents for remote specialists with these. If a name is also configured, the configured agent
+        wins. Runs of other agents continue."""
         found = self.look(remote)
         with self._lock:
             self._remote = {agent.name: agent for agent in remote}
@@ -102,37 +104,37 @@ class AgentRegistry:
 
     @property
     def configured(self) -> tuple[AgentSpec, ...]:
-        """The agents that a task can name: those of the configuration."""
+        """The agents that a task can name: those in the configuration."""
         return tuple(self._agents.values())
 
     @property
     def agents(self) -> tuple[AgentSpec, ...]:
-        """All agents: those of the configuration, and those that remote specialists are."""
+        """All agents: those in the configuration, and those for remote specialists."""
         return tuple(self._all().values())
 
     @property
     def kinds(self) -> Mapping[str, AgentKind]:
-        """All kinds that this program knows, configured or not."""
+        """All kinds known to this program, configured or not."""
         return self._kinds
 
     def find(self, name: str) -> AgentSpec | None:
-        """Return the agent of that name, or None."""
+        """Return the agent with that name, or None."""
         return self._agents.get(name) or self._remote.get(name)
 
     def _all(self) -> dict[str, AgentSpec]:
         return {**self._remote, **self._agents} if self._remote else self._agents
 
     def of(self, name: str, kind: str) -> AgentSpec:
-        """Return the agent of a run; one that is no longer configured is known by its kind only."""
+        """Return the agent of a run; if it is no longer configured, only its kind is known."""
         return self.find(name) or AgentSpec(name=name, kind=kind)
 
     def kind_of(self, agent: AgentSpec) -> AgentKind:
-        """Return how to start and read it."""
+        """Return how to start the agent and read its output."""
         return self._kinds[agent.kind]
 
     def lacking(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
-        """Return, by agent, what the task asks for and the agent cannot enforce, or that rules leave it no host;
-        without those that can do it all."""
+        """Return, by agent, what the task asks for that the agent cannot enforce, or that rules leave it no host;
+        agents that can do everything are absent."""
         found = {agent.name: self.unsupported(spec, agent) for agent in self._all().values()}
         for agent in self._all().values() if rules.hosts or rules.excluded_hosts else ():
             places = self._places(spec, agent)
@@ -141,7 +143,7 @@ class AgentRegistry:
         return {name: "; ".join(sentences) for name, sentences in found.items() if sentences}
 
     def unable(self, spec: TaskSpec, rules: Constraints = OPEN) -> dict[str, str]:
-        """Return the same as ``lacking``, with those whose hosts take no new runs at present."""
+        """Return the same as ``lacking``, plus agents whose hosts take no new runs at present."""
         found = self.lacking(spec, rules)
         for agent in self._all().values() if self.drained_hosts else ():
             places = rules.open_hosts(self._places(spec, agent))
@@ -152,31 +154,32 @@ class AgentRegistry:
         return found
 
     def hosts(self, spec: TaskSpec, agent: AgentSpec, rules: Constraints = OPEN) -> tuple[str, ...]:
-        """Return where a run of the task may go that starts now; to what was drained a moment ago, if nowhere else."""
+        """Return the hosts for a run of the task that starts now; includes drained hosts only if there are no
+        others."""
         places = rules.open_hosts(self._places(spec, agent))
         return tuple(host for host in places if host not in self.drained_hosts) or places
 
     def _places(self, spec: TaskSpec, agent: AgentSpec) -> tuple[str, ...]:
-        """What is asked of a node this machine keeps not."""
+        """The task's candidate hosts. This machine cannot guarantee a task's ``needs``."""
         places = agent.hosts if spec.host is None else (spec.host,)
         return tuple(name for name in places if spec.needs is None or name != LOCAL)
 
     def unsupported(self, spec: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return what the task asks for and that agent cannot enforce, in sentences."""
+        """Return what the task asks for that the agent cannot enforce, as sentences."""
         elsewhere = _is_elsewhere(spec, agent)
         fence = [] if spec.reach in (None, Reach.ANY) else _lacks_fence(agent, spec.reach, self.unfenced(agent))
         return [*self._kinds[agent.kind].unsupported(spec, agent), *fence, *unmeasured(spec, agent), *elsewhere]
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Return why its runs cannot be kept within a reach, in a clause; None: they can."""
+        """Return why the agent's runs cannot be confined to a reach, as a clause; None if they can."""
         return self._kinds[agent.kind].unfenced(agent)
 
     def cannot_enforce(self, agent: AgentSpec) -> list[str]:
-        """Return what no task can have enforced by this agent, in sentences."""
+        """Return what this agent cannot enforce for any task, as sentences."""
         return self.unsupported(_asks_for_all(), agent)
 
     def health(self, name: str) -> AgentHealth:
-        """Return what was last found. Before the first look nothing is held against an agent."""
+        """Return the latest result. Before the first check, nothing is held against an agent."""
         with self._lock:
             return self._health.get(name, AgentHealth(installed=True))
 

@@ -1,11 +1,12 @@
-"""What the daemon knows to be secret, and the variables of a run: the daemon's, credentials of systemd, its own token.
+"""The secrets known to the daemon, and a run's variables: from the daemon, from systemd credentials, and the run's own
+token.
 
-What takes secrets out of all that is stored, shown or sent has its values from ``schema.known_secrets``, put in by
-whoever assembles the daemon; nobody else makes a redactor with values. What was known once stays known until the daemon
-ends: what a run wrote before a reload may hold it still.
+Everything that removes secrets from data before it is stored, shown or sent gets its values from
+``schema.known_secrets``, injected when the daemon is assembled; nothing else creates a redactor with values. A known
+value stays known until the daemon ends, as output written before a reload may still contain it.
 
-A variable in the environment of a service is seen by everything it starts; a file in ``$CREDENTIALS_DIRECTORY`` becomes
-the variable of that name only for whom the configuration passes it on to.
+A variable in a service's environment is visible to everything it starts; a file in ``$CREDENTIALS_DIRECTORY`` becomes
+the variable of that name only for agents to which the configuration passes it.
 """
 
 import hashlib
@@ -35,18 +36,18 @@ BASE_PREFIX = "LC_"
 def environment(
     daemon: Mapping[str, str], agent: AgentSpec, task: TaskSpec, launch: Mapping[str, str], own: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the variables of a run. Later ones win: base, passed on, the launch's, the agent's, the task's, our
+    """Return the variables of a run. Later sources win: base, passed on, the launch's, the agent's, the task's, our
     own."""
     return {**_base(daemon, agent), **launch, **agent.env, **task.env, **own}
 
 
 def agent_environment(daemon: Mapping[str, str], agent: AgentSpec) -> dict[str, str]:
-    """Return the variables of a program of the agent's that runs no task."""
+    """Return the variables for running an agent's program without a task."""
     return {**_base(daemon, agent), **agent.env}
 
 
 def _base(daemon: Mapping[str, str], agent: AgentSpec) -> dict[str, str]:
-    """Anything else that the daemon has, proxies included, an agent gets by ``pass_env``."""
+    """Anything else that the daemon has, including proxies, reaches an agent only through ``pass_env``."""
     base = {name: value for name, value in daemon.items() if name in BASE or name.startswith(BASE_PREFIX)}
     passed = {name: daemon[name] for name in agent.pass_env if name in daemon}
     return {**base, "TERM": "dumb", **passed}
@@ -61,9 +62,9 @@ _MAX_FILE_BYTES = 64 * 1024
 
 
 def with_credentials(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment, and each credential as the variable of its name where that is not set.
+    """Return the environment plus each credential as the variable of its name, unless that is already set.
 
-    What every run gets anyway, such as HOME, is never taken from a credential.
+    Variables that every run gets anyway, such as HOME, are never taken from a credential.
     """
     return {**_variables(environ), **environ}
 
@@ -90,7 +91,7 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _value(path: Path) -> str | None:
-    """The content without the line end that editors leave; None, and logged, for what no variable can hold."""
+    """The content without the line end that editors add; None, with a log entry, if a variable cannot hold it."""
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_FILE_BYTES + 1).decode().removesuffix("\n")
@@ -110,7 +111,7 @@ _MAX_TOKEN_LENGTH = 200
 
 
 class RunTokens:
-    """Makes and reads them. operator: the operator's token; with another one, all are others."""
+    """Creates and verifies run tokens. operator: the operator's token; with a different one, all run tokens change."""
 
     def __init__(self, operator: str) -> None:
         self._key = hmac.digest(operator.encode("ascii"), _PURPOSE, hashlib.sha256)
@@ -120,7 +121,7 @@ class RunTokens:
         return f"{PREFIX}{run_id}_{self._signature(run_id)}"
 
     def run_id(self, token: str) -> str | None:
-        """Return the run that it is of, under way or not; None for what was not made here."""
+        """Return the run that the token belongs to, live or not; None for a token that was not created here."""
         if not token.startswith(PREFIX) or len(token) > _MAX_TOKEN_LENGTH or not token.isascii():
             return None
         run_id, _, signature = token.removeprefix(PREFIX).rpartition("_")
@@ -136,14 +137,14 @@ _MAX_KEPT = 64
 
 
 class Secrets:
-    """Values that nobody is to see. Safe to use from any thread.
+    """Values that must not be visible. Thread-safe.
 
-    Those of a task's own ``env`` are known only where that task is concerned, so that no task can take words out of
-    what others say; so is the token of a run.
+    Values in a task's own ``env`` are secret only where that task is concerned, so that no task can remove words from
+    what others say; the same applies to a run's token.
     """
 
     def __init__(self, values: Iterable[str] = (), run_token: Callable[[str], str] | None = None) -> None:
-        """run_token: of each run, by its id; None: none has one."""
+        """run_token: returns a run's token by the run's id; None if runs have none."""
         self._run_token = run_token
         self._lock = threading.Lock()
         self._values = frozenset(values)
@@ -151,14 +152,14 @@ class Secrets:
         self._of_tasks: OrderedDict[frozenset[str], Redactor] = OrderedDict()
 
     def add(self, values: Iterable[str]) -> None:
-        """Count these as secrets as well from now on."""
+        """Treat these values as secrets, too, from now on."""
         with self._lock:
             if (grown := self._values.union(values)) != self._values:
                 self._values, self._redactor = grown, Redactor(grown)
                 self._of_tasks.clear()
 
     def redactor(self, task_env: Mapping[str, str] | None = None, run_id: str | None = None) -> Redactor:
-        """Return what finds them, those that a task with these variables brings itself, and the token of that run."""
+        """Return the redactor for all secrets, including those in that task's variables and the token of that run."""
         own = frozenset(secrets_in(task_env)) if task_env else frozenset()
         if run_id is not None and self._run_token is not None:
             own |= {self._run_token(run_id)}
@@ -173,13 +174,14 @@ class Secrets:
             return self._of_tasks[own]
 
     def clean(self, value: T) -> T:
-        """Return the value without them, be it a text, a model or what JSON can say; see ``domain.redaction.clean``."""
+        """Return the value without secrets: a text, a model or JSON data; see ``domain.redaction.clean``."""
         return clean(value, self._redactor)
 
     def redact(self, text: str) -> str:
-        """Return the text without them."""
+        """Return the text without secrets."""
         return self._redactor.redact(text)
 
     def redact_piece(self, text: str) -> str:
-        """Return the text, of which an end may be cut off, without them and what is left of them there."""
+        """Return the text without secrets, including parts of secrets at an end where the text may have been cut
+        off."""
         return self._redactor.redact_piece(text)

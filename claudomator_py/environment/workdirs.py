@@ -11,27 +11,27 @@ from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.units import unknown_zone, zone_remedy
 from claudomator_py.values import dataclass
 
-# What Linux takes, in bytes: of the name of one folder, and of a whole path.
+# Linux limits in bytes: the name of a single folder, and a whole path.
 _NAME_BYTES = 255
 _PATH_BYTES = 4_095
 _MAX_LINKS = 40
 SYSTEM_FOLDERS = ("/proc", "/sys", "/dev", "/run/user")
-"""Folders of the running system: where a path in them leads depends on who follows it, and when."""
-_ORDINARY = Path("/dev/shm")  # noqa: S108 - a user may build there, in memory
+"""Folders of the running system: where a path inside leads depends on who follows it, and when."""
+_ORDINARY = Path("/dev/shm")  # noqa: S108 - users may build there, in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Workdirs:
-    """roots: where a working directory may lie; empty: anywhere. reserved: inbox and state folders.
+    """roots: folders below which a working directory must be; empty for anywhere. reserved: inbox and state folders.
 
-    The same holds for the further folders of a task.
+    The same rules apply to a task's additional folders.
     """
 
     roots: tuple[Path, ...]
     reserved: tuple[Path, ...]
 
     def problem(self, folder: str, field: str = "working_dir") -> Problem | None:
-        """Return why a task may not use that folder, or None. The shim checks again when it starts."""
+        """Return why a task may not use that folder, or None. The shim checks again at the start."""
         if (problem := path_problem(field, folder)) is not None:
             return problem
         try:
@@ -49,7 +49,7 @@ class Workdirs:
         return Problem(field=field, message=f"{shown(folder)} cannot be examined: {why}", remedy=remedy)
 
     def _misplaced(self, folder: str) -> tuple[str, str] | None:
-        """What is wrong with where it lies, and what to do. Raises OSError, RuntimeError."""
+        """What is wrong with the folder's place, and what to do. Raises OSError, RuntimeError."""
         systems = [Path(system) for system in SYSTEM_FOLDERS]
         for place in _passed(folder):
             if (through := next((system for system in systems if _lies_in(place, system)), None)) is not None:
@@ -71,9 +71,9 @@ class Workdirs:
 
 
 def path_problem(field: str, path: str) -> Problem | None:
-    """Return why no folder can have this path, or None: a name in it or the whole is longer than the system takes.
+    """Return why no folder can have this path, or None: the path, or a name in it, is longer than the system allows.
 
-    Not a rule of the task file's schema: what was accepted before stays readable.
+    This is not part of the task file's schema, so that tasks accepted earlier stay readable.
     """
     try:
         sizes = [len(part.encode()) for part in path.split("/")]
@@ -89,21 +89,20 @@ def path_problem(field: str, path: str) -> Problem | None:
 
 
 def resolve(working_dir: str) -> Path:
-    """Return the directory's real path; it need not exist. Raises OSError, or RuntimeError for links that go in a
-    circle."""
+    """Return the directory's real path; it need not exist. Raises OSError, or RuntimeError for circular links."""
     path = Path(working_dir).expanduser().resolve()
     try:
         path.stat()
     except OSError as error:
-        if error.errno == errno.ELOOP:  # Python 3.13 leaves the circle in the path; those before it raise this
+        if error.errno == errno.ELOOP:  # Python 3.13 leaves the circle in the path; earlier versions raise this error
             raise RuntimeError(f"Symlink loop from {working_dir!r}") from None
     return path
 
 
 def _passed(folder: str) -> Iterator[Path]:
-    """The places that the way to a folder leads through, links included, as far as they are there.
+    """Every place that the path to a folder passes through, links included, as far as it exists.
 
-    Raises RuntimeError for links that go in a circle.
+    Raises RuntimeError for circular links.
     """
     here, links = Path("/"), 0
     ahead = list(reversed(Path(folder).expanduser().parts[1:]))
@@ -127,18 +126,19 @@ def _lies_in(place: Path, system: Path) -> bool:
 
 
 def further_folders(folders: Sequence[str]) -> tuple[str, ...]:
-    """Return the real paths of a task's further folders, as an agent is given them: no link in them leads elsewhere
-    later.
+    """Return the real paths of a task's additional folders, as given to an agent, so that no link in them can be
+    redirected later.
 
-    Raises OSError, or RuntimeError for links that go in a circle.
+    Raises OSError, or RuntimeError for circular links.
     """
     return tuple(dict.fromkeys(str(resolve(folder)) for folder in folders))
 
 
 def directory_key(working_dir: str | None) -> str:
-    """Return what tasks in one directory share: the top of its git work tree, else itself; empty for a scratch folder.
+    """Return the key that tasks in the same directory share: the top of its git work tree, otherwise the directory
+    itself; empty for a scratch folder.
 
-    Raises OSError or RuntimeError where ``Workdirs.problem`` finds one.
+    Raises OSError or RuntimeError if ``Workdirs.problem`` reports a problem.
     """
     if working_dir is None:
         return ""
@@ -150,7 +150,7 @@ def directory_key(working_dir: str | None) -> str:
 
 
 def place_in_repository(working_dir: str) -> Path:
-    """Return where the directory lies in its git work tree, relative to the top. Raises as ``directory_key`` does."""
+    """Return the directory's path relative to the top of its git work tree. Raises like ``directory_key``."""
     return resolve(working_dir).relative_to(directory_key(working_dir))
 
 
@@ -160,8 +160,8 @@ def real_paths(roots: Sequence[Path]) -> tuple[str, ...]:
 
 
 def real_path(folder: Path) -> Path:
-    """Return its real path; of one that cannot be resolved the path as it is written, in which no working directory
-    lies."""
+    """Return the folder's real path; if it cannot be resolved, the path as written, which contains no working
+    directory."""
     try:
         return folder.resolve()
     except (OSError, RuntimeError):
@@ -169,7 +169,7 @@ def real_path(folder: Path) -> Path:
 
 
 def local_zone() -> str:
-    """Return the IANA name of this machine's time zone; UTC where it has none that has a name."""
+    """Return the IANA name of this machine's time zone; UTC if it has no named zone."""
     name = get_localzone_name()
     return name if name is not None and known_zone(name) else "UTC"
 
@@ -184,7 +184,7 @@ def known_zone(name: str) -> bool:
 
 
 def zone_problem(name: str | None) -> Problem | None:
-    """Return what is wrong with the zone that a task names, or None."""
+    """Return what is wrong with the time zone that a task names, or None."""
     if name is None or known_zone(name):
         return None
     remedy = zone_remedy(name, available_timezones())

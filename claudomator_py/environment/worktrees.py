@@ -1,4 +1,5 @@
-"""Work trees for tasks that ask for one: made beside the loop, since a checkout may take minutes, before their run."""
+"""Work trees for tasks that ask for one: created before their run and outside the loop, as a checkout may take
+minutes."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -33,10 +34,11 @@ from claudomator_py.store.tables import Run, Task
 log = get_logger("claudomator.worktree")
 
 TREE_USED = "worktree"
-"""The event: the tree, its branch and what is not in it, told with the first run of a generation."""
+"""The event that reports the tree, its branch and what is not in it, recorded with the first run of a generation."""
 _CONCURRENCY = 2
 _BUSY_S = 30
-"""So long somebody else may be at a tree, such as the repair after a crash, before what is left in it stays."""
+"""Seconds for which another user of a tree, such as the repair after a crash, is waited for before its uncommitted
+files are left as they are."""
 
 
 def _was_busy(error: BaseException) -> bool:
@@ -44,17 +46,17 @@ def _was_busy(error: BaseException) -> bool:
 
 
 def isolated(spec: TaskSpec) -> str | None:
-    """Return the working directory of a task that has a work tree of its own; None: it has none."""
+    """Return the working directory of a task that has a work tree of its own; None if it has none."""
     return spec.working_dir if spec.isolation is Isolation.WORKTREE else None
 
 
 def tree_wanted(
     connection: Connection, task: Task, spec: TaskSpec, working_dir: str, earlier: Run | None
 ) -> WorktreeRequest:
-    """Return the tree of the task's present generation: that of its earlier runs, and of the conversation it is in.
+    """Return the tree of the task's current generation: that of its earlier runs, and of the conversation it is in.
 
-    earlier: the run whose conversation or work the next one continues with, of whichever task. Raises TreeFault for a
-    directory that cannot be examined.
+    earlier: the run, of any task, whose conversation or work the next one continues. Raises TreeFault if the directory
+    cannot be examined.
     """
     try:
         folder, top = str(resolve(working_dir)), directory_key(working_dir)
@@ -78,8 +80,8 @@ def tree_wanted(
 
 
 def _worked_in(connection: Connection, tasks: Sequence[Task], top: str) -> Iterator[str]:
-    """The names of the folders in which these tasks worked last; for one that worked elsewhere than in the repository
-    at ``top``, those of the tasks that it waited for itself, as it has passed on what they did there."""
+    """Names of the folders in which these tasks last worked. For a task that worked elsewhere than in the repository at
+    ``top``, those of the tasks that it waited for, whose work it has passed on."""
     ahead, seen = [*tasks], {one.id for one in tasks}
     while ahead:
         task = ahead.pop(0)
@@ -100,7 +102,7 @@ def _works_at(working_dir: str | None, top: str) -> bool:
 
 
 def _owner(connection: Connection, run: Run) -> Task | None:
-    """The task that the run's tree was made for, if it has one: its own, or one that it continues."""
+    """The task for which the run's tree was created, if any: its own task, or one that it continues."""
     name = Path(run.dir_key).name
     told = _told_of(connection, run)
     for task_id in (run.task_id, *([told["of"]] if told and "of" in told else [])):
@@ -110,8 +112,8 @@ def _owner(connection: Connection, run: Run) -> Task | None:
 
 
 def with_branch_made(connection: Connection, run: Run, changes: RunChanges) -> RunChanges:
-    """Return them with the branch of the run's tree as made for its task, if it was and had no commit before the run:
-    the tree is made before it is looked at."""
+    """Return the changes with the branch of the run's tree marked as created for its task, if it was and had no commits
+    before the run: the tree is created before its state is recorded."""
     if not any(ref.name.startswith(f"refs/heads/{BRANCHES}") for ref in changes.refs):
         return changes
     told = _told_of(connection, run)
@@ -119,13 +121,14 @@ def with_branch_made(connection: Connection, run: Run, changes: RunChanges) -> R
 
 
 def _told_of(connection: Connection, run: Run) -> dict[str, Any] | None:
-    """What was told about the tree that the run works in."""
+    """The event data about the tree that the run works in."""
     told = (event.data for event in reversed(events.of_task(connection, run.task_id)) if event.kind == TREE_USED)
     return next((data for data in told if data["path"] == run.dir_key), None)
 
 
 def folder_in_tree(working_dir: str, tree: str) -> str:
-    """Return where a run in that tree works: as deep in it as the working directory lies in its repository."""
+    """Return the folder in which a run in that tree works: the counterpart of the working directory in its
+    repository."""
     try:
         return str(Path(tree) / place_in_repository(working_dir))
     except (OSError, RuntimeError):
@@ -144,7 +147,7 @@ def branch_of(connection: Connection, task: Task, run: Run | None) -> str | None
 
 
 def tell_tree(connection: Connection, run: Run, tree: Tree) -> None:
-    """Record which tree the run works in, unless that was told about an earlier one."""
+    """Record the tree that the run works in, unless it was already recorded for an earlier run."""
     told_before = [event.data for event in events.of_task(connection, run.task_id) if event.kind == TREE_USED]
     if told_before and told_before[-1]["path"] == tree.path:
         return
@@ -168,15 +171,16 @@ def _tell_nobody() -> None:
 
 
 class WorktreeManager:
-    """Makes and looks at trees, a few at a time. made: called, on any thread, when that is done or has failed."""
+    """Creates and examines trees, a few at a time. made: called, on any thread, when an operation has finished or
+    failed."""
 
     def __init__(self, trees: Trees, branches: Branches | None = None) -> None:
-        """branches: has what is left in a tree committed; None: it stays as it is."""
+        """branches: commits what is left in a tree; None leaves it as it is."""
         self.trees = trees
         self._branches = branches
         self.made: Callable[[], None] = _tell_nobody
         self._pool: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree")
-        # The end of a run waits for a look, which must not wait for others' checkouts.
+        # The end of a run waits for an examination, which must not wait for other tasks' checkouts.
         self._lookers: Executor = ThreadPoolExecutor(_CONCURRENCY, thread_name_prefix="worktree-look")
         self._making: dict[str, Future[Tree]] = {}
         self._looking: dict[str, Future[TreeState]] = {}
@@ -185,10 +189,10 @@ class WorktreeManager:
         self._lock = threading.Lock()
 
     def tree(self, order: WorktreeRequest) -> Tree | None:
-        """Return the tree, with the folder that its runs work in; None: it is being made, or removed; ask again once
-        told.
+        """Return the tree and the folder in which its runs work; None while it is being created or removed: ask again
+        after ``made`` is called.
 
-        Raises TreeFault, TreeBusy or whatever else kept it from being made, and the next call tries again.
+        Raises TreeFault, TreeBusy or whatever else prevented its creation; the next call tries again.
         """
         with self._lock:
             if order.name in self._leaving:
@@ -205,16 +209,17 @@ class WorktreeManager:
         return tree if Path(tree.path).is_dir() else None
 
     def begin(self) -> None:
-        """Look at the trees of which it is not known how they stand, such as those of earlier versions."""
+        """Inspect the trees whose state is unknown, such as those of earlier versions."""
         for tree in self.trees.all():
             if self.trees.seen(tree.name) is None:
                 self._lookers.submit(self.trees.look, tree)
 
     def looked_after_run(self, path: str, title: str | None = None, left_at: str | None = None) -> bool:
-        """Return whether the tree in that folder was looked at after a run in it has ended; ask again once told.
+        """Return whether the tree in that folder has been examined since a run in it ended; ask again after ``made`` is
+        called.
 
-        title: of a commit that is made before of what is not committed; None: none is. left_at: the commit at which the
-        run left its branch. Each True is for one run. Also True where that folder is no tree.
+        title: of a commit of uncommitted changes made first; None for no commit. left_at: the commit at which the run
+        left its branch. Each True is valid for one run. Also True if the folder is not a tree.
         """
         tree = self.trees.find(Path(path).name)
         if tree is None or tree.path != path:
@@ -231,7 +236,7 @@ class WorktreeManager:
         return True
 
     def committed(self, path: str) -> Commit | None:
-        """Return the commit that was made after the run in that folder that was just looked at; None: none was."""
+        """Return the commit made after the latest run in that folder; None if there was none."""
         return self._committed.pop(path, None)
 
     def _look(self, tree: Tree, title: str | None, left_at: str | None) -> TreeState:
@@ -243,13 +248,13 @@ class WorktreeManager:
                 if (made := again(self._branches.commit, tree.name, title, left_at)) is not None:
                     self._committed[tree.path] = made
             except NotMerged as refused:
-                # It stays in the tree, as the look says.
+                # The changes stay in the tree, as the examination will show.
                 log.warning("not_committed", path=tree.path, problem=str(refused), remedy=refused.remedy)
         return self.trees.look(tree)
 
     @contextmanager
     def leaving(self, name: str) -> Iterator[bool]:
-        """Keep runs from the tree while it is removed. False: it is being made for one."""
+        """Keep runs from using the tree while it is removed. Yields False if it is being created for a run."""
         with self._lock:
             free = name not in self._making and name not in self._leaving
             if free:
@@ -263,7 +268,7 @@ class WorktreeManager:
                 self.made()
 
     def close(self) -> None:
-        """End what git is doing for it; what is half made is found again by the next daemon."""
+        """Stop git's work on trees; the next daemon detects what is half done."""
         self.trees.close()
         for pool in (self._pool, self._lookers):
             pool.shutdown(wait=True, cancel_futures=True)

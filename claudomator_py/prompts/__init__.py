@@ -1,1 +1,1 @@
-"""What an agent is told: its prompt, what another agent left, and the conversation it continues in."""
+"""What an agent is told: its prompt, what another agent left behind, and the conversation that it continues."""

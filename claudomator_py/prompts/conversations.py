@@ -1,4 +1,4 @@
-"""Going on in a conversation: which one a restart means, whether that can be, and what is written of it."""
+"""Continuing a conversation: which one a restart refers to, whether that is possible, and what is stored about it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,17 +24,17 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.values import dataclass
 
 GIVEN_UP = "conversation_given_up"
-"""The event: ``resumes`` is the run whose conversation it was, ``why`` the cause in words."""
+"""The event: ``resumes`` is the run whose conversation it was, ``why`` the reason in words."""
 _FRESH = "Restart it without `resume`."
 
 
 def resumption_of(task: Task) -> ResumedConversation | None:
-    """Return what the task's row says."""
+    """Return the conversation stored in the task's row."""
     return readable(ResumedConversation, task.resume)
 
 
 def columns_of(resumption: ResumedConversation | None, spec: TaskSpec) -> dict[str, Any]:
-    """Return the columns that say it: who is eligible depends on it, too."""
+    """Return the columns that store the conversation, including eligibility, which depends on it."""
     return {
         "resume": None if resumption is None else resumption.model_dump(mode="json"),
         **lane_columns(spec, resumption),
@@ -42,7 +42,7 @@ def columns_of(resumption: ResumedConversation | None, spec: TaskSpec) -> dict[s
 
 
 def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> ResumedConversation | None:
-    """Return the conversation of a run that has ended; None: there is none to continue in.
+    """Return the conversation of a run that has ended; None if there is none to continue.
 
     words, asked: see ``ResumedConversation``.
     """
@@ -60,24 +60,24 @@ def conversation_of(run: Run, words: str | None, *, asked: bool = False) -> Resu
 
 
 def used_by(run: Run) -> Usage:
-    """Return what its conversation had used by its end."""
+    """Return what the run's conversation had used by the end of the run."""
     before = Usage() if run.prior is None else Usage.model_validate(run.prior)
     return before.after(None if run.outcome is None else Outcome.model_validate(run.outcome))
 
 
 def scratch_of(run: Run) -> str:
-    """Return the run that was made with the scratch folder that this one works in."""
+    """Return the run whose scratch folder this run works in."""
     return run.scratch_of or run.id
 
 
 def goes_on(
     connection: Connection, task: Task, run: Run, *, optional: bool = False, confirms: bool = False
 ) -> dict[str, Any]:
-    """Return what to write so that the next attempt continues after this run, which has ended, in its conversation.
+    """Return the columns with which the next attempt continues the conversation of this run, which has ended.
 
-    optional: unless somebody else can begin it before. confirms: see ``ResumedConversation``. In one that this run
-    continued in, what was new to it is told again: whether it was taken in before the run ended is not known. Nobody
-    else takes over one that it was asked to continue in.
+    optional: unless another agent can start sooner. confirms: see ``ResumedConversation``. If this run itself continued
+    a conversation, what was new to that is repeated, as it is unknown whether it was taken in before the run ended. A
+    conversation that was explicitly requested is not taken over by another agent.
     """
     resumption = resumption_of(task)
     spec = task_rows.spec_of(connection, task.id, run.revision)
@@ -95,9 +95,9 @@ def goes_on(
 
 
 def give_up_conversation(connection: Connection, task: Task, run_id: str, why: str, now_ms: int) -> dict[str, Any]:
-    """Record that a fresh conversation begins although one was to continue; what to write to the task.
+    """Record that a fresh conversation starts although one was to be continued; return the task's columns to write.
 
-    run_id: the run that could not, or no longer, continue in it.
+    run_id: the run that could not, or could no longer, continue it.
     """
     resumption = resumption_of(task)
     if resumption is None:
@@ -108,18 +108,19 @@ def give_up_conversation(connection: Connection, task: Task, run_id: str, why: s
 
 
 def tell_given_up(connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int) -> None:
-    """Record that a conversation does not continue. run_id: the run that could not; resumes: the run that it is of."""
+    """Record that a conversation does not continue. run_id: the run that could not continue it; resumes: the run whose
+    conversation it is."""
     record(connection, now_ms, GIVEN_UP, task_id=task.id, run_id=run_id, data={"resumes": resumes, "why": why})
 
 
 def meant_by_force(
     connection: Connection, task: Task, run: Run, restart: Mapping[str, Any], revision: int, now_ms: int
 ) -> ResumedConversation | None:
-    """Return what a forced restart continues in, now that the run has ended which it cancelled; None: a fresh
-    conversation.
+    """Return the conversation that a forced restart continues, now that the run it cancelled has ended; None for a
+    fresh one.
 
-    Of a run that never started it is the conversation that this was to continue in. Content that is newer than the
-    request begins afresh.
+    If that run never started, this is the conversation it was to continue. If the content has changed since the
+    request, a fresh conversation starts.
     """
     ended = run_rows.find(connection, run.id) or run
     if ended.state == "revoked" and ended.resumes is not None:
@@ -134,14 +135,14 @@ def meant_by_force(
 
 
 class ResumePolicy:
-    """What can be said against a restart that is to continue in the last conversation."""
+    """Checks whether a restart can continue the last conversation."""
 
     def __init__(self, registry: AgentRegistry, host: RunHost) -> None:
         self._registry = registry
         self._host = host
 
     def last_run(self, connection: Connection, task: Task, request: RestartRequest) -> Run:
-        """Return the run whose conversation is meant: the last that was started. Raises Conflict or Invalid."""
+        """Return the run whose conversation is meant: the last one that was started. Raises Conflict or Invalid."""
         runs = [run for run in run_rows.of_task(connection, task.id) if run.state != "revoked"]
         if not runs:
             raise Conflict(f"No run of {task.name} has begun, so it has no conversation.", remedy=_FRESH)
@@ -161,12 +162,11 @@ class ResumePolicy:
         return run
 
     def check(self, connection: Connection, task: Task, run: Run, revision: int) -> None:
-        """Check whether the agent can continue with this content, in the folder where it was. Raises Conflict or
-        Invalid."""
+        """Check whether the agent can continue with this content, in the same folder. Raises Conflict or Invalid."""
         spec = task_rows.spec_of(connection, task.id, revision)
         before = task_rows.spec_of(connection, task.id, run.revision)
         if spec.continues is not None and stays(spec, before):
-            # It works where the task does that it continues, as it did before.
+            # It works where the task that it continues works, as before.
             spec = spec.model_copy(update={"working_dir": before.working_dir, "isolation": before.isolation})
         if not same_folder(spec, before):
             was = before.working_dir or "a scratch folder"
@@ -184,8 +184,8 @@ class ResumePolicy:
             raise Invalid.of([Problem(field="resume", message=sentence, remedy=remedy) for sentence in lacking])
 
     def obstacle(self, earlier: Run | None, spec: TaskSpec, agent: str, rules: Constraints = OPEN) -> str | None:
-        """Return why a run on that agent which is about to start cannot continue in the conversation of the earlier one
-        after all, or None. rules: of its task."""
+        """Return why a run about to start on that agent cannot continue the earlier run's conversation after all, or
+        None. rules: of the run's task."""
         if earlier is None or earlier.conversation_id is None:
             return "it is no longer known"
         chosen = self._registry.find(agent)
@@ -196,7 +196,7 @@ class ResumePolicy:
         return self._host.conversation_obstacle(earlier.id, self._registry.hosts(spec, chosen, rules))
 
     def _elsewhere(self, name: str, kind: str) -> str:
-        """Why another agent has begun a task whose conversation that one has."""
+        """Why another agent has started a task whose conversation the named agent has."""
         holder = self._registry.find(name)
         if holder is None or holder.kind != kind:
             return f"{name}, which has it, is no longer configured"
@@ -207,15 +207,15 @@ class ResumePolicy:
 
 
 def same_folder(spec: TaskSpec, other: TaskSpec) -> bool:
-    """Return whether both work in one folder, as far as their content says."""
+    """Return whether both tasks work in the same folder, as far as their content says."""
     return _folder(spec) == _folder(other)
 
 
 def stays(spec: TaskSpec, told: TaskSpec) -> bool:
-    """Return whether a task works in the very place of the one that it continues, which was told ``told``.
+    """Return whether a task works in the same place as the one it continues, whose content was ``told``.
 
-    So does one that names the same directory again, as long as it asks for no isolation of its own: in the repository
-    itself it would neither see what the other has done in its work tree, nor be kept from the checkout.
+    This includes a task that names the same directory again without asking for isolation: in the repository itself it
+    would neither see the other's work in its work tree nor be kept away from the checkout.
     """
     return spec.working_dir is None or (spec.isolation is Isolation.NONE and same_folder(spec, told))
 
@@ -231,22 +231,22 @@ def _folder(spec: TaskSpec) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a task takes over from the one that it continues."""
+    """What a task takes over from the one it continues."""
 
     spec: TaskSpec
-    """Its content with the place that it works in; dir_key None: that is its own."""
+    """The task's content with the place where it works."""
     dir_key: str | None
-    """See ``spec``."""
+    """Directory key of the place taken over; None if the place is the task's own."""
     thread: str
     """The task that began the thread."""
     resumption: ResumedConversation | None
-    """The conversation; one that is given up tells only whose work continues."""
+    """The conversation; if given up, it only tells whose work continues."""
     why: str | None = None
-    """The cause, if it is given up."""
+    """The reason, if it is given up."""
 
 
 def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | None:
-    """Return what it takes over; None: it continues none. The task that it continues has completed."""
+    """Return what the task takes over from the completed task that it continues; None if it continues none."""
     other = _continued(connection, task, spec)
     if other is None:
         return None
@@ -274,8 +274,8 @@ def followed(connection: Connection, task: Task, spec: TaskSpec) -> Followed | N
 
 
 def still_needed_by(connection: Connection, task: Task) -> Task | None:
-    """Return a task that has not ended and continues where this one was, or is to; None: no other task needs that any
-    more."""
+    """Return a task that has not ended and continues in the place of this one, or will; None if no other task needs
+    that place."""
     for other in task_rows.unended_of_thread(connection, task.thread or task.id):
         if other.id != task.id:
             return other
@@ -296,7 +296,7 @@ def _continued(connection: Connection, task: Task, spec: TaskSpec) -> Task | Non
 
 
 def _why_not(run: Run, told: TaskSpec, spec: TaskSpec) -> str | None:
-    """Why the conversation cannot continue, by what is known before an agent is chosen."""
+    """Why the conversation cannot continue, judging by what is known before an agent is chosen."""
     if conversation_of(run, None) is None:
         return f"{run.agent} left none behind"
     if spec.agent.type not in (None, run.agent, run.kind):

@@ -1,4 +1,4 @@
-"""What somebody is told who is to answer a message: the message, and what led to it, as data."""
+"""The task for answering a message: the message and what led to it, as data."""
 
 from collections.abc import Sequence
 
@@ -7,20 +7,21 @@ from claudomator_py.domain.transcript import json_line, transcript
 from claudomator_py.store.tables import ChannelMessage
 
 MAX_EARLIER = 20
-"""Messages before it that are told."""
+"""Maximum number of earlier messages included."""
 _EARLIER_CHARS = 4_000
 _ATTACHMENT_CHARS = (20_000, 2_000)
-"""Of each attachment: the first with which a message is not too long; else none."""
+"""Maximum characters per attachment: the first value with which a message is not too long; otherwise attachments are
+left out."""
 _LAST_CHARS = 500_000
 _ALL_CHARS = 800_000
-"""Of the lines of the last message, and of all; the instructions of a task may have a million."""
+"""Maximum characters of the last message's line, and of all lines; a task's instructions may have a million."""
 
 
 def answer_instructions(channel: str, message: ChannelMessage, earlier: Sequence[ChannelMessage]) -> str:
     """Return the instructions of the task that answers the message. earlier: what led to it, oldest first.
 
-    Each message is one line of JSON. What is too much for a task's instructions is left out: contents of
-    attachments first, then the oldest messages.
+    Each message is one line of JSON. Whatever exceeds the limits of instructions is left out: contents of attachments
+    first, then the oldest messages.
     """
     lines = [_fitting(message, MAX_MESSAGE_LENGTH, _LAST_CHARS)]
     left = _ALL_CHARS - len(lines[0])
@@ -34,8 +35,8 @@ def answer_instructions(channel: str, message: ChannelMessage, earlier: Sequence
 
 
 def _fitting(message: ChannelMessage, most: int, whole: int) -> str:
-    """The line of the message, with as much of its attachments as leaves it no longer than ``whole``, if that is
-    possible. most: characters of what it says."""
+    """The message's line, with as much of its attachments as keeps it within ``whole``, if possible. most: maximum
+    characters of its text."""
     lines = (_line(message, most, attached) for attached in _ATTACHMENT_CHARS)
     return next((line for line in lines if len(line) <= whole), _line(message, most, 0))
 
@@ -58,7 +59,7 @@ def _line(message: ChannelMessage, most: int, attached: int) -> str:
             }
             for one in attachments
         ]
-    # An agent may have written what no task may say.
+    # An agent may have written something that a task must not contain.
     return json_line(told)
 
 
