@@ -341,16 +341,21 @@ class Unchanged:
         self._most = most
         self._kept: tuple[int, dict[Hashable, Any]] = 0, {}
 
-    def read(self, commits: int, key: Hashable, read: Callable[[], T]) -> T:
+    def read(
+        self, commits: int, key: Hashable, read: Callable[[], T], keeps: Callable[[T], bool] = lambda _: True
+    ) -> T:
         """Return what was read at this number of commits, see ``Database.commits``; read now, if nothing was. The
-        number is from before the snapshot that is read."""
+        number is from before the snapshot that is read. keeps: whether that is kept, and not too much."""
         kept = self._kept
         if kept[0] != commits or len(kept[1]) >= self._most:
             # A new one, and both in one step: whoever has the old one at hand goes on with that.
             kept = self._kept = commits, {}
-        if key not in kept[1]:
-            kept[1][key] = read()
-        return cast(T, kept[1][key])
+        if key in kept[1]:
+            return cast(T, kept[1][key])
+        found = read()
+        if keeps(found):
+            kept[1][key] = found
+        return found
 
 
 def _make_private_folder(folder: Path) -> None:

@@ -2,19 +2,21 @@
 fall into it, and times of schedules that made no task."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select
 
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import Bucket
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
+from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import readable, sound
 from claudomator_py.store.tables import EVENT, HOLD, RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
 from claudomator_py.store.task_rows import task_from
-from claudomator_py.store.visibility import runs_seen, schedules_seen, tasks_seen
+from claudomator_py.store.visibility import alike, runs_seen, schedules_seen, tasks_seen
 from claudomator_py.values import dataclass
 
 STARTED = "daemon_started"
@@ -26,8 +28,7 @@ _PART = 500
 """Of ids in a query."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnRun:
+class DrawnRun(NamedTuple):
     """A run, with what a picture shows of it."""
 
     task_id: str
@@ -40,7 +41,6 @@ class DrawnRun:
     """See ``domain.outcome.OutcomeStatus``."""
     reason: str | None
     cost_usd: float | None
-    dir_key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +57,29 @@ class DrawnHold:
 
 def runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[DrawnRun]:
     """Return the runs of that time that exist for that principal, by their beginning; the newest 50,000."""
-    ended = and_(RUN.c.started_ms >= since_ms - MAX_ENDED_RUN_MS, RUN.c.ended_ms >= since_ms)
+    ended, live = _drawn(alike(by))
+    begun_ms = since_ms - MAX_ENDED_RUN_MS
+    found = [
+        *ended.rows(connection, since=since_ms, begun=begun_ms, until=until_ms),
+        *live.rows(connection, until=until_ms),
+    ]
+    return sorted(map(DrawnRun._make, found), key=lambda run: run.started_ms)
+
+
+@lru_cache(maxsize=16)
+def _drawn(by: Principal) -> tuple[Statement, Statement]:
+    """Those that have ended, and those that live."""
+    columns = (RUN.c.agent, RUN.c.started_ms, RUN.c.ended_ms, RUN.c.ended_as, RUN.c.reason, RUN.c.cost_usd)
+    since, begun, until = (bindparam(name, type_=BigInteger) for name in ("since", "begun", "until"))
     query = (
-        select(
-            RUN.c.task_id,
-            TASK.c.name,
-            RUN.c.agent,
-            RUN.c.started_ms,
-            RUN.c.ended_ms,
-            RUN.c.ended_as,
-            RUN.c.reason,
-            RUN.c.cost_usd,
-            RUN.c.dir_key,
-        )
+        select(RUN.c.task_id, TASK.c.name, *columns)
         .join(TASK, TASK.c.id == RUN.c.task_id)
-        .where(_BEGUN, RUN.c.started_ms < until_ms, tasks_seen(by))
+        .where(_BEGUN, RUN.c.started_ms < until, tasks_seen(by))
         .order_by(RUN.c.started_ms.desc(), RUN.c.id)
         .limit(MAX_RUNS)
     )
-    found = [*connection.execute(query.where(ended)), *connection.execute(query.where(RUN.c.live))]
-    return sorted((DrawnRun(*row) for row in found), key=lambda run: run.started_ms)
+    ended = query.where(RUN.c.started_ms >= begun, RUN.c.ended_ms >= since)
+    return Statement(ended), Statement(query.where(RUN.c.live))
 
 
 def holds(connection: Connection, since_ms: int, until_ms: int) -> Sequence[DrawnHold]:

@@ -97,7 +97,7 @@ def test_runs_too_short_to_be_seen_are_one_bar_that_counts_them(world: World) ->
 def test_however_many_runs_there_are_the_picture_has_a_bounded_number_of_bars(world: World) -> None:
     runs = [
         report_rows.DrawnRun(
-            f"{at}", "t", "claude", START_MS + at * 6_000, START_MS + at * 6_000 + 60_000, "succeeded", None, None, ""
+            f"{at}", "t", "claude", START_MS + at * 6_000, START_MS + at * 6_000 + 60_000, "succeeded", None, None
         )
         for at in range(7_000)
     ]

@@ -1,13 +1,20 @@
-"""The geometry of the picture: which bars stand where. The template makes SVG of it."""
+"""The geometry of the picture: which bars stand where. The template makes SVG of it, but for the bars."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
+from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_duration
 from claudomator_py.resources.report.night import Bin, Lane, Night
 from claudomator_py.store.report_rows import DrawnRun
 from claudomator_py.values import dataclass
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 WIDTH = 1_200
 """Of the picture, in its own units; the page scales it."""
@@ -134,7 +141,7 @@ def drawn(night: Night, now_ms: int) -> Picture:
 
 def _x(night: Night, at_ms: int) -> float:
     share = (at_ms - night.since_ms) / (night.until_ms - night.since_ms)
-    return round(LEFT + min(max(share, 0.0), 1.0) * (WIDTH - LEFT), 1)
+    return round(LEFT + (0.0 if share < 0 else 1.0 if share > 1 else share) * (WIDTH - LEFT), 1)
 
 
 def _rows(lane: Lane, now_ms: int) -> Sequence[Sequence[DrawnRun]]:
@@ -173,25 +180,42 @@ def _bars(night: Night, runs: Sequence[DrawnRun], y: float, now_ms: int) -> Iter
 
 def _bar(night: Night, runs: Sequence[DrawnRun], begin: float, end: float, y: float, now_ms: int) -> Bar:
     first = runs[0]
-    counts = Counter(run.ended_as or "running" for run in runs)
-    tone = _TONES.get("failed" if counts["failed"] else counts.most_common(1)[0][0], "off")
     if len(runs) == 1:
+        ended = first.ended_as or "running"
         lasted = ((first.ended_ms or now_ms) - first.started_ms) // SECOND_MS * SECOND_MS
-        parts = [
-            first.task_name,
-            (first.ended_as or "running").replace("_", " ") + (f" ({first.reason})" if first.reason else ""),
-            f"{_clock(night, first.started_ms)}, {format_duration(lasted)}",
-        ]
-        parts += [] if first.cost_usd is None else [f"${first.cost_usd:.2f}"]
-        words = ", ".join(parts)
+        reason = f" ({first.reason})" if first.reason else ""
+        cost = "" if first.cost_usd is None else f", ${first.cost_usd:.2f}"
+        when = f"{_clock(night, first.started_ms)}, {format_duration(lasted)}"
+        words = f"{first.task_name}, {ended.replace('_', ' ')}{reason}, {when}{cost}"
     else:
+        counts = Counter(run.ended_as or "running" for run in runs)
+        ended = "failed" if counts["failed"] else counts.most_common(1)[0][0]
         tally = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.most_common())
         words = f"{len(runs)} runs from {_clock(night, first.started_ms)}: {tally}"
-    return Bar(begin, y, max(round(end - begin, 1), MIN_BAR - 0.5), tone, words, f"/tasks/{first.task_id}")
+    width = max(round(end - begin, 1), MIN_BAR - 0.5)
+    return Bar(begin, y, width, _TONES.get(ended, "off"), words, f"/tasks/{first.task_id}")
+
+
+def bars_svg(bars: Sequence[Bar]) -> "Markup":
+    """Return the bars as SVG: there are thousands of them, of which a template would make each word by itself."""
+    from markupsafe import Markup, escape  # with the templates: a daemon without a page open has no use for it
+
+    drawn_bars = []
+    for bar in bars:
+        words = escape(plain(bar.words))
+        place = f'x="{bar.x}" y="{bar.y}" width="{bar.width}" height="{BAR}"'
+        link = f'<a href="{escape(bar.url)}" aria-label="{words}">'
+        drawn_bars.append(f'{link}<rect class="bar {bar.tone}" {place}><title>{words}</title></rect></a>')
+    return Markup("\n".join(drawn_bars))  # noqa: S704 - escaped in it
 
 
 def _clock(night: Night, at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / SECOND_MS, night.zone):%H:%M}"
+    return _clock_at(at_ms // MINUTE_MS, night.zone)
+
+
+@lru_cache(maxsize=4096)
+def _clock_at(minute: int, zone: ZoneInfo) -> str:
+    return f"{datetime.fromtimestamp(minute * MINUTE_MS / SECOND_MS, zone):%H:%M}"
 
 
 def _ticks(night: Night) -> Iterator[Tick]:

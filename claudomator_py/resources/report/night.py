@@ -3,21 +3,25 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.outcome import OutcomeStatus
-from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
 from claudomator_py.resources.session import Service
 from claudomator_py.store import report_rows
-from claudomator_py.store.database import Database
+from claudomator_py.store.database import Database, Unchanged
 from claudomator_py.store.report_rows import DrawnHold, DrawnRun
+from claudomator_py.store.visibility import alike
 from claudomator_py.values import dataclass
 
 BINS = 60
 """Into which the span is divided where numbers over time are shown."""
 DONE = OutcomeStatus.SUCCEEDED.value
+MAX_KEPT = 10_000
+"""Runs of a picture that are at hand when it is asked for again."""
 UNDONE = (OutcomeStatus.FAILED.value, OutcomeStatus.LOST.value)
 
 
@@ -86,6 +90,7 @@ class Nights(Service):
         self._registry = registry
         self._clock = clock
         self._zone = zone
+        self._unchanged = Unchanged(most=2)
 
     def now_ms(self) -> int:
         """Return the present, in epoch milliseconds."""
@@ -93,14 +98,25 @@ class Nights(Service):
 
     def night(self, since_ms: int, until_ms: int) -> Night:
         """Return that span, which is not empty."""
-        runs, holds, starts, has_earlier = self._read(
+        commits = self._database.commits
+        # Of whole minutes, so that they are the same runs a little later.
+        begin_ms, end_ms = since_ms - since_ms % MINUTE_MS, until_ms - until_ms % -MINUTE_MS
+        found, holds, starts, has_earlier = self._read(
             lambda connection: (
-                report_rows.runs(connection, since_ms, until_ms, self._by),
+                self._unchanged.read(
+                    commits,
+                    (alike(self._by), begin_ms, end_ms),
+                    lambda: report_rows.runs(connection, begin_ms, end_ms, self._by),
+                    lambda runs: len(runs) <= MAX_KEPT,
+                ),
                 report_rows.holds(connection, since_ms, until_ms),
                 report_rows.starts(connection, since_ms, until_ms) if self._by.sees_all else (),
                 report_rows.has_earlier(connection, since_ms, self._by),
             )
         )
+        runs = [
+            run for run in found if run.started_ms < until_ms and (run.ended_ms is None or run.ended_ms >= since_ms)
+        ]
         now_ms, zone = self._clock(), self._zone()
         by_agent: dict[str, list[DrawnRun]] = defaultdict(list)
         for run in runs:
@@ -137,12 +153,12 @@ def _lane(name: str, runs: Sequence[DrawnRun], holds: Sequence[DrawnHold], since
 
 def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -> Sequence[Bin]:
     width = (until_ms - since_ms) / BINS
-    done, failed = Counter[int](), Counter[int]()
+    done, failed = ([0] * (BINS + 1) for _ in range(2))  # the last one is of what comes afterwards
     turns: list[tuple[int, int]] = []
     for run in runs:
         end_ms = run.ended_ms if run.ended_ms is not None else now_ms + 1
         turns += [(run.started_ms, 1), (max(end_ms, run.started_ms + 1), -1)]
-        place = int((end_ms - since_ms) // width)
+        place = min(int((end_ms - since_ms) // width), BINS)
         done[place] += run.ended_as == DONE
         failed[place] += run.ended_as in UNDONE
     turns.sort()  # of the same moment, what ends before what begins
@@ -164,9 +180,14 @@ def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -
 def _days(runs: Sequence[DrawnRun], zone: ZoneInfo) -> Sequence[DayTotal]:
     found: dict[tuple[date, str], list[DrawnRun]] = defaultdict(list)
     for run in runs:
-        found[datetime.fromtimestamp(run.started_ms / SECOND_MS, zone).date(), run.agent].append(run)
+        found[_day(run.started_ms // MINUTE_MS, zone), run.agent].append(run)
     totals = []
     for (day, agent), of_day in sorted(found.items()):
         costs = [run.cost_usd for run in of_day if run.cost_usd is not None]
         totals.append(DayTotal(day, agent, len(of_day), sum(costs) if costs else None))
     return totals
+
+
+@lru_cache(maxsize=4096)
+def _day(minute: int, zone: ZoneInfo) -> date:
+    return datetime.fromtimestamp(minute * MINUTE_MS / SECOND_MS, zone).date()

@@ -14,7 +14,7 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
-from claudomator_py.resources.report.drawing import drawn
+from claudomator_py.resources.report.drawing import bars_svg, drawn
 from claudomator_py.resources.report.night import DayTotal, Lane, Nights
 from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import Column, Table
@@ -58,7 +58,8 @@ def router(access: Access) -> APIRouter:
         half_ms = hours * HOUR_MS // 2
         night = service.night(since_ms, max(until_ms, since_ms + 1))
         values: dict[str, Any] = {
-            "picture": drawn(night, now_ms),
+            "picture": (picture := drawn(night, now_ms)),
+            "bars": bars_svg(picture.bars),
             "drawing": drawing,
             "lanes": with_all([lane for lane in night.lanes if lane.runs or lane.holds]),
             "lane_table": LANES,
