@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Select, and_, func, insert, or_, select
+from sqlalchemy import Connection, Select, and_, func, insert, or_, select, text
 
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.store.statement import Statement, loader
 from claudomator_py.store.stored_json import sound
-from claudomator_py.store.tables import EVENT, TASK, Event
+from claudomator_py.store.tables import EVENT, SETTLED, TASK, Event
 from claudomator_py.store.visibility import events_seen, tasks_seen
 from claudomator_py.values import dataclass
 
@@ -96,12 +96,17 @@ def last_id(connection: Connection) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """Which events. task_id, kinds, caused_by: only those; none: all. seen_by: of those that exist for it."""
+    """Which events. task_id, kinds, caused_by: only those; none: all. seen_by: of those that exist for it.
+
+    of_no_task: only those of no task, which are few: to look for rare kinds among all takes as long as there are
+    events.
+    """
 
     task_id: str | None = None
     kinds: Collection[str] = ()
     caused_by: str | None = None
     seen_by: Principal = OPERATOR
+    of_no_task: bool = False
 
     @property
     def query(self) -> Select[Any]:
@@ -109,6 +114,8 @@ class EventQuery:
         query = select(EVENT).where(events_seen(self.seen_by))
         if self.task_id is not None:
             query = query.where(EVENT.c.task_id == self.task_id)
+        if self.of_no_task:
+            query = query.where(EVENT.c.task_id.is_(None))
         if self.kinds:
             query = query.where(EVENT.c.kind.in_(sorted(self.kinds)))
         return query if self.caused_by is None else query.where(EVENT.c.by == self.caused_by)
@@ -126,6 +133,12 @@ def following(connection: Connection, after: int, limit: int, sought: EventQuery
 def newest(connection: Connection, limit: int, sought: EventQuery = _ALL) -> Sequence[Event]:
     """Return the newest events, in order, at most limit."""
     query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
+    return [_event_from(row) for row in reversed(connection.execute(query).all())]
+
+
+def settled_branches(connection: Connection, limit: int, by: Principal) -> Sequence[Event]:
+    """Return the newest events that say what became of a branch, in order, at most limit."""
+    query = EventQuery(seen_by=by).query.where(text(f"event.{SETTLED}")).order_by(EVENT.c.id.desc()).limit(limit)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
 

@@ -450,6 +450,7 @@ CREATE INDEX ix_dependency_unbound ON task_dependency (name) WHERE depends_on_id
 CREATE INDEX ix_document_name ON inbox_document (name);
 CREATE INDEX ix_document_task ON inbox_document (task_id);
 CREATE INDEX ix_event_by ON event ("by", id) WHERE "by" IS NOT NULL;
+CREATE INDEX ix_event_settled ON event (kind, id) WHERE kind IN ('merged', 'discarded');
 CREATE INDEX ix_event_task ON event (task_id, id);
 CREATE INDEX ix_fire_task ON schedule_fire (task_id);
 CREATE INDEX ix_grant_grantee ON specialist_grant (grantee);
@@ -511,4 +512,4 @@ CREATE TRIGGER specialist_text_removed AFTER DELETE ON specialist_skill BEGIN
         INSERT INTO specialist_text (specialist_text, rowid, title, body)
         VALUES ('delete', old.id, old.title, old.body);
     END;
-INSERT INTO alembic_version (version_num) VALUES ('0020_tenants');
+INSERT INTO alembic_version (version_num) VALUES ('0021_settled_branches');

@@ -1,19 +1,20 @@
 """What reports sum up and pictures of a span of time are drawn from: runs, tasks, holds and starts of the daemon that
 fall into it, and times of schedules that made no task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select
 
+from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.limits import Bucket
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.store.statement import Statement
-from claudomator_py.store.stored_json import readable, sound
+from claudomator_py.store.stored_json import keeping_reader, readable, sound
 from claudomator_py.store.tables import EVENT, HOLD, RUN, SCHEDULE, SCHEDULE_FIRE, TASK, Task
 from claudomator_py.store.task_rows import task_from
 from claudomator_py.store.visibility import alike, runs_seen, schedules_seen, tasks_seen
@@ -119,8 +120,7 @@ _BEGUN = RUN.c.state != literal_column("'revoked'")
 """As the index has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
+class FinishedRun(NamedTuple):
     """A run that ended."""
 
     task_id: str
@@ -135,35 +135,31 @@ class FinishedRun:
     in_vain: bool | None
     dir_key: str
     """Empty for a scratch folder."""
-    changes: Mapping[str, Any] | None
-    """As ``domain.changes.RunChanges``."""
+    changes: RunChanges | None
 
 
 def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[FinishedRun]:
     """Return the runs that ended from since_ms until before until_ms and exist for that principal, in the order in
     which they ended."""
+    rows = _finished(alike(by)).rows(connection, begun=since_ms - MAX_RUN_MS, since=since_ms, until=until_ms)
+    return [FinishedRun._make((*row[:-1], None if row[-1] is None else _read_changes(row[-1]))) for row in rows]
+
+
+_read_changes = keeping_reader(RunChanges)
+
+
+@lru_cache(maxsize=16)
+def _finished(by: Principal) -> Statement:
+    begun, since, until = (bindparam(name, type_=BigInteger) for name in ("begun", "since", "until"))
+    columns = [RUN.c[name] for name in FinishedRun._fields if name != "changes"]
     query = (
-        select(
-            RUN.c.task_id,
-            RUN.c.agent,
-            RUN.c.ended_as,
-            RUN.c.started_ms,
-            RUN.c.ended_ms,
-            RUN.c.cost_usd,
-            RUN.c.input_tokens,
-            RUN.c.output_tokens,
-            RUN.c.in_vain,
-            RUN.c.dir_key,
-            sound(RUN.c.outcome)["changes"].label("changes"),
-        )
-        .where(_BEGUN, RUN.c.started_ms >= since_ms - MAX_RUN_MS, RUN.c.started_ms < until_ms)
-        .where(RUN.c.ended_ms >= since_ms, RUN.c.ended_ms < until_ms, runs_seen(by))
+        # As text: runs that changed nothing say the same.
+        select(*columns, sound(RUN.c.outcome)["changes"].as_string())
+        .where(_BEGUN, RUN.c.started_ms >= begun, RUN.c.started_ms < until)
+        .where(RUN.c.ended_ms >= since, RUN.c.ended_ms < until, runs_seen(by))
         .order_by(RUN.c.ended_ms, RUN.c.id)
     )
-    rows = (row._asdict() for row in connection.execute(query))
-    return [
-        FinishedRun(**row | {"changes": row["changes"] if isinstance(row["changes"], dict) else None}) for row in rows
-    ]
+    return Statement(query)
 
 
 def doubtful(connection: Connection, task_ids: Sequence[str]) -> Sequence[str]:

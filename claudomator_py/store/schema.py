@@ -10,7 +10,7 @@ from sqlalchemy import Connection, column, inspect, select, table
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.store.database import Database
 
-SCHEMA = "0020_tenants"
+SCHEMA = "0021_settled_branches"
 """The newest migration."""
 NEW_DATABASE = Path(__file__).with_name("new_database.sql")
 """What the migrations make of an empty SQLite file; ``store.migrations.snapshot`` writes it."""

@@ -47,7 +47,7 @@ class DailyReporter(Worker):
         due_ms = None if times is None else _latest(times, now_ms)
         if due_ms is None or now_ms - due_ms > MAX_LATE_MS:
             return False
-        last = self._database.read(lambda connection: newest(connection, 1, EventQuery(kinds=(MADE,))))
+        last = self._database.read(lambda connection: newest(connection, 1, EventQuery(of_no_task=True, kinds=(MADE,))))
         if last and last[0].data.get("due", 0) >= due_ms:
             return False
         begin = datetime.fromtimestamp((due_ms - _SPAN_MS) / SECOND_MS, UTC)

@@ -33,9 +33,8 @@ from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.schedules import recurrence
 from claudomator_py.store import reads, report_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.events import EventQuery, newest
+from claudomator_py.store.events import EventQuery, newest, settled_branches
 from claudomator_py.store.report_rows import FinishedRun
-from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
 from claudomator_py.surface.operation import answers
 from claudomator_py.values import regex
@@ -97,15 +96,14 @@ class Reports(Service):
         def read(connection: Connection) -> tuple[RepositoryReport, ...]:
             until_ms = self._clock() + 1
             runs = report_rows.ended_runs(connection, until_ms - days * DAY_MS, until_ms, self._by)
-            made = ((run, readable(RunChanges, run.changes)) for run in runs)
-            return _repositories(made, self._settled(connection))
+            return _repositories([(run, run.changes) for run in runs], self._settled(connection))
 
         return self._read(read)
 
     def _made(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> ReportView:
         by, views = self._by, self._task_views.as_(self._by)
         runs = report_rows.ended_runs(connection, since_ms, until_ms, by)
-        changes = [(run, readable(RunChanges, run.changes)) for run in runs]
+        changes = [(run, run.changes) for run in runs]
         completed = report_rows.completed_ids(connection, since_ms, until_ms, by)
         figures = reads.status_figures(connection, until_ms, by)
         lists = reads.status_lists(connection, SHOWN, failed_since_ms=until_ms, figures=figures, by=by)
@@ -145,7 +143,7 @@ class Reports(Service):
 
     def _settled(self, connection: Connection) -> Mapping[str, str]:
         """Return what became of each branch that somebody has merged or discarded."""
-        found = newest(connection, MAX_SETTLED, EventQuery(kinds=("merged", "discarded"), seen_by=self._by))
+        found = settled_branches(connection, MAX_SETTLED, self._by)
         return {
             str(event.data.get("branch")): f"merged into {event.data.get('into')}"
             if event.kind == "merged"
@@ -162,7 +160,7 @@ class Reports(Service):
                     yield MissedTime(schedule=schedule.name, due_at=format_instant(due_ms), why="it is overdue")
         for name, due_ms, why in report_rows.skipped_times(connection, since_ms, until_ms, SHOWN, self._by):
             yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=one_line(why))
-        passed = EventQuery(kinds=("schedule_missed",), seen_by=self._by)
+        passed = EventQuery(of_no_task=True, kinds=("schedule_missed",), seen_by=self._by)
         for event in reversed(newest(connection, SHOWN, passed)):
             due_ms = event.data.get("until")
             if isinstance(due_ms, int) and since_ms <= due_ms < until_ms:

@@ -24,7 +24,7 @@ from claudomator_py.store.tables.specialists import (
     SpecialistSkill,
     Standing,
 )
-from claudomator_py.store.tables.tasks import LANE, Event, Run, Task, TaskDependency, TaskRevision
+from claudomator_py.store.tables.tasks import LANE, SETTLED, Event, Run, Task, TaskDependency, TaskRevision
 
 TASK = Task.table
 TASK_REVISION = TaskRevision.table
@@ -81,6 +81,7 @@ __all__ = [
     "RUN",
     "SCHEDULE",
     "SCHEDULE_FIRE",
+    "SETTLED",
     "SNAPSHOT",
     "SPECIALIST",
     "SPECIALIST_GRANT",

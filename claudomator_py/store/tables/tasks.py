@@ -24,6 +24,8 @@ _DECIDING = ("tier", "asked_tier", "failed_on", "failed_for", "constraints")
 LANE = " || ".join(("eligibility", *(f"'|' || coalesce({column}, '')" for column in _DECIDING)))
 LANE += f" || coalesce(nullif('|' || {TENANT}, '|'), '')"
 _IN_ORDER = ("rank_ms", "created_ms", "id")
+SETTLED = "kind IN ('merged', 'discarded')"
+"""What became of branches: few events among very many."""
 ENDED = "state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED'"
 
 
@@ -292,6 +294,7 @@ class Event(Row):
     __table_args__ = (
         Index("ix_event_task", "task_id", "id"),
         partial_index("ix_event_by", "by", "id", where='"by" IS NOT NULL'),
+        partial_index("ix_event_settled", "kind", "id", where=SETTLED),
         {"sqlite_autoincrement": True},
     )
 

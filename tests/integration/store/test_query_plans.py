@@ -11,8 +11,9 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.scheduler.load import Shut, Taken
-from claudomator_py.store import metric_rows, pruning, queue, reads, run_rows, spending_rows
+from claudomator_py.store import events, metric_rows, pruning, queue, reads, run_rows, spending_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.events import EventQuery
 from claudomator_py.store.schema import begin
 from tests.databases import listening, open_migrated
 
@@ -71,6 +72,14 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "the next that is kept": (lambda found: queue.next_times(found, 1), "COVERING INDEX ix_task_kept"),
     "due tasks": (lambda found: queue.due(found, 1, 2), "INDEX ix_task_due (state=? AND until_ms<?)"),
     "the next due": (lambda found: queue.next_times(found, 1), "COVERING INDEX ix_task_due"),
+    "branches that were merged": (
+        lambda found: events.settled_branches(found, 5, OPERATOR),
+        "INDEX ix_event_settled (kind=?)",
+    ),
+    "events of no task": (
+        lambda found: events.newest(found, 5, EventQuery(of_no_task=True, kinds=("schedule_missed",))),
+        "INDEX ix_event_task (task_id=?)",
+    ),
     "answers": (metric_rows.answers, "COVERING INDEX ix_classification_answered"),
 }
 
