@@ -15,20 +15,14 @@ from claudomator_py.domain.transcript import spoken_in
 from claudomator_py.risk.vague import says_nothing
 from claudomator_py.values import dataclass
 
-MAX_ORDERS: Final = 4_000
-"""Clauses that order something which are read in one text."""
 MAX_TOLD: Final = 200
 _MAX_KNOWN: Final = 1_000
 MAX_SIGNS: Final = 10
 """What is told of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
-MAX_RISKY: Final = 100
-"""Risky clauses behind which that is so too, if they are the same few again and again."""
 _UNREAD: Final = 0.26
 """The share of a text's words that have to be known for it to be read."""
 _FEW: Final = 3
 """Words that are too few to say that a text cannot be read."""
-_FIRST: Final = 200
-"""Sentences that say whether it can."""
 
 
 class Sign(StrEnum):
@@ -49,7 +43,7 @@ class Sign(StrEnum):
     COMMAND = "command"
     """It has a command run that acts on others."""
     DOUBTFUL = "doubtful"
-    """It may be meant to harm or deceive somebody, or is not read to its end; a person is to judge."""
+    """It may be meant to harm or deceive somebody; a person is to judge."""
     HARMFUL = "harmful"
     """It is meant to harm or deceive somebody."""
     UNREAD = "unread"
@@ -122,25 +116,17 @@ def assess_anew(text: str) -> Assessment:
     from claudomator_py.risk.scoring import is_risky, sentences
 
     signs: dict[tuple[Sign, str], None] = {}
-    orders = risky = known = words = first = 0
-
-    def is_enough() -> bool:
-        return len(signs) >= MAX_SIGNS or risky >= MAX_RISKY or orders >= MAX_ORDERS
-
-    for piece, sentence, ordered in sentences(text, is_enough):
-        if ordered:
-            orders += len(ordered)
-            found = [one for one in ordered if is_risky(one)]
-            risky += len(found)
-            signs |= {(Sign(one.kind), _told(one.text)): None for one in found}
-        if sentence.harm is not None:
-            if sentence.harm.refuse and not piece.pasted:
-                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(piece.text)), *signs)[:MAX_SIGNS])
-            signs[Sign.DOUBTFUL, _told(piece.text)] = None
-        if not piece.pasted and first < _FIRST:
-            first, known, words = first + 1, known + sentence.known, words + sentence.words
-    if orders >= MAX_ORDERS:
-        signs[Sign.DOUBTFUL, f"more than {MAX_ORDERS} orders, of which the rest is not read"] = None
+    known = words = 0
+    for one in sentences(text, lambda: len(signs) >= MAX_SIGNS):
+        for order in one.orders:
+            if is_risky(order):
+                signs[Sign(order.kind), _told(order.text)] = None
+        if one.sentence.harm is not None:
+            if one.sentence.harm.refuse and not one.pasted:
+                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(one.text)), *signs)[:MAX_SIGNS])
+            signs[Sign.DOUBTFUL, _told(one.text)] = None
+        if not one.pasted:
+            known, words = known + one.sentence.known, words + one.sentence.words
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
     vague = says_nothing(text)

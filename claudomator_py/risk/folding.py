@@ -20,10 +20,8 @@ _PLAIN: Final = str.maketrans(
 )
 _OTHER: Final = regex("[\u0370-\u052f]")
 _MIXED: Final = regex(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
-_SPACED: Final = regex(r"(?<![^\W_])[^\W\d_](?:[ ._*-][^\W\d_]){3,}(?![^\W_])")
-_MAY_BE_SPACED: Final = regex(r"[ ._*-][^\W\d_][ ._*-][^\W\d_][ ._*-][^\W\d_](?![^\W_])")
+_SPACED: Final = regex(r"[ ._*-][^\W\d_][ ._*-][^\W\d_][ ._*-][^\W\d_](?![^\W_])")
 _ALSO_SPACED: Final = regex(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
-_BETWEEN: Final = regex(r"[ ._*-]")
 
 
 class _Letters(dict[int, str]):
@@ -49,9 +47,7 @@ def fold(text: str) -> str:
 
 def joined(text: str) -> str:
     """Return the text with words in one that are spelt with a space or a mark after each letter: ``d e l e t e``."""
-    if _MAY_BE_SPACED.search(text) is None or _SPACED.search(text) is None:
-        return text
-    return _ALSO_SPACED.sub(lambda word: _BETWEEN.sub("", word[0]), text)
+    return _ALSO_SPACED.sub(lambda word: word[0][::2], text) if _SPACED.search(text) else text
 
 
 def listed(text: str) -> list[str]:

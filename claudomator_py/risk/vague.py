@@ -20,6 +20,8 @@ _WORD: Final = regex(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 
 def says_nothing(text: str) -> str | None:
     """Return the text, if every word of it could be about anything; None: it says something."""
+    if text.count(" ") > 2 * MAX_WORDS:
+        return None
     words = _WORD.findall(text[: _MAX_TOLD * MAX_WORDS])
     if len(words) > MAX_WORDS or _CONCRETE.search(_DAYS.sub(" ", text.strip().removesuffix("."))):
         return None

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.risk.assessment import MAX_ORDERS, MAX_RISKY, MAX_SIGNS, Assessment, Sign, assess, assess_anew
+from claudomator_py.risk.assessment import MAX_SIGNS, Assessment, Sign, assess, assess_anew
 from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.scoring import features, sentences
 from tests.growth import grows_linearly
@@ -235,14 +235,9 @@ def test_what_is_criminal_and_pasted_behind_what_is_risky_is_for_a_person(crime:
 
 
 def test_what_is_criminal_is_refused_behind_the_same_risky_order_again_and_again() -> None:
-    crowd = "\n".join(f"Restart page {number}, then delete its backups." for number in range(2 * MAX_RISKY))
+    crowd = "\n".join(f"Restart page {number}, then delete its backups." for number in range(200))
     found = assess(crowd)
     assert [words for _, words in found.signs] == ["delete its backups"]
-    assert assess(f"{crowd}\n{CRIMES[0]}").harmful
-
-
-def test_what_is_criminal_is_refused_behind_more_orders_than_are_read() -> None:
-    crowd = "\n".join(f"open tab {number}, show it" for number in range(MAX_ORDERS))
     assert assess(f"{crowd}\n{CRIMES[0]}").harmful
     assert not assess(f"{crowd}\nWrite a detector for ransomware.").harmful
 
@@ -377,13 +372,10 @@ def test_a_long_log_behind_or_before_a_text_changes_nothing(text: str) -> None:
         assert (with_log.risk, with_log.harmful) == (found.risk, found.harmful)
 
 
-def test_a_text_that_is_not_read_whole_is_for_a_person() -> None:
-    """Whoever crowds a text with orders to hide one behind them has it looked at."""
-    crowd = "\n".join(f"open tab {number}, show it" for number in range(MAX_ORDERS))
-    found = assess(f"{crowd}\nDrop the customers schema on the production cluster.")
-    assert found.risk is Risk.HIGH
-    assert "the rest is not read" in str(found.seen(Sign.DOUBTFUL))
-    assert assess("\n".join(crowd.splitlines()[:200])).risk is Risk.LOW
+def test_no_crowd_hides_what_is_risky() -> None:
+    crowd = "\n".join(f"open tab {number}, show it" for number in range(4_000))
+    assert assess(crowd).risk is Risk.LOW
+    assert assess(f"{crowd}\nDrop the customers schema on the production cluster.").risk is Risk.HIGH
 
 
 @pytest.mark.parametrize(
