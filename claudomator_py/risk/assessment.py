@@ -117,16 +117,14 @@ def assess_anew(text: str) -> Assessment:
 
     signs: dict[tuple[Sign, str], None] = {}
     known = words = 0
-    for one in sentences(text, lambda: len(signs) >= MAX_SIGNS):
-        for order in one.orders:
-            if is_risky(order):
-                signs[Sign(order.kind), _told(order.text)] = None
-        if one.sentence.harm is not None:
-            if one.sentence.harm.refuse and not one.pasted:
-                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(one.text)), *signs)[:MAX_SIGNS])
-            signs[Sign.DOUBTFUL, _told(one.text)] = None
-        if not one.pasted:
-            known, words = known + one.sentence.known, words + one.sentence.words
+    for said, pasted, sentence, orders in sentences(text, signs, MAX_SIGNS):
+        signs |= {(Sign(one.kind), _told(one.written())): None for one in orders if is_risky(one)}
+        if sentence.harm is not None:
+            if sentence.harm.refuse and not pasted:
+                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(said)), *signs)[:MAX_SIGNS])
+            signs[Sign.DOUBTFUL, _told(said)] = None
+        if not pasted:
+            known, words = known + sentence.known, words + sentence.words
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
     vague = says_nothing(text)

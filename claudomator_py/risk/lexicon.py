@@ -25,28 +25,19 @@ _MAX_MEMO: Final = 50_000
 
 # What a word is. Of these three, a bit for each kind: a verb, in its other forms, and what it is done to.
 VERB, DONE, THING = (0b111111 << place for place in (0, 6, 12))
-_ROLES: Final = (
-    *("reads", "builds", "code", "test", "prod", "many", "own", "not", "fails", "when", "strong", "lead", "passive"),
-    *("det", "back", "stops", "breaks"),
-)
-ROLE: Final = {name: 1 << 18 + number for number, name in enumerate(_ROLES)}
+_ROLES: Final = "reads builds code test prod many own not fails when strong lead passive det back stops breaks"
+ROLE: Final = {name: 1 << 18 + number for number, name in enumerate(_ROLES.split())}
 """The bit of each list of the lexicon."""
 PHRASE, GAP, ORDERS, KNOWN, NUMBER, PROGRAM, HARM, SCRIPT, FOREIGN = (1 << at for at in range(35, 44))
-"""``PHRASE``: one may begin with it; ``ORDERS``: one that orders, or leads to an order. ``SCRIPT``: it is in letters of a language of their own. ``FOREIGN``:
-it is a common word of another language only."""
+"""``PHRASE``: one may begin with it; ``ORDERS``: one that orders, or leads to an order. ``SCRIPT``: it is in letters of
+a language of their own. ``FOREIGN``: it may be a word of another language."""
 SEEN: Final = 44
-"""From here on: what is seen in letters, in the order of the lexicon."""
+"""From this bit on: what is seen in letters, in the order of the lexicon."""
 LEAD, CODE, TEST, BREAKS = (ROLE[name] for name in ("lead", "code", "test", "breaks"))
 ACTS: Final = VERB | ROLE["reads"] | ROLE["builds"]
+_ORDERS: Final = ACTS | DONE | LEAD | ROLE["passive"]
 _LOANED: Final = VERB | THING | CODE | TEST | ROLE["prod"] | KNOWN | PROGRAM
 """What English words are in other languages."""
-
-
-class Said(NamedTuple):
-    """Words, and what each tells."""
-
-    words: list[str]
-    tells: list[int]
 
 
 class Words(dict[str, int]):
@@ -54,8 +45,7 @@ class Words(dict[str, int]):
 
     def __init__(self, name: str, said: Mapping[str, Any], english: "Words | None", harmful: Iterable[str]) -> None:
         self.name, self.english, self.common = name, english, frozenset(listed(said["words"]))
-        self.whole: dict[str, int] = {}
-        self.stems: dict[str, int] = {}
+        self.whole, self.stems = dict[str, int](), dict[str, int]()
         self.phrases: dict[str, dict[str, dict[tuple[str, ...], int]]] = {}
         """By their first word and how the second begins; those with a gap under ``_``, by what is behind it."""
         for word in self.common:
@@ -71,10 +61,7 @@ class Words(dict[str, int]):
                     self._put(form, 1 << number + 6)
             for entry in listed(said[kind]["things"]):
                 self._put(entry, 1 << number + 12, plural=True)
-        for stem in harmful if english is None or name in SPACELESS else ():
-            self.stems[stem] = self.stems.get(stem, 0) | HARM
-        for known in self.phrases.values():
-            known.update((key, dict(sorted(those.items(), key=lambda one: -len(one[0])))) for key, those in known.items())
+        add(self.stems, harmful if english is None or name in SPACELESS else (), HARM)
         self.lengths = sorted({len(stem) for stem in self.stems})
         self.starts = {stem[0]: length for length in self.lengths for stem in self.stems if len(stem) == length}
         """How long the longest stem is with each first letter."""
@@ -85,9 +72,7 @@ class Words(dict[str, int]):
         # Whoever is addressed stands before an order: "@ops restart the mail server".
         tells = LEAD if word[0] == "@" else self.whole.get(word, 0 if word[0].isalnum() else BREAKS)
         for length in self.lengths:
-            if length > len(word):
-                break
-            tells |= self.stems.get(word[:length], 0)
+            tells |= self.stems.get(word[:length], 0) if length <= len(word) else 0
         tells |= NUMBER if word[-1].isdigit() else 0
         tells = tells & ~FOREIGN | KNOWN if tells & ~(HARM | FOREIGN) else tells
         if self.english is not None:
@@ -99,57 +84,52 @@ class Words(dict[str, int]):
     def _put(self, entry: str, tells: int, *, whole: bool = False, plural: bool = False) -> None:
         first, *rest = (entry,) if self.name in SPACELESS else entry.removesuffix("$").replace("-", " ").split()
         if rest:
-            key, rest = ("_", rest[-1:]) if "_" in rest else (rest[0][:_KEY], rest)
-            known = self.phrases.setdefault(first, {}).setdefault(key, {})
-            known[(*rest,)] = known.get((*rest,), 0) | tells
-            tells = PHRASE | (GAP if key == "_" else 0) | (ORDERS if tells & (VERB | DONE | LEAD | ROLE["passive"]) else 0)
+            key, end = ("_", (rest[-1],)) if "_" in rest else (rest[0][:_KEY], (*rest,))
+            add(self.phrases.setdefault(first, {}).setdefault(key, {}), (end,), tells)
+            tells = PHRASE | (GAP if key == "_" else 0) | (ORDERS if tells & _ORDERS else 0)
         exact = rest or whole or self.english is None or entry.endswith("$") or len(first) <= _SHORT
-        table = self.whole if exact and self.name not in SPACELESS else self.stems
-        for form in _plurals(first) if plural and self.english is None and not rest else (first,):
-            table[form] = table.get(form, 0) | tells
+        forms = _plurals(first) if plural and self.english is None and not rest else (first,)
+        add(self.whole if exact and self.name not in SPACELESS else self.stems, forms, tells)
 
-    def read(self, said: Said) -> Said:
-        """Return it with the words of each phrase as one."""
-        words, tells = said
-        read, done = Said([], []), 0
+    def read(self, words: list[str], tells: list[int]) -> tuple[list[str], list[int]]:
+        """Return words and what each tells, with those of a phrase as one."""
+        said, told, done = list[str](), list[int](), 0
         for place in [at for at, one in enumerate(tells[:-1]) if one & PHRASE]:
-            known, told, length = self.phrases[words[place]], tells[place], 1
+            known, told_here, length = self.phrases[words[place]], tells[place], 0
             here = known.get(words[place + 1][:_KEY])
-            if place < done or (here is None and not told & GAP):
+            if place < done or (here is None and not told_here & GAP):
                 continue
             for rest, tell in here.items() if here else ():
                 end = place + 1 + len(rest)
-                if (*words[place + 1 : end - 1],) == rest[:-1] and self._ends(words[end - 1 : end], rest[-1]):
-                    hides = ACTS | DONE | LEAD | CODE | TEST if tell & (ACTS | DONE | LEAD) else CODE if tell & THING else 0
-                    hides = THING | CODE if tell & CODE else hides
-                    length, told = end - place, tell | reduce(or_, tells[place:end]) & ~(hides | BREAKS) | KNOWN
-                    break
-            if tells[place] & GAP:
-                behind = words[place + 1 : place + 1 + _MAX_GAP]
-                for (last,), tell in known["_"].items():
-                    if last in behind:
-                        # "Get it out" is an order, though "get" alone only leads to one.
-                        told = (told & ~LEAD if tell & VERB else told) | tell
-            if told != tells[place]:
-                read.words.extend((*words[done:place], " ".join(words[place : place + length])))
-                read.tells.extend((*tells[done:place], told))
-                done = place + length
-        return Said([*read.words, *words[done:]], [*read.tells, *tells[done:]]) if done else said
+                if (
+                    length < len(rest)
+                    and (*words[place + 1 : end - 1],) == rest[:-1]
+                    and self._ends(words[end - 1 : end], rest[-1])
+                ):
+                    length = len(rest)
+                    told_here = tell | reduce(or_, tells[place:end]) & ~_hidden(tell) | KNOWN
+            for (last,), tell in known["_"].items() if tells[place] & GAP else ():
+                if last in words[place + 1 : place + 1 + _MAX_GAP]:
+                    # "Get it out" is an order, though "get" alone only leads to one.
+                    told_here = (told_here & ~LEAD if tell & VERB else told_here) | tell
+            if told_here != tells[place]:
+                said += [*words[done:place], " ".join(words[place : place + 1 + length])]
+                told += [*tells[done:place], told_here]
+                done = place + 1 + length
+        return ([*said, *words[done:]], [*told, *tells[done:]]) if done else (words, tells)
 
     def _ends(self, words: Sequence[str], last: str) -> bool:
-        """Whether that is the last word of a phrase."""
-        if self.english is not None:
-            return bool(words) and words[0].startswith(last)
-        return last in words or f"{last}s" in words
+        if self.english is None:
+            return last in words or f"{last}s" in words
+        return any(word.startswith(last) for word in words)
 
     def parts(self, text: str) -> Iterator[tuple[str, int]]:
         """Return the words in a text without spaces, and what they tell."""
         for place, letter in enumerate(text):
             if letter > "\x7f" or not place or text[place - 1] > "\x7f":
-                for length in range(1, self.starts.get(letter, 0) + 1):
-                    tells = self.stems.get(text[place : place + length])
-                    if tells is not None:
-                        yield text[place : place + length], tells
+                for end in range(place + 1, place + 1 + self.starts.get(letter, 0)):
+                    if (tells := self.stems.get(text[place:end])) is not None:
+                        yield text[place:end], tells
 
 
 class Lexicon(NamedTuple):
@@ -158,8 +138,8 @@ class Lexicon(NamedTuple):
     languages: Mapping[str, Words]
     sets: Mapping[str, frozenset[str]]
     """Of ``[commands]``, and ``open``."""
-    pasted: re.Pattern[str]
-    reported: re.Pattern[str]
+    lines: Mapping[str, re.Pattern[str]]
+    """How lines begin that are ``pasted``, or behind which somebody tells what was ``reported``."""
     harms: Harms
     scripts: Mapping[str, re.Pattern[str]]
     seen: Mapping[str, tuple[int, re.Pattern[str]]]
@@ -176,31 +156,35 @@ def lexicon() -> Lexicon:
     """Return the words that come with Claudomator."""
     said = data()
     sets = {name: frozenset(listed(text)) for name, text in said["commands"].items() if isinstance(text, str)}
-    sets["open"] = frozenset(listed(said["lines"]["open"]))
+    sets["open"] = frozenset(listed(said["wrapped"]["open"]))
     harms = Harms(said)
     english = Words(ENGLISH, said[ENGLISH], None, harms.stems)
-    for word in {re.split("[-.]", name)[0] for name in sets["programs"]}:
-        english.whole[word] = english.whole.get(word, 0) | PROGRAM
-    others = {
-        name: Words(name, one, english, harms.stems)
-        for name, one in said.items()
-        if "reads" in one and name != ENGLISH
-    }
+    add(english.whole, {re.split("[-.]", name)[0] for name in sets["programs"]}, PROGRAM)
+    names = [name for name, one in said.items() if "reads" in one and name != ENGLISH]
+    others = {name: Words(name, said[name], english, harms.stems) for name in names}
     for one in others.values():
-        for word in one.common - english.whole.keys():
-            english.whole[word] = FOREIGN
+        add(english.whole, one.common - english.whole.keys(), FOREIGN)
         for mine, theirs in ((english.whole, one.whole), (english.stems, one.stems)):
-            for word in (word for word, tells in theirs.items() if tells & (VERB | ORDERS)):
-                mine[word] = mine.get(word, 0) | FOREIGN
+            add(mine, [word for word, tells in theirs.items() if tells & (VERB | ORDERS)], FOREIGN)
     english.lengths = sorted({len(stem) for stem in english.stems})
-    scripts = {name: re.compile(one) for name, one in said["scripts"].items()}
     seen = {}
     for number, (name, one) in enumerate(said["seen"].items()):
         what, _, kind = name.partition(":")
         seen[what] = (1 << SEEN + number | (1 << KINDS.index(kind) + 12 if kind else 0), re.compile(one))
-    pasted = re.compile(rf"{said['lines']['indented']}|\s*(?:{'|'.join(said['lines']['logged'])})")
-    reported = re.compile(rf"(?i)[\W_]*(?:{'|'.join(said['lines']['reported'].split())})\b[^:.]{{0,30}}:?")
-    return Lexicon({ENGLISH: english} | others, sets, pasted, reported, harms, scripts, seen)
+    lines, scripts = ({name: re.compile(one) for name, one in said[key].items()} for key in ("lines", "scripts"))
+    return Lexicon({ENGLISH: english} | others, sets, lines, harms, scripts, seen)
+
+
+def add(table: dict[Any, int], words: Iterable[object], tells: int) -> None:
+    """Have words of a table tell that too."""
+    for word in words:
+        table[word] = table.get(word, 0) | tells
+
+
+def _hidden(tell: int) -> int:
+    """What the single words of a phrase are not, as they are a part of it."""
+    hidden = THING | CODE if tell & CODE else CODE if tell & THING else 0
+    return BREAKS | hidden | (ACTS | DONE | LEAD | CODE | TEST if tell & (ACTS | DONE | LEAD) else 0)
 
 
 def _plurals(word: str) -> Iterator[str]:
@@ -216,5 +200,4 @@ def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[str]:
     stem = word.removesuffix("e")
     doubled = word + word[-1] if len(word) <= 4 and word[-1] in "bdgmnprt" and word[-2:-1] in "aiou" else stem
     done = f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{doubled}ed"
-    for form in (irregular.get(word, done), f"{doubled}ing"):
-        yield " ".join((form, *rest))
+    yield from (" ".join((form, *rest)) for form in (irregular.get(word, done), f"{doubled}ing"))

@@ -1,7 +1,7 @@
 """A text in pieces: its sentences and lines, and which of them are pasted, such as logs and code."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from claudomator_py.risk.folding import fold
 from claudomator_py.risk.lexicon import ACTS, ENGLISH, LEAD, NUMBER, PROGRAM, lexicon
@@ -22,21 +22,15 @@ _MAX_LEAD: Final = 4
 """Words of a line among which its order begins."""
 
 
-class TextPart(NamedTuple):
-    """A sentence or line. pasted: it stands in what somebody has copied."""
-
-    text: str
-    pasted: bool
-
-
-def pieces(text: str) -> Iterator[TextPart]:
-    """Return them in order. Lines of which one may go on in the next are read together."""
+def pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """Return them in order, each with whether it is pasted. Lines of which one may go on in the next are read
+    together."""
     split = (_END if text.isascii() else _FULL_END).split
-    for line in _lines(text):
-        for sentence in split(line.text):
+    for line, pasted in _lines(text):
+        for sentence in split(line):
             for part in (sentence,) if len(sentence) <= _MAX_PIECE else _cut(sentence):
                 if part:
-                    yield TextPart(part, line.pasted)
+                    yield part, pasted
 
 
 def _cut(sentence: str) -> Iterator[str]:
@@ -45,10 +39,10 @@ def _cut(sentence: str) -> Iterator[str]:
         yield " ".join(words[begin : begin + _MAX_WORDS])
 
 
-def _lines(text: str) -> Iterator[TextPart]:
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
     """Return lines, and what goes on over some of them in one."""
     fenced = steps = False
-    is_pasted, is_reported = lexicon().pasted.match, lexicon().reported.match
+    is_pasted, is_reported = (lexicon().lines[name].match for name in ("pasted", "reported"))
     before: list[str] = []
     for line in (*text.splitlines(), ""):
         bare = line.strip()
@@ -56,12 +50,12 @@ def _lines(text: str) -> Iterator[TextPart]:
         steps = bool(bare and (is_reported(bare) or (steps and _LISTED.match(bare))))
         pasted = fenced or fence or steps or is_pasted(line)
         if before and (pasted or not bare or not _goes_on(before[-1], bare)):
-            yield TextPart(" ".join(before), pasted=False)
+            yield " ".join(before), False
             before = []
         if fence:
             fenced = not fenced
         elif bare and pasted:
-            yield TextPart(bare, pasted=True)
+            yield bare, True
         elif bare:
             before.append(bare)
 

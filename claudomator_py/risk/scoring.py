@@ -2,10 +2,10 @@
 
 import json
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from functools import cache, lru_cache
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from claudomator_py.risk.folding import joined
 from claudomator_py.risk.lexicon import KINDS, ROLE
@@ -26,17 +26,12 @@ _APART: Final = {name: ROLE[name] for name in ("reads", "builds", "code", "own",
 """What means something else in other languages, where it may be said of any word of a sentence."""
 
 
-class Read(NamedTuple):
-    """A sentence of a text, and what it orders, each as it is in the text."""
-
-    text: str
-    pasted: bool
-    sentence: Sentence
-    orders: Sequence[Order]
+Read: TypeAlias = tuple[str, bool, Sentence, Sequence[Order]]
+"""A sentence, whether it is pasted, what it says, and what it orders where it stands."""
 
 
-def sentences(text: str, enough: Callable[[], bool] = lambda: False) -> Iterator[Read]:
-    """Return them in order; if all of a text is pasted, nothing is. enough: from when on one is read for harm only."""
+def sentences(text: str, seen: Sized = (), enough: int = 1) -> Iterator[Read]:
+    """Return them in order; if all of a text is pasted, nothing is. Once enough is seen, one is read for harm only."""
     found = list(pieces(joined(text)))
     every = all(pasted for _, pasted in found)
     known, before = dict[str, Sentence](), 0
@@ -44,11 +39,11 @@ def sentences(text: str, enough: Callable[[], bool] = lambda: False) -> Iterator
         key = said.translate(_ZEROES) if copied else said
         sentence = known.get(key)
         if sentence is None:
-            sentence = known[key] = read(said, for_harm=enough(), sole=len(found) == 1)
+            sentence = known[key] = read(said, for_harm=len(seen) >= enough, sole=len(found) == 1)
         pasted, orders = copied and not every, sentence.orders
         if orders and (more := before | (BIT["pasted"] if pasted else 0)):
             orders = [one._replace(tells=one.tells | more) for one in orders]
-        yield Read(said, pasted, sentence, orders)
+        yield said, pasted, sentence, orders
         if sentence.in_use and not pasted:
             before = BIT["prod.before"]
 
@@ -58,19 +53,12 @@ def is_risky(order: Order) -> bool:
     and neither does a verb that acts on others whatever the thing, where no more is said."""
     if order.tells & _SURE and not order.tells & _ONLY_SHOWN:
         return True
-    return _sum(order.tells) + sum(weights().get(name, 0.0) for name in _words(order)) >= -_ROUNDED
+    return _sum(order.tells) + sum(weights().get(name, 0.0) for name in order.words) >= -_ROUNDED
 
 
 def features(order: Order) -> frozenset[str]:
     """Return the names of all that it tells, by which weights are known."""
-    return _names(order.tells).union(_words(order))
-
-
-def _words(order: Order) -> Iterator[str]:
-    if order.verb:
-        yield f"verb {order.verb}"
-    for noun in order.nouns:
-        yield f"noun {noun}"
+    return _names(order.tells).union(order.words)
 
 
 @lru_cache(maxsize=20_000)
@@ -80,17 +68,11 @@ def _sum(tells: int) -> float:
 
 def _names(tells: int) -> frozenset[str]:
     verbs, things = ([kind for number, kind in enumerate(KINDS) if tells >> place + number & 1] for place in (0, 12))
-    apart = "f." if tells & BIT["foreign"] else "e."
-    return frozenset(
-        {
-            *(name for name, bits in _BOTH.items() if tells & bits),
-            *(f"{apart}{name}" for name, bit in _APART.items() if tells & bit),
-            *(f"v:{one}" for one in verbs),
-            *(f"t:{one}" for one in things),
-            *(f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)),
-            *(f"v:{one}&prod" for one in verbs if tells & _PROD),
-        }
-    )
+    found = {name for name, bit in _BOTH.items() if tells & bit}
+    found |= {f"{'f' if tells & BIT['foreign'] else 'e'}.{name}" for name, bit in _APART.items() if tells & bit}
+    found |= {f"v:{one}" for one in verbs} | {f"t:{one}" for one in things}
+    found |= {f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)}
+    return frozenset(found | {f"v:{one}&prod" for one in verbs if tells & _PROD})
 
 
 @cache
