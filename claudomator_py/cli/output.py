@@ -118,7 +118,8 @@ def _speaks_utf8() -> bool:
 
 _GAP = 2
 _SHORTEST_ID = 8
-_NARROWEST = 8
+_LEAST = 8
+"""Of any column, where there is hardly room at all."""
 
 STATE_STYLES = {
     "NEEDS_INPUT": "bold yellow",
@@ -160,6 +161,9 @@ def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, 
     widths = [max([_cells(head.title), *(_cells(row[place]) for row in cells)]) for place, head in enumerate(heads)]
     limit = None if wide else width()
     if limit is not None:
+        kept = _kept(widths, heads, limit - indent)
+        widths, heads = [widths[place] for place in kept], [heads[place] for place in kept]
+        cells = [[row[place] for place in kept] for row in cells]
         _shrink(widths, heads, limit - indent)
     return _styled(heads, cells, widths, indent)
 
@@ -206,15 +210,23 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
     return {one: one for one in ids}
 
 
+def _kept(widths: Sequence[int], heads: Sequence[table.Column[Any]], limit: int) -> list[int]:
+    """Return the places of the columns for which there is room; those that can be spared go first."""
+    least = [min(broad, head.least) if head.flexible else broad for broad, head in zip(widths, heads, strict=True)]
+    kept = list(range(len(heads)))
+    for place in reversed(range(len(heads))):
+        if heads[place].spare and sum(least[one] for one in kept) + _GAP * (len(kept) - 1) > limit:
+            kept.remove(place)
+    return kept
+
+
 def _shrink(widths: list[int], heads: Sequence[table.Column[Any]], limit: int) -> None:
     """Take from the broadest flexible column, again and again, until all fit; then from any."""
     gaps = _GAP * (len(widths) - 1)
-    for candidates in ([i for i, head in enumerate(heads) if head.flexible], list(range(len(heads)))):
-        while sum(widths) + gaps > limit and candidates:
-            broadest = max(candidates, key=lambda i: widths[i])
-            if widths[broadest] <= _NARROWEST:
-                break
-            widths[broadest] -= 1
+    flexible = [i for i, head in enumerate(heads) if head.flexible]
+    for candidates, least in ((flexible, [head.least for head in heads]), (range(len(heads)), [_LEAST] * len(heads))):
+        while sum(widths) + gaps > limit and (left := [i for i in candidates if widths[i] > least[i]]):
+            widths[max(left, key=lambda i: widths[i])] -= 1
 
 
 def _styled(

@@ -41,6 +41,10 @@ class Column(Generic[T]):
     """What a row has there."""
     flexible: bool = False
     """Whether it may be cut when space is short."""
+    least: int = 8
+    """To how many characters it may be cut."""
+    spare: bool = False
+    """Whether it is left out where the others would be cut to nothing."""
     wide: bool = False
     """Whether it is shown only with ``-o wide``."""
     right: bool = False

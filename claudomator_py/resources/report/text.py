@@ -109,7 +109,7 @@ def _group(group: TaskGroup, at: Instants) -> str:
     until = (
         f", {'until' if group.count == 1 else 'the first until'} {at(group.until)}" if group.until is not None else ""
     )
-    words = ": ".join(part for part in (group.reason, group.text) if part)
+    words = ": ".join(part for part in (group.reason, group.text.rstrip(".")) if part)
     return f"- {group.count} x {words or 'no reason given'}{until}: {names}{more}"
 
 

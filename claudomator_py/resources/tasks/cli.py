@@ -108,9 +108,9 @@ def _is_below(folder: Path, place: Path) -> bool:
 
 _LIST = Table[TaskView](
     Column("STATE", lambda view: view.phase or view.state),
-    Column("NAME", lambda view: view.name, flexible=True),
+    Column("NAME", lambda view: view.name, flexible=True, least=20),
     Column("ID", lambda view: view.id or None, wide=True),
-    Column("REPOSITORY", lambda view: None if view.working_dir is None else Path(view.working_dir).name, flexible=True),
+    Column("REPOSITORY", lambda view: _folder(view), flexible=True, spare=True),
     Column("BRANCH", lambda view: view.branch, flexible=True, wide=True),
     Column("AGENT", lambda view: view.agent),
     Column("AGE", lambda view: table.ago(view.created_at)),
@@ -118,6 +118,10 @@ _LIST = Table[TaskView](
     Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True),
     Column("WHY", lambda view: _why(view, now_ms(), whole=False), flexible=True),
 )
+
+
+def _folder(view: TaskView) -> str | None:
+    return None if view.working_dir is None else Path(view.working_dir).name
 
 
 @connected
@@ -331,7 +335,7 @@ def tasks_table(
     """
     now, short = now_ms(), ids or {}
     columns = Table[TaskView](
-        Column("NAME", lambda task: task.name, flexible=True),
+        Column("NAME", lambda task: task.name, flexible=True, least=20),
         Column("ID", lambda task: task.id if wide else short.get(task.id, task.id)),
         Column("STATE", lambda task: None if known_state and not wide else task.state),
         Column("AGENT", lambda task: task.agent_hint if _undecided(task) else task.agent),

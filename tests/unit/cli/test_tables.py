@@ -177,6 +177,33 @@ def test_columns_give_way_where_they_can(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "hidden" in table_text(shown, rows, wide=True)
 
 
+@pytest.mark.parametrize(
+    ("columns", "heads", "name"),
+    [
+        (110, ["NAME", "WHERE", "TEXT", "LAST"], 30),
+        (60, ["NAME", "WHERE", "TEXT", "LAST"], 20),
+        (54, ["NAME", "WHERE", "TEXT", "LAST"], 20),
+        (53, ["NAME", "TEXT", "LAST"], 21),
+        (44, ["NAME", "TEXT", "LAST"], 20),
+        (30, ["NAME", "TEXT", "LAST"], 10),
+    ],
+)
+def test_what_can_be_spared_goes_before_a_name_is_cut(
+    monkeypatch: pytest.MonkeyPatch, columns: int, heads: list[str], name: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = Table[tuple[str, ...]](
+        Column("NAME", itemgetter(0), flexible=True, least=20),
+        Column("WHERE", itemgetter(1), flexible=True, spare=True),
+        Column("TEXT", itemgetter(2), flexible=True, least=14),
+        Column("LAST", itemgetter(3)),
+    )
+    lines = table_text(shown, [("n" * 30, "w" * 30, "t" * 30, "1m ago")]).splitlines()
+    assert all(len(line) <= columns for line in lines)
+    assert lines[0].split() == heads
+    assert lines[1].count("n") + (name < 30) == name
+
+
 PLAIN = Table[tuple[str, ...]](
     Column("A", lambda row: row[0]), Column("B", lambda row: row[1]), Column("C", lambda row: row[2])
 )
