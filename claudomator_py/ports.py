@@ -293,14 +293,14 @@ class Branches(Protocol):
 
     def merge(self, order: MergeOrder, is_busy: Callable[[str], str | None]) -> Merged:
         """Merge a tree's branch, or report what merging would do. is_busy: returns who is working in a folder, as a
-        clause. Raises NotMerged if nothing was changed."""
+        clause. Raises NotMerged, having changed nothing."""
 
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
         """Remove a tree and its branch, keeping its contents under a git reference. Raises NotMerged."""
 
     def commit(self, name: str, title: str, left_at: str | None = None) -> Commit | None:
         """Commit a tree's uncommitted changes to its branch. Returns None if there was nothing to commit. Raises
-        NotMerged if nothing was changed.
+        NotMerged, having changed nothing.
 
         left_at: commit at which a run left the branch. A commit on top of it with the same title was made by an earlier
         call whose result was lost in a crash, and is returned.

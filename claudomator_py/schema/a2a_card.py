@@ -1,9 +1,11 @@
-"""A2A agent cards of 0.3 and 1.0, read into ours and written from it; no field is lost on the way, but for signatures
-of what is no longer said.
+"""Converts A2A agent cards of versions 0.3 and 1.0 to our cards and back, without losing any field, except signatures
+of changed content.
 
-Source: a2a-protocol.org, specification 1.0, section 4.4 (AgentCard, AgentSkill, AgentInterface), and the same of 0.3.
-A card keeps the document that it was read from (``extra``, under ``a2a``), and what is written is that document, with
-what was changed since. What A2A has no place for is in an extension of its capabilities, and read from there.
+Source: a2a-protocol.org, specification 1.0, section 4.4 (AgentCard, AgentSkill, AgentInterface), and its counterpart in
+0.3.
+
+A card keeps the document that it was read from (``extra``, under ``a2a``), and is written as that document with later
+changes applied. What A2A has no place for is stored in an extension of its capabilities, and read from there.
 """
 
 import copy
@@ -20,14 +22,14 @@ from claudomator_py.schema.validation import odd_values, problem_at, validate
 from claudomator_py.values import dataclass
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
-"""Where an agent has its card, below its address."""
+"""Path of an agent's card, below the agent's address."""
 Version = Literal["0.3", "1.0"]
-"""Of A2A."""
+"""Version of A2A."""
 
 EXTENSION: Final = "urn:claudomator:card:1"
-"""Its parameters are a whole card of ours."""
+"""The parameters of this extension are a complete card of ours."""
 KEPT: Final = "a2a"
-"""Under which ``Card.extra`` has the document that it was read from."""
+"""The key in ``Card.extra`` that holds the document from which the card was read."""
 _TELLING: Final = frozenset(
     {
         "supportedInterfaces",
@@ -41,26 +43,27 @@ _TELLING: Final = frozenset(
         "supportsExtendedAgentCard",
     }
 )
-"""Keys of a card that was written for A2A. A card without a version is one of 0.3, where it has a default."""
+"""Keys that identify a card written for A2A. A card without a version is one of 0.3, where the version has a
+default."""
 _BESIDE: Final = frozenset(
     {"provider", "iconUrl", "documentationUrl", "security", "securityRequirements", "signatures", "signature"}
 )
-"""Further keys of A2A, which one of ours may have as well."""
+"""Further A2A keys, which one of our cards may have as well."""
 _IN_SKILLS: Final = frozenset({"inputModes", "outputModes", "security", "securityRequirements"})
-"""Keys of an A2A skill, and not of ours."""
+"""Keys of an A2A skill that our skills do not have."""
 _SHARED: Final = frozenset({"id", "name", "description", "version", "url", "skills"})
-"""Keys of both that are read as A2A has them."""
+"""Keys common to both that are read with A2A's meaning."""
 _SPOKEN: Final = "JSONRPC"
 _NO_BINDING: Final = "an interface without a binding"
 _TEXT: Final = ["text/plain"]
 _SKILL_FIELDS: Final = ("id", "name", "description", "tags", "examples")
 _OWN_SKILL_FIELDS: Final = tuple(name for name in Skill.model_fields if name not in _SKILL_FIELDS)
 _ALIKE: Final = 0.7
-"""From which likeness on a key that means nothing is taken for one of ours that is misspelt."""
+"""Similarity from which a meaningless key is taken for a misspelt key of ours."""
 
 
 def is_a2a(document: Mapping[str, Any]) -> bool:
-    """Return whether a card has anything that only A2A knows; it may have our keys beside that."""
+    """Return whether a card has any key that only A2A knows; it may have our keys, too."""
     return (
         is_written_for_a2a(document)
         or not _BESIDE.isdisjoint(document)
@@ -69,7 +72,7 @@ def is_a2a(document: Mapping[str, Any]) -> bool:
 
 
 def is_written_for_a2a(document: Mapping[str, Any]) -> bool:
-    """Return whether it is a card of A2A, which says where its agent is reached, rather than one of ours."""
+    """Return whether the document is an A2A card, which says where its agent is reached, rather than one of ours."""
     return not _TELLING.isdisjoint(document) or isinstance(document.get("capabilities"), Mapping)
 
 
@@ -78,21 +81,21 @@ def own_keys(document: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: document[key] for key in Card.model_fields.keys() - _SHARED if key in document}
     if isinstance(found.get("capabilities"), Mapping):
         del found["capabilities"]
-    if "schemes" in _object(document, "authentication"):  # as A2A had it before 0.2
+    if "schemes" in _object(document, "authentication"):  # as in A2A before 0.2
         del found["authentication"]
     return found
 
 
 def unread_keys(document: Mapping[str, Any]) -> list[str]:
-    """Return the keys of an A2A card that neither A2A nor we know: kept with the card, and never applied."""
+    """Return the keys of an A2A card that neither A2A nor we know: kept with the card, but never applied."""
     known = _TELLING | _BESIDE | Card.model_fields.keys()
     return sorted(key for key in document if key not in known and not is_extra(key))
 
 
 def _unheeded(document: Mapping[str, Any], lines: Lines, *, strict: bool) -> list[Problem]:
-    """What looks like a key of ours, and would go unheeded: a card that is meant to be private must not be public.
+    """Problems of keys that look like ours but would be ignored: a card meant to be private must not become public.
 
-    strict: every other key as well that neither A2A nor we know.
+    strict: also report all other keys that neither A2A nor we know.
     """
     known = Skill.model_fields.keys() | _IN_SKILLS
     words: list[tuple[Path, Any]] = [((key,), Card.model_fields) for key in unread_keys(document)]
@@ -108,12 +111,12 @@ def _unheeded(document: Mapping[str, Any], lines: Lines, *, strict: bool) -> lis
 
 
 def version_of(document: Mapping[str, Any]) -> Version:
-    """Return the version of an A2A card; one that serves clients of both is of the newer."""
+    """Return the version of an A2A card; the newer one if it serves clients of both."""
     return "1.0" if "supportedInterfaces" in document else "0.3"
 
 
 def with_whole_addresses(document: Mapping[str, Any], base: str) -> dict[str, Any]:
-    """Return the card with addresses that are relative to where it was fetched from, ``base``, written out."""
+    """Return the card with relative addresses resolved against ``base``, where it was fetched from."""
 
     def whole(part: Any) -> Any:
         url = part.get("url") if isinstance(part, Mapping) else None
@@ -127,7 +130,7 @@ def with_whole_addresses(document: Mapping[str, Any], base: str) -> dict[str, An
 
 
 def unreachable(document: Mapping[str, Any]) -> list[Problem]:
-    """Return why nobody here can speak with the agent of that A2A card, if so."""
+    """Return why the daemon cannot talk to the agent of that A2A card; empty if it can."""
     interfaces = list(_interfaces_of(document))
     field = "supportedInterfaces" if "supportedInterfaces" in document else "url"
     spoken = [one for one in interfaces if one.binding == _SPOKEN]
@@ -148,7 +151,7 @@ def unreachable(document: Mapping[str, Any]) -> list[Problem]:
 
 
 def has_own_id(document: Mapping[str, Any]) -> bool:
-    """Return whether the id of an A2A card is written in it, as one of ours has it, or only follows from its name."""
+    """Return whether an A2A card contains an explicit id, as our cards do, rather than one derived from its name."""
     return "id" in document or _own_card(document) is not None
 
 
@@ -162,9 +165,9 @@ def read_a2a(
 ) -> Card | list[Problem]:
     """Return the card, or what is wrong with it.
 
-    secret: name of the daemon's variable with the secret that the agent asks for. default_id: of a card without one,
-    in place of what follows from its name. lines: of the document, for the problems. strict: a key that nobody knows is
-    a problem; else only what looks like one of ours is.
+    secret: name of the daemon's variable that holds the secret required by the agent. default_id: for a card without an
+    id, instead of one derived from its name. lines: of the document, for the problems. strict: any unknown key is a
+    problem; otherwise only those that look like ours.
     """
     where = lines or {}
     if odd := odd_values(dict(document), where) or _unheeded(document, where, strict=strict):
@@ -180,8 +183,8 @@ def read_a2a(
 
 
 def with_protocol(card: Card, document: Mapping[str, Any], address: str | None = None) -> Card:
-    """Return the card, with the protocol of its interface where its runs would not find the A2A card again, which says
-    it. address: where that card is; None: in a file."""
+    """Return the card with its interface's protocol set, if its runs could not otherwise find the A2A card that
+    specifies it. address: where that card is; None if in a file."""
     interface = spoken_interface(document)
     if card.url is None or card.protocol is not Protocol.AUTO or interface is None or interface.version is None:
         return card
@@ -191,8 +194,7 @@ def with_protocol(card: Card, document: Mapping[str, Any], address: str | None =
 
 
 def write_a2a(card: Card, version: Version, url: str) -> dict[str, Any]:
-    """Return the card as A2A has it. url: where an agent of this daemon is asked, for a specialist without an
-    address."""
+    """Return the card in A2A form. url: the daemon's address for a specialist without an address of its own."""
     kept = card.extra.get(KEPT)
     before = read_a2a(kept) if isinstance(kept, dict) else None
     if isinstance(kept, dict) and isinstance(before, Card):
@@ -201,13 +203,13 @@ def write_a2a(card: Card, version: Version, url: str) -> dict[str, Any]:
             found = _converted(found, version)
         found = _changed(found, before, card, version)
         if found != kept:
-            found.pop("signatures", None)  # which are of the document as it was
+            found.pop("signatures", None)  # they sign the original document
         return found
     return _made(card, version, card.url or url)
 
 
 def _own_card(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Ours, where it has come from us and says the same as the rest of the document."""
+    """Our own card, if the document was written by us and its extension matches the rest."""
     for extension in _objects(_object(document, "capabilities"), "extensions"):
         params = extension.get("params")
         if extension.get("uri") == EXTENSION and isinstance(params, dict):
@@ -231,7 +233,7 @@ def _fields(document: Mapping[str, Any], default_id: str | None) -> dict[str, An
 
 def _skill(skill: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: skill[key] for key in (*_SKILL_FIELDS, *_OWN_SKILL_FIELDS) if skill.get(key) is not None}
-    for key in ("tags", "examples"):  # A2A lets them be said twice
+    for key in ("tags", "examples"):  # A2A allows duplicates
         if isinstance(found.get(key), list):
             found[key] = list(dict.fromkeys(map(str, found[key])))
     return found
@@ -239,22 +241,22 @@ def _skill(skill: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A way to speak with an agent, as its A2A card has it."""
+    """A way to communicate with an agent, as given in its A2A card."""
 
     url: str
     binding: str
-    """Such as ``JSONRPC``."""
+    """Transport, such as ``JSONRPC``."""
     said: str
-    """The version of A2A, as it is written."""
+    """The version of A2A, as written."""
 
     @property
     def version(self) -> Version | None:
-        """The version that is spoken here; None: it is another one."""
+        """The supported version; None for any other."""
         return "1.0" if self.said.split(".")[0] == "1" else "0.3" if self.said.startswith("0.3") else None
 
 
 def spoken_interface(document: Mapping[str, Any]) -> Interface | None:
-    """Return the interface that is used, the best first; None: there is none for JSON-RPC."""
+    """Return the interface to use, the best one first; None if there is none for JSON-RPC."""
     spoken = [one for one in _interfaces_of(document) if one.binding == _SPOKEN]
     return next((one for version in ("1.0", "0.3", None) for one in spoken if one.version == version), None)
 
@@ -272,7 +274,7 @@ def _interfaces_of(document: Mapping[str, Any]) -> Iterator[Interface]:
 
 
 def _version_in(part: Mapping[str, Any], otherwise: str) -> str:
-    """Of A2A; an empty one is what Protocol Buffers write for none."""
+    """The A2A version; an empty text is what Protocol Buffers write for a missing one."""
     said = part.get("protocolVersion")
     return said.strip().removeprefix("v") if isinstance(said, str) and said.strip() else otherwise
 
@@ -283,7 +285,7 @@ def _address(document: Mapping[str, Any]) -> str | None:
 
 
 def _authentication(document: Mapping[str, Any], secret: str) -> dict[str, Any]:
-    """By the first scheme that is understood, or else a bearer token."""
+    """Authentication by the first supported scheme, or otherwise a bearer token."""
     schemes = _object(document, "securitySchemes")
     for scheme in schemes.values():
         if not isinstance(scheme, dict):
@@ -297,7 +299,7 @@ def _authentication(document: Mapping[str, Any], secret: str) -> dict[str, Any]:
 
 
 def _made(card: Card, version: Version, url: str) -> dict[str, Any]:
-    """Of a card that was never one of A2A."""
+    """The A2A form of a card that was never an A2A card."""
     extension = {"uri": EXTENSION, "description": "All that Claudomator knows of it.", "required": False}
     found: dict[str, Any] = {
         "name": card.title,
@@ -313,7 +315,7 @@ def _made(card: Card, version: Version, url: str) -> dict[str, Any]:
 
 def _written(skill: Mapping[str, Any], card: Card) -> dict[str, Any]:
     found = {key: skill[key] for key in _SKILL_FIELDS if skill.get(key)}
-    # A2A requires both of every skill.
+    # A2A requires both for every skill.
     return {**found, "description": found.get("description") or skill["name"], "tags": found.get("tags") or [card.id]}
 
 
@@ -329,8 +331,7 @@ def _interfaces(url: str, version: Version) -> dict[str, Any]:
 
 
 def _converted(document: dict[str, Any], version: Version) -> dict[str, Any]:
-    """The same in the other version. What only one of them has stays as it is: both leave alone what they do not
-    know."""
+    """The document in the other version. Keys that only one version has are kept, as both ignore unknown keys."""
     url = _address(document) or ""
     if version == "1.0":
         old = ("url", "preferredTransport", "protocolVersion", "additionalInterfaces")
@@ -352,7 +353,7 @@ def _converted(document: dict[str, Any], version: Version) -> dict[str, Any]:
 
 
 def _changed(found: dict[str, Any], before: Card, card: Card, version: Version) -> dict[str, Any]:
-    """With what is different in our card since it was read."""
+    """The document with what has changed in our card since it was read."""
     for key in ("name", "description", "version"):
         if getattr(card, key) != getattr(before, key):
             found[key] = getattr(card, key) or card.title
@@ -370,7 +371,7 @@ def _changed(found: dict[str, Any], before: Card, card: Card, version: Version) 
 
 
 def _plain(card: Card) -> dict[str, Any]:
-    """Ours, without the document that it was read from."""
+    """Our card without the document that it was read from."""
     document = card.document
     extra = {key: value for key, value in card.extra.items() if key != KEPT}
     document.pop("extra", None)

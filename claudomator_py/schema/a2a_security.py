@@ -1,7 +1,7 @@
-"""What an A2A card says of how a caller proves who it is, from the shape of one version into that of the other.
+"""Converts the authentication part of an A2A card between versions.
 
 Source: a2a-protocol.org, specification 1.0, section 4.5 (SecurityScheme, SecurityRequirement), and 0.3, section 5.5.3.
-What neither knows stays where it is: both leave alone what they do not know.
+Unknown keys are kept, as both versions ignore them.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ _SCHEMES: Final = {
     "openIdConnect": "openIdConnectSecurityScheme",
     "mutualTLS": "mtlsSecurityScheme",
 }
-"""What 0.3 has as the ``type`` of a scheme is in 1.0 the only key of an object that holds it."""
+"""The ``type`` of a scheme in 0.3, and in 1.0 the only key of the object that contains the scheme."""
 _EXTENDED: Final = ("supportsAuthenticatedExtendedCard", "extendedAgentCard")
 
 
 def security_of_1_0(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the card of 0.3 with all that is said of it as 1.0 has it."""
+    """Return the 0.3 card with its authentication in the form of 1.0."""
     found = _with(card, "security", "securityRequirements", _requirement_of_1_0)
     found = _with_schemes(found, _scheme_of_1_0)
     old, new = _EXTENDED
@@ -29,7 +29,7 @@ def security_of_1_0(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def security_of_0_3(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the card of 1.0 with all that is said of it as 0.3 has it."""
+    """Return the 1.0 card with its authentication in the form of 0.3."""
     found = _with(card, "securityRequirements", "security", _requirement_of_0_3)
     found = _with_schemes(found, _scheme_of_0_3)
     old, new = _EXTENDED
@@ -41,7 +41,7 @@ def security_of_0_3(card: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(card: Mapping[str, Any], old: str, new: str, convert: Callable[[Any], Any]) -> dict[str, Any]:
-    """The card with its requirements, and those of its skills, under the other key."""
+    """The card with its requirements, and those of its skills, moved to the other key."""
 
     def moved(part: Any) -> Any:
         if not isinstance(part, dict) or not isinstance(part.get(old), list):

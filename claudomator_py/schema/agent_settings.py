@@ -37,18 +37,19 @@ from claudomator_py.schema.validation import described, key_suggestion, odd_valu
 
 MODEL_KINDS = tuple(name for name, info in KINDS.items() if info.asks_model)
 FOUND_KINDS = tuple(name for name in MODEL_KINDS if KINDS[name].command)
-"""Kinds with a program of their own, which are there without a configuration where it is on PATH."""
+"""Kinds with a program of their own, available without configuration if the program is on PATH."""
 BY_NAME_KINDS = tuple(name for name, info in KINDS.items() if not info.asks_model)
-"""Kinds that are open to balancing only where the configuration says so: a task has to name them."""
+"""Kinds that are open to balancing only if the configuration says so; otherwise a task must name them."""
 KNOWN_KINDS = tuple(KINDS)
-"""All kinds, those of remote agents too, which no configuration lists."""
+"""All kinds, including those of remote agents, which configurations cannot contain."""
 SUPPORTED_KINDS = (*MODEL_KINDS, *(name for name in BY_NAME_KINDS if KINDS[name].configured))
 
 _NEED_COMMAND = ("acp", "command")
 
 
 def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
-    """Return whether an agent that a task's ``agent.type`` means does what the text says. agents: as below."""
+    """Return whether any agent that a task's ``agent.type`` refers to acts on the task's text. agents: see
+    ``asks_no_model``."""
     if agent_type is None:
         return True
     meant = [agent.reads_task for agent in agents if agent_type in (agent.name, agent.kind)]
@@ -56,10 +57,10 @@ def reads_task(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
 
 
 def asks_no_model(agent_type: str | None, agents: Iterable[AgentSpec]) -> bool:
-    """Return whether a task's ``agent.type`` only means agents that do what they are configured to do, whatever it
-    says.
+    """Return whether a task's ``agent.type`` refers only to agents that do what they are configured to do, whatever the
+    text says.
 
-    agents: those that there are; a type that none of them has may be a kind.
+    agents: the existing ones; a type that matches none of them may be a kind.
     """
     if agent_type is None:
         return False
@@ -77,7 +78,7 @@ Model = Annotated[ModelChoice, BeforeValidator(_model)]
 
 
 class AgentEntry(Strict):
-    """An agent as a file writes it."""
+    """An agent as written in a file."""
 
     kind: Line | None = Field(
         None, description="The CLI that the agent uses. Default: the agent's name, if that is a kind."
@@ -167,7 +168,7 @@ class _Named(Strict):
 
 
 def parse_agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Problem]:
-    """Return the agents that the mapping under ``agents`` describes, by name, or everything wrong with it."""
+    """Return the agents described by the mapping under ``agents``, by name, or everything wrong with it."""
     if not isinstance(value, Mapping):
         return [problem_at(lines, ("agents",), f"{described(value)}, but must be a mapping", "write {claude: {}}")]
     agents: dict[str, AgentSpec] = {}
@@ -186,7 +187,7 @@ def parse_agents(value: object, lines: Lines) -> dict[str, AgentSpec] | list[Pro
 
 
 def default_agent(kind: str) -> AgentSpec:
-    """Return the agent of that kind as it is without configuration. Raises ValueError for a kind that needs some."""
+    """Return the agent of that kind without configuration. Raises ValueError for a kind that requires some."""
     agent = _agent(kind, {}, {})
     if isinstance(agent, list):
         raise ValueError(agent[0].render())
@@ -202,15 +203,15 @@ class KnownAgent(BaseModel):
     title: str
     command: tuple[str, ...]
     entry: str = ""
-    """What adds it to the configuration; empty: it is used without one."""
+    """The configuration entry that adds it; empty if it needs none."""
     login: str = ""
     """How a person logs in."""
     program: str | None = None
-    """Where it is; None: it was not looked for, or is not there."""
+    """Path of the program; None if it was not found or not searched for."""
 
 
 def known_agents() -> list[KnownAgent]:
-    """Return all of them: those with a kind of their own first, then those of kinds that take many programs."""
+    """Return all known agents: those with a kind of their own first, then those of kinds that cover many programs."""
     own = [KINDS[kind] for kind in FOUND_KINDS]
     known = [
         KnownAgent(
@@ -224,9 +225,9 @@ def known_agents() -> list[KnownAgent]:
     programs = {info.command[0] for info in own}
     for kind, info in KINDS.items():
         for name, agent in info.named().items():
-            if agent.command[0] in programs:  # a kind of its own knows more
+            if agent.command[0] in programs:  # the program's own kind knows more about it
                 continue
-            # The name of a kind is taken: an agent by that name would be of that kind.
+            # The name of a kind is reserved: an agent with that name would be of that kind.
             called = f"{name}-{kind}" if name in KINDS else name
             told = f", command: [{', '.join(agent.command)}]" if called != name else ""
             entry = f"{called}: {{kind: {kind}{told}}}"
@@ -237,13 +238,12 @@ def known_agents() -> list[KnownAgent]:
 
 
 def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:
-    """Return the models of an agent of that kind for which none are configured; empty for one that has none, or is no
-    kind."""
+    """Return the default models of an agent of that kind; empty if there are none or the kind is unknown."""
     return info_of(kind).models
 
 
 def no_agent_found(path: str) -> str:
-    """Return what is said where no program of an agent is on that PATH."""
+    """Return the message for a PATH without any agent's program."""
     return f"no agent found on PATH: none of {', '.join(FOUND_KINDS)} is in {path}"
 
 
@@ -294,7 +294,7 @@ def _agent(name: str, value: object, lines: Lines) -> AgentSpec | list[Problem]:
 
 
 def _command(entry: AgentEntry, kind: str, name: str) -> tuple[str, ...]:
-    """What starts it: as configured, else as its kind is, or one of the kind with that name."""
+    """The agent's command: as configured, otherwise the kind's default, or that of the kind's agent with this name."""
     return entry.command or info_of(kind).usual_command(name)
 
 
@@ -317,13 +317,13 @@ def _remote(entry: AgentEntry) -> Remote | None:
 
 
 def _passed(entry: AgentEntry) -> tuple[str, ...]:
-    """The variables that are passed on, with that of the secret: so it is also known to be one."""
+    """The variables passed on, including that of the secret, so that it is also known to be secret."""
     secret = entry.authentication.secret
     return entry.pass_env if secret is None or secret in entry.pass_env else (*entry.pass_env, secret)
 
 
 def _odd_remote(entry: AgentEntry, kind: str, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
-    """Of the keys of a remote agent: those that are missing, or of another kind."""
+    """Problems of a remote agent's keys: missing ones, and ones that do not belong to the kind."""
     if kind != "a2a":
         keys = [key for key in ("url", "protocol", "authentication", "deduplicates", "skill") if _is_set(entry, key)]
         return [problem_at(lines, (*at, key), f"has no meaning for kind `{kind}`", "remove it") for key in keys]
@@ -352,7 +352,7 @@ def _is_set(entry: AgentEntry, key: str) -> bool:
 
 
 def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
-    """A budget that nobody could keep: what it counts would never be known."""
+    """A budget that cannot be enforced because what it counts would never be known."""
     problems = []
     for odd in unknown_to(agent.budget, agent):
         place = (*at, *(odd.field or "").split("."))
@@ -364,7 +364,7 @@ def _odd_budget(agent: AgentSpec, lines: Lines, at: tuple[str, ...]) -> list[Pro
 
 
 def _odd_agent(entry: AgentEntry, kind: str | None, lines: Lines, at: tuple[str, ...]) -> list[Problem]:
-    """Problems that only the parts together have."""
+    """Problems that only arise from combinations of keys."""
     if kind is None:
         return [problem_at(lines, (*at, "kind"), "is missing", f"write one of {', '.join(SUPPORTED_KINDS)}")]
     if kind in KINDS and kind not in SUPPORTED_KINDS:

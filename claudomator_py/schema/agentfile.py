@@ -1,7 +1,7 @@
-"""Agent files of Claude Code, read into the fields of a card: what it restricts is applied, what it grants is not.
+"""Reads Claude Code agent files into a card's fields: restrictions are applied, grants are not.
 
-Source: code.claude.com, "Create custom subagents" (fields, what ``tools`` does), and what Claude Code 2.1.330 makes of
-front matter that is not YAML: it puts values that YAML would not take into quotes, and reads it again.
+Source: code.claude.com, "Create custom subagents" (fields, the effect of ``tools``), and how Claude Code 2.1.330 treats
+front matter that is not valid YAML: it quotes values that YAML would reject, and reads it again.
 """
 
 import json
@@ -20,7 +20,7 @@ from claudomator_py.schema.yamltext import Document, Plain, read_documents
 from claudomator_py.values import regex
 
 _TIERS: Final = {"haiku": Tier.FAST, "sonnet": Tier.BALANCED, "opus": Tier.POWERFUL, "fable": Tier.POWERFUL}
-"""By the family of a model, whatever version an id names with it."""
+"""Tier by model family, whatever the version in the model's id."""
 _FAMILY: Final = regex(rf"(?<![a-z])(?:{'|'.join(_TIERS)})(?![a-z])", re.IGNORECASE)
 _NO_MODEL: Final = ("", "inherit", "default")
 _EVERY_TOOL: Final = "*"
@@ -51,7 +51,7 @@ _KNOWN: Final = frozenset(
 """Fields of an agent file that a card does not have."""
 _OURS: Final = frozenset(Card.model_fields) | ALIASES.keys()
 _MISSPELT: Final = 0.85
-"""How alike a misspelt key is to the right one, see ``domain.errors.near``."""
+"""Similarity of a misspelt key to the right one; see ``domain.errors.near``."""
 
 _FIELD: Final = regex(rf"(?:{'|'.join(sorted(_KNOWN | _OURS))}):(?=\s|\Z)")
 _LINE: Final = regex(r"(?P<key>[a-zA-Z_-]+):[ \t]+(?P<value>\S.*)")
@@ -61,8 +61,8 @@ _TABS: Final = regex(r"^\t+", re.MULTILINE)
 
 
 def read_front_matter(text: str, first_line: int) -> list[Document]:
-    """Return the documents, as ``read_documents`` reads them or, where that fails, as Claude Code does, or has done
-    before it read YAML. Raises BadText, with the problem of the text as it stands."""
+    """Return the documents as ``read_documents`` reads them or, if that fails, as Claude Code does, or did before it
+    used YAML. Raises BadText with the problem of the original text."""
     try:
         return read_documents(text, first_line)
     except BadText:
@@ -77,7 +77,7 @@ def read_front_matter(text: str, first_line: int) -> list[Document]:
 
 
 def _quoted(line: str) -> str:
-    """The line, with its value in quotation marks where it has characters that mean something in YAML."""
+    """The line with its value quoted if it contains characters that are special in YAML."""
     match = _LINE.fullmatch(line.rstrip())
     if match is None or not (_NOT_PLAIN.search(match["value"]) or _is_odd_number(match["value"])):
         return line
@@ -89,7 +89,7 @@ def _quoted(line: str) -> str:
 
 
 def _with_whole_values(lines: list[str]) -> Iterator[str]:
-    """The lines, where a value that is not YAML goes on to the next field, whatever is in it."""
+    """The lines, where a value that is not valid YAML extends to the next field, whatever it contains."""
     first = next((number for number, line in enumerate(lines) if _FIELD.match(line)), 0)
     yield from lines[:first]
     while first < len(lines):
@@ -107,7 +107,7 @@ def _with_whole_values(lines: list[str]) -> Iterator[str]:
 
 
 def _is_odd_number(value: str) -> bool:
-    """Whether it is a number to YAML that ``read_documents`` refuses as it is written, such as ``0x10``."""
+    """True if YAML reads it as a number that ``read_documents`` rejects in this notation, such as ``0x10``."""
     if value[0] not in "+-.0123456789":
         return False
     try:
@@ -130,10 +130,10 @@ def _is_list(value: str) -> bool:
 def card_fields(
     fields: dict[Any, Any], lines: dict[tuple[Any, ...], int], default_id: str | None
 ) -> tuple[dict[Any, Any], list[Problem]]:
-    """Return the fields of the card, with problems of keys that look like a misspelt field of a card.
+    """Return the card's fields, and problems of keys that look like misspelt card fields.
 
-    What a card has no place for is kept in its ``extra``, see ``domain.card.NOT_APPLIED``. lines: of the fields; a
-    field that has another name in the card gets its lines there. default_id: what the file is called.
+    Anything a card has no place for is kept in its ``extra``, see ``domain.card.NOT_APPLIED``. lines: of the fields;
+    modified for fields with a different name in the card. default_id: derived from the file's name.
     """
     card, kept = dict(fields), dict[str, Plain]()
     problems = list(_misspelt(fields, lines))
@@ -158,7 +158,7 @@ def _is_foreign(key: str) -> bool:
 
 
 def _misspelt(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> Iterator[Problem]:
-    """Keys that neither an agent file nor a card has, and that are nearly one of a card: a card is strict."""
+    """Keys known to neither agent files nor cards that nearly match a card's key: cards are strict."""
     for key in fields:
         if not isinstance(key, str) or not _is_foreign(key) or key in _KNOWN:
             continue
@@ -179,15 +179,15 @@ def _name(card: dict[Any, Any], lines: dict[tuple[Any, ...], int], default_id: s
 
 
 def _are_skills_of_a_card(value: Any) -> bool:
-    """Those of an agent file are names."""
+    """In agent files, skills are names."""
     return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
 def _permissions(card: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> None:
-    """What it may use at most. A mode counts where it takes freedom away: what a file from elsewhere wants to be
-    allowed is for the operator to say."""
+    """The most that the agent may do. A mode counts only if it restricts: what a file from elsewhere wants to be
+    allowed is the operator's decision."""
     if "permissions" in card:
-        return  # a card of ours, as Markdown
+        return  # one of our cards, in Markdown
     permissions: dict[str, Any] = {}
     for key, field in (("tools", "tools"), ("disallowedTools", "disallowed_tools")):
         if key not in card:
@@ -203,17 +203,18 @@ def _permissions(card: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> Non
         del card["permissionMode"]
     if permissions:
         card["permissions"] = permissions
-        card.setdefault("restricts", True)  # as it does where such files come from, for whoever addresses it
+        card.setdefault("restricts", True)  # as for callers that address it where such files come from
 
 
 def _tools(value: Any) -> Any:
-    """The names in it, each once: divided by commas or spaces outside brackets, or items of a list. No value: none."""
+    """The names without duplicates: separated by commas or spaces outside brackets, or items of a list. No value means
+    none."""
     if value is None:
         return []
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return value
-    # To YAML, a comma in brackets is between two items as well.
+    # YAML also splits at a comma in brackets.
     return list(dict.fromkeys(divided(", ".join(words), lambda sign: sign in _COMMAS or sign.isspace())))
 
 
@@ -233,6 +234,6 @@ def _model(card: dict[Any, Any], kept: dict[str, Plain], lines: dict[tuple[Any, 
 
 
 def move(lines: dict[tuple[Any, ...], int], old: str, *new: str) -> None:
-    """Give the lines of a key to the place where its value is now."""
+    """Move a key's lines to the new place of its value."""
     for path in [path for path in lines if path[:1] == (old,)]:
         lines[(*new, *path[1:])] = lines.pop(path)

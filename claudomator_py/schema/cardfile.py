@@ -1,7 +1,7 @@
 """Card files: the specialists in them, or what is wrong, with line and remedy.
 
-YAML or JSON with one or more cards, ours or those of A2A (``a2a_card``); or Markdown with one, whose text is the system
-prompt, as agents of coding CLIs are written (``agentfile``).
+YAML or JSON with one or more cards, ours or A2A's (``a2a_card``); or Markdown with a single card, whose text is the
+system prompt, like the agent files of coding CLIs (``agentfile``).
 """
 
 import hashlib
@@ -26,14 +26,14 @@ _SUFFIX: Final = ".yaml"
 
 
 def shipped_files() -> dict[str, bytes]:
-    """Return what the files say, by their names without the suffix, in order. Raises OSError if the package is
+    """Return the contents of the shipped files, by names without suffix, in order. Raises OSError if the package is
     damaged."""
     found = (one for one in files("claudomator_py").joinpath(_FOLDER).iterdir() if one.name.endswith(_SUFFIX))
     return {one.name.removesuffix(_SUFFIX): one.read_bytes() for one in sorted(found, key=lambda one: one.name)}
 
 
 def files_hash(contents: Mapping[str, bytes]) -> str:
-    """Return SHA-256 of all of them, by which a daemon knows that it has these cards already."""
+    """Return the SHA-256 of all files, by which a daemon recognises that it already has these cards."""
     digest = hashlib.sha256()
     for name, content in contents.items():
         digest.update(f"{name} {len(content)}\n".encode() + content)
@@ -41,25 +41,24 @@ def files_hash(contents: Mapping[str, bytes]) -> str:
 
 
 def shipped_cards(contents: Mapping[str, bytes]) -> list[Card]:
-    """Return the cards of those files. Raises ValueError for one that is not valid."""
-    import yaml  # a daemon that has these cards already has no use for it
+    """Return the cards in those files. Raises ValueError if one is not valid."""
+    import yaml  # a daemon that already has these cards does not need it
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # reads the same, ten times as fast, where it was built
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # gives the same result ten times as fast, if available
     return [Card.model_validate(yaml.load(content, loader)) for content in contents.values()]  # noqa: S506 - both safe
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedCards:
-    """What is in a card file: its cards, or its problems. A file is accepted whole or not at all."""
+    """The contents of a card file: its cards, or its problems. A file is accepted whole or not at all."""
 
     cards: tuple[Card, ...]
     problems: tuple[Problem, ...]
     lines: tuple[Lines, ...] = ()
-    """Of each card, the lines of its fields."""
+    """For each card, the lines of its fields."""
 
     def located(self, specialist_id: str, problem: Problem) -> Problem:
-        """Return a problem that was found later with the card of that id: with its line, and with its document's
-        number."""
+        """Return a problem found later in the card with that id, with its line and the number of its document."""
         place = next((place for place, card in enumerate(self.cards) if card.id == specialist_id), None)
         if place is None or place >= len(self.lines):
             return problem
@@ -67,9 +66,9 @@ class ParsedCards:
 
 
 def parse_card_file(data: bytes, filename: str) -> ParsedCards:
-    """Return the cards in a file with that content, or every problem it has. Never raises.
+    """Return the cards in a file with that content, or all of its problems. Never raises.
 
-    filename: without folders; its suffix says how to read it, its stem is the id of a card that has none of its own.
+    filename: without folders; its suffix determines the format, its stem is the id of a card that has none.
     """
     try:
         documents = documents_of(
@@ -130,7 +129,7 @@ def _card(document: Document, default_id: str | None, *, agent_file: bool) -> Ca
 
 
 def _addressed(card: Card | list[Problem], lines: Lines) -> Card | list[Problem]:
-    """The card, or what is wrong with where its agent is reached."""
+    """The card, or what is wrong with its agent's address."""
     if isinstance(card, Card) and (wrong := card.address_problems()):
         return [problem.model_copy(update={"line": lines.get(("url",))}) for problem in wrong]
     return card
@@ -139,8 +138,8 @@ def _addressed(card: Card | list[Problem], lines: Lines) -> Card | list[Problem]
 def read_card(
     document: Mapping[str, Any], lines: Lines | None = None, default_id: str | None = None
 ) -> Card | list[Problem]:
-    """Return the card that a document is: one of ours, which may have fields of A2A beside, or one of A2A. No key in it
-    goes unheeded. default_id: of a card of A2A that has none."""
+    """Return the card in a document: one of ours, possibly with additional A2A fields, or an A2A card. No key is
+    ignored. default_id: for an A2A card without an id."""
     if not is_a2a(document):
         return odd_values(document, lines or {}, model=Card) or validate(Card, document, lines or {})
     if is_written_for_a2a(document) and (problems := unreachable(document)):
@@ -150,7 +149,7 @@ def read_card(
 
 
 def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[Problem]:
-    """Give keys of other programs our names."""
+    """Rename other programs' keys to ours."""
     problems = []
     for alias, name in ALIASES.items():
         if alias not in fields:
@@ -166,11 +165,11 @@ def _renamed(fields: dict[Any, Any], lines: dict[tuple[Any, ...], int]) -> list[
 
 
 def card_text(document: Mapping[str, Any]) -> str:
-    """Return the card as YAML, with texts of several lines as they are."""
+    """Return the card as YAML, with multi-line texts as block scalars."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """With a representer of its own."""
+        """A dumper with a representer of its own."""
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)

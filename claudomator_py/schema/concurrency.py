@@ -1,5 +1,5 @@
-"""How many runs there may be at a time: in all, of one organisation, on remote agents, and in one working directory;
-and what is wrong with hosts taken together, and with where agents may run."""
+"""Maximum numbers of concurrent runs: in total, per organisation, on remote agents, and per working directory. Also
+checks hosts against each other, and the hosts of agents."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,7 +15,7 @@ from claudomator_py.policy.rule import Rule
 from claudomator_py.schema.validation import problem_at
 
 _REMOTE: Final = 16
-"""Runs on remote agents, where nothing is said: each is two small processes that wait."""
+"""Default for runs on remote agents: each consists of two small processes that wait."""
 
 
 class Concurrency(Strict):
@@ -58,22 +58,22 @@ class Concurrency(Strict):
 
     @property
     def share(self) -> int:
-        """How many runs one organisation may have, without those on remote agents."""
+        """Maximum number of runs of one organisation, not counting those on remote agents."""
         return self.per_organisation or max(1, self.total // 2)
 
     @property
     def remote_total(self) -> int:
-        """How many runs there may be on remote agents."""
+        """Maximum number of runs on remote agents."""
         return self.remote or max(_REMOTE, self.total)
 
     @property
     def remote_share(self) -> int:
-        """How many of these one organisation may have."""
+        """Maximum number of runs on remote agents for one organisation."""
         return self.remote_per_organisation or max(1, self.remote_total // 2)
 
 
 def odd_shares(concurrency: Concurrency, lines: Lines) -> list[Problem]:
-    """Return the shares of more than there is."""
+    """Return a problem for each share that exceeds the total."""
     shares = (
         ("per_organisation", concurrency.per_organisation, "total", concurrency.total),
         ("remote_per_organisation", concurrency.remote_per_organisation, "remote", concurrency.remote_total),
@@ -93,8 +93,7 @@ def odd_shares(concurrency: Concurrency, lines: Lines) -> list[Problem]:
 def odd_hosts(
     hosts: Mapping[str, HostSpec], agents: Mapping[str, AgentSpec], rules: Sequence[Rule], lines: Lines
 ) -> list[Problem]:
-    """Return a problem for each name or folder that means two hosts, and each host of an agent or of a rule that there
-    is not."""
+    """Return a problem for each name or folder shared by two hosts, and for each unknown host of an agent or a rule."""
     problems = []
     roots: dict[str, str] = {}
     for name, host in hosts.items():

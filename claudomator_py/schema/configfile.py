@@ -1,4 +1,4 @@
-"""The configuration file: what it says, or what is wrong with it."""
+"""The configuration file: its settings, or what is wrong with it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from claudomator_py.values import dataclass
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used. Its text has a line for each problem: file, line, field, remedy."""
+    """The configuration cannot be used. The message has one line per problem: file, line, field, remedy."""
 
     def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(problem.render(str(path)) for problem in problems))
@@ -28,10 +28,8 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """Settings with absolute paths. path: the file they are from, if any. base_dir: what relative paths are under.
-
-    digest: see ``configpath.digest_of``; None without a file.
-    """
+    """Settings with absolute paths. path: the file they come from, if any. base_dir: base of relative paths. digest:
+    see ``configpath.digest_of``; None without a file."""
 
     settings: Settings
     path: Path | None
@@ -42,7 +40,7 @@ class LoadedConfig:
 def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> LoadedConfig:
     """Return the settings in that file, or the defaults without one. Raises ConfigError.
 
-    Relative paths are under the file's folder (without a file: under cwd), and ``~`` is the user's home.
+    Relative paths are relative to the file's folder (without a file: to cwd), and ``~`` is the user's home.
     """
     variables = os.environ if environ is None else environ
     here = Path.cwd() if cwd is None else cwd
@@ -62,7 +60,7 @@ def load_config(path: Path | None, environ: Mapping[str, str] | None = None, cwd
 
 
 def resolve_state_dir(flag: Path | None, settings: Settings, environ: Mapping[str, str], base_dir: Path) -> Path:
-    """Return the state folder, absolute: see ``configpath.state_folder``."""
+    """Return the state folder as an absolute path; see ``configpath.state_folder``."""
     told = None if settings.state_dir is None else Path(settings.state_dir)
     return state_folder(flag, told, environ, base_dir)
 
@@ -93,7 +91,7 @@ def _read(data: bytes) -> Settings | list[Problem]:
 
 
 def _misread(document: Document) -> list[Problem]:
-    """Commands and sentences that YAML cut off. Labels are mere words here, and files of settings have comments."""
+    """Commands and sentences that YAML cut off. Labels are mere words here, and settings files contain comments."""
     uses = EVERY_USE - {TextUse.LABEL}
     problems = misread(Settings, document, uses=uses)
     for path in {path[:2] for path in document.comments if path[:1] == ("agents",)}:

@@ -1,6 +1,7 @@
-"""Where a configuration is, whose it is, and to which state folder it leads: what a command that asks the daemon needs.
+"""Where the configuration is, who owns it, and which state folder it leads to: what a command that talks to the daemon
+needs.
 
-The rest of it, which says how a daemon works, is for ``schema.configfile``.
+The rest of the configuration, which says how a daemon works, is handled by ``schema.configfile``.
 """
 
 import hashlib
@@ -50,10 +51,10 @@ KEYS: Final = frozenset(
 
 
 def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """Return the configuration file to use, absolute; None if there is none.
+    """Return the absolute path of the configuration file to use; None if there is none.
 
-    In this order: the one named, ``$CLAUDOMATOR_CONFIG``, the working directory, the user's own, the system's. One that
-    is named is returned whether it exists or not, so that loading it says what is wrong.
+    In this order: the one named, ``$CLAUDOMATOR_CONFIG``, the working directory, the user's own, the system's. A named
+    file is returned whether or not it exists, so that loading it reports what is wrong.
     """
     if explicit is not None:
         return cwd / expand_home(explicit, environ)
@@ -64,7 +65,7 @@ def find_config(explicit: Path | None, environ: Mapping[str, str], cwd: Path) ->
 
 
 def config_bytes(path: Path) -> bytes:
-    """Return what is in the file, cut where it is too large to be a configuration. Raises OSError."""
+    """Return the contents of the file, truncated if it is too large for a configuration. Raises OSError."""
     from claudomator_py.schema.yamltext import MAX_BYTES  # many homes have no file
 
     with path.open("rb") as file:
@@ -72,19 +73,19 @@ def config_bytes(path: Path) -> bytes:
 
 
 def digest_of(data: bytes) -> str:
-    """Return the SHA-256 of these bytes of a configuration, in hexadecimal."""
+    """Return the SHA-256 of these bytes of a configuration in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 class Unclear(Exception):
-    """To which state folder it leads, only the whole of it says, or what is wrong with it."""
+    """Only the complete configuration can tell which state folder it leads to, or what is wrong with it."""
 
 
 def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
-    """Return the ``state_dir`` of the configuration, absolute; None if it names none.
+    """Return the configuration's ``state_dir`` as an absolute path; None if it has none.
 
-    Only that is read. Raises Unclear where it cannot be, or is not there beside an unknown key, which could be meant to
-    be this one.
+    Reads nothing else. Raises Unclear if that cannot be read, or is absent while there is an unknown key that may be
+    meant to be this one.
     """
     from claudomator_py.schema.yamlfaults import BadText  # many homes have no file
     from claudomator_py.schema.yamltext import decode, read_documents
@@ -107,13 +108,13 @@ def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def state_folder(flag: Path | None, told: Path | None, environ: Mapping[str, str], base_dir: Path) -> Path:
-    """Return the state folder, absolute: the flag (under the working directory), what the configuration tells,
-    ``$STATE_DIRECTORY``, XDG."""
+    """Return the state folder as an absolute path: from the flag (relative to the working directory), the
+    configuration, ``$STATE_DIRECTORY`` or XDG."""
     if flag is not None:
         return Path.cwd() / expand_home(flag, environ)
     if told is not None:
         return base_dir / expand_home(told, environ)
-    # systemd lists several, separated by colons, for a unit with several state directories.
+    # For a unit with several state directories systemd lists them all, separated by colons.
     if given := environ.get("STATE_DIRECTORY", "").split(":")[0]:
         return base_dir / given
     return _xdg(environ, "XDG_STATE_HOME", ".local/state") / "claudomator"
@@ -121,17 +122,17 @@ def state_folder(flag: Path | None, told: Path | None, environ: Mapping[str, str
 
 @dataclass(frozen=True, slots=True)
 class DaemonRecord:
-    """A daemon's record in ``records_folder``: how a command finds the daemon without its configuration.
+    """A daemon's record in ``records_folder``, through which a command finds the daemon without its configuration.
 
-    It names a state folder and nothing that a command would trust: address and token are read from that folder, once a
+    It names a state folder and nothing that a command would trust: address and token are read from that folder once a
     daemon is known to run there.
     """
 
     state_dir: Path
     config: Path | None
-    """The configuration file that the daemon was started with; None: there was none."""
+    """The configuration file with which the daemon was started; None if there was none."""
     digest: str | None
-    """That of the file's bytes when they were last found to be valid, by ``digest_of``."""
+    """Digest, by ``digest_of``, of the file's bytes when they were last found to be valid."""
 
     def to_text(self) -> str:
         """Return the record as JSON."""
@@ -152,12 +153,12 @@ class DaemonRecord:
 
 
 def records_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder in which each daemon of this user has a record while it runs."""
+    """Return the folder in which each of this user's daemons has a record while it runs."""
     return _xdg(environ, "XDG_STATE_HOME", ".local/state") / "claudomator-daemons"
 
 
 def is_users_own(path: Path, uid: int | None = None) -> bool:
-    """Return whether only this user (or root) can have written the file: else no URL and no token may be taken from
+    """Return whether only this user (or root) can have written the file: otherwise no URL or token may be taken from
     it."""
     owner = os.geteuid() if uid is None else uid
     try:
@@ -169,7 +170,7 @@ def is_users_own(path: Path, uid: int | None = None) -> bool:
 
 
 def expand_home(path: Path, environ: Mapping[str, str]) -> Path:
-    """Return the path with a leading ``~`` as the user's home."""
+    """Return the path with a leading ``~`` replaced by the user's home."""
     return _home(environ).joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
@@ -178,6 +179,6 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 
 def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:
-    """The folder that the variable names; a relative one is to be ignored, says the XDG specification."""
+    """The folder that the variable names; relative paths must be ignored according to the XDG specification."""
     given = Path(environ.get(variable, ""))
     return given if given.is_absolute() else _home(environ) / default

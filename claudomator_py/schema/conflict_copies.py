@@ -1,8 +1,8 @@
-"""Names that synchronisers and merge tools give to a second version of a file, so that it does not run beside the
+"""Names that synchronisers and merge tools give to a second version of a file, which must not run in addition to the
 first.
 
-Names that people choose as well are left alone: ``plan (1)``, ``plan 2``, ``plan - copy`` and ``plan-HOST``, as Google
-Drive, iCloud and OneDrive have them, say nothing of a conflict, unless Windows has made up the name of the host; and
+Names that people also choose are not included: ``plan (1)``, ``plan 2``, ``plan - copy`` and ``plan-HOST``, as used by
+Google Drive, iCloud and OneDrive, do not imply a conflict, unless the host name was made up by Windows; and
 ``db.backup`` may be a task.
 """
 
@@ -18,13 +18,13 @@ _CONFLICT: Final = unicodedata.normalize(
     "conflict|conflit|konflik|конфл|競合|衝突|冲突|충돌|çak|ristiriit|ütköz|σύγκρουσ|διένεξ|xung đột"
     "|ขัดแย้ง|विवाद|تعارض|מתנגש",
 )
-"""Parts of the words for a conflict, each of one or several languages."""
+"""Parts of words for a conflict, each from one or several languages."""
 _COPY: Final = unicodedata.normalize(
     "NFKC",
     "copy|kopi|copi|cópi|копи|копі|コピー|副本|複本|사본|kopya|másol|αντίγραφ|exempla|salinan|bản sao"
     "|สำเนา|प्रति|نسخة|עותק",
 )
-"""Parts of the words for a copy."""
+"""Parts of words for a copy."""
 _DATE: Final = r"\d{4}[-_.]?\d{2}[-_.]?\d{2}"
 
 
@@ -32,8 +32,8 @@ _DATE: Final = r"\d{4}[-_.]?\d{2}[-_.]?\d{2}"
 class ConflictName:
     """How some programs name a second version.
 
-    program: who, for people. pattern: what is added to the name, to be found in it without its suffix. example: such a
-    name, without its suffix. other: one that looks like it, and is none.
+    program: name for people. pattern: what is added to the name, searched for in the name without its suffix. example:
+    such a name, without suffix. other: a similar name that does not match.
     """
 
     program: str
@@ -131,13 +131,13 @@ CONFLICT_NAMES: Final = (
     ),
     ConflictName("an editor", regex(r"(?<=.)(?:~|\.sw[a-p])$"), "plan~", "plan-"),
 )
-"""In the order in which they are looked for."""
+"""In the order in which they are tried."""
 
 
 def conflict_problem(filename: str) -> Problem | None:
-    """Return the refusal of a file that is a second version by its name; None for any other. filename: without
+    """Return the refusal of a file whose name marks it as a second version; None for any other. filename: without
     folders."""
-    # Brackets of full width, and letters that are written as two, are as good as the usual ones.
+    # Full-width brackets, and letters written in composed or decomposed form, count as the usual ones.
     stem, dot, suffix = unicodedata.normalize("NFKC", filename).rpartition(".")
     for name in CONFLICT_NAMES:
         if found := name.pattern.search(stem):

@@ -1,6 +1,6 @@
 """The documents of a file: YAML, JSON, or Markdown with its fields between two ``---`` lines.
 
-And texts that YAML reads otherwise than they were meant: cut off by a comment, or several commands joined to one.
+Also detects texts that YAML reads differently than intended: cut off by a comment, or several commands joined into one.
 """
 
 import re
@@ -31,11 +31,10 @@ def misread(
     aliases: Mapping[str, str] | None = None,
     uses: Collection[TextUse] = EVERY_USE,
 ) -> list[Problem]:
-    """Return a problem for each text of the document that YAML cut off or joined without a trace, in any order.
+    """Return a problem for each text in the document that YAML silently cut off or joined, in any order.
 
-    model: of the mapping at ``prefix``. aliases: what else its keys may be called. uses: the texts to look at.
-
-    Behind prose, a comment is refused; behind a label, only one that looks like a part of it, such as ``#42``.
+    model: of the mapping at ``prefix``. aliases: alternative names of its keys. uses: the uses of text to check. After
+    prose, any comment is refused; after a label, only one that looks like part of it, such as ``#42``.
     """
     problems = []
     for path in dict.fromkeys([*document.comments, *document.comment_lines, *document.folded]):
@@ -71,8 +70,8 @@ def misread(
 def refusal_of(
     bad: BadText, model: type[BaseModel], *, prefix: Path = (), aliases: Mapping[str, str] | None = None
 ) -> Problem:
-    """Return what is wrong with a text that is no YAML. Where a value is refused for how it is written, the remedy
-    names the forms that its field takes, and none that would be refused again.
+    """Return what is wrong with a text that is not valid YAML. If a value is refused because of its notation, the
+    remedy names the notations that its field accepts, and none that would be refused again.
 
     model, prefix, aliases: as for ``misread``.
     """
@@ -86,7 +85,7 @@ def refusal_of(
 
 
 def beside(cut: Sequence[Problem], parsed: T | list[Problem]) -> T | list[Problem]:
-    """Return what the document is, or its problems: those that ``misread`` found, and those of other fields."""
+    """Return the parsed document, or its problems: those found by ``misread``, plus those of other fields."""
     if not cut:
         return parsed
     fields = {problem.field for problem in cut}
@@ -95,7 +94,8 @@ def beside(cut: Sequence[Problem], parsed: T | list[Problem]) -> T | list[Proble
 
 
 def _is_part(comment: str) -> bool:
-    """Whether the comment looks like a part of the text before it: no blank follows its sign, or nothing at all."""
+    """True if the comment looks like part of the preceding text: its sign is followed by a letter or digit, or by
+    nothing."""
     return comment == "#" or comment[1:2].isalnum()
 
 
@@ -111,7 +111,8 @@ _ESCAPED = regex(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNO
 
 
 def is_document(name: str) -> bool:
-    """Return whether a file of that name is one: not hidden, no editor's or downloader's temporary, no README."""
+    """Return whether a file with that name is a document: not hidden, not an editor's or downloader's temporary file,
+    not a README."""
     stem, dot, suffix = name.rpartition(".")
     if not dot or f".{suffix.lower()}" not in SUFFIXES:
         return False
@@ -126,10 +127,10 @@ def documents_of(
     noun: str,
     read_front_matter: Callable[[str, int], list[Document]] = read_documents,
 ) -> list[Document]:
-    """Return the documents; none in an empty file. Raises BadText, also for a copy that a synchroniser has left.
+    """Return the documents; none for an empty file. Raises BadText, also for a synchroniser's conflict copy.
 
-    filename: its suffix says how to read it. body: the field that the text below the front matter of Markdown is.
-    noun: what a document describes, for people. read_front_matter: its text, and the line where it begins.
+    filename: its suffix determines the format. body: the field that holds the text below Markdown front matter. noun:
+    what a document describes, for people. read_front_matter: takes the front matter and its first line number.
     """
     if problem := conflict_problem(filename):
         raise BadText(problem)

@@ -26,7 +26,7 @@ def task_json_schema() -> dict[str, Any]:
 
 
 def card_json_schema() -> dict[str, Any]:
-    """Describe a specialist's card, with the keys that cards of other programs have for the same."""
+    """Describe a specialist's card, including the equivalent keys used in other programs' cards."""
     schema = _document_schema(
         Card(id="a", description="a"),
         title="Claudomator specialist",
@@ -42,7 +42,7 @@ def card_json_schema() -> dict[str, Any]:
 
 
 def _document_schema(whole: BaseModel, *, title: str, description: str, required: str) -> dict[str, Any]:
-    """whole: a document of that kind that says only what it must."""
+    """whole: a minimal document of that kind."""
     schema = type(whole).model_json_schema()
     properties: dict[str, Any] = schema["properties"]
     definitions: dict[str, Any] = schema["$defs"]
@@ -62,7 +62,7 @@ def _document_schema(whole: BaseModel, *, title: str, description: str, required
 
 
 def _set_defaults(properties: dict[str, Any], values: Mapping[str, Any], definitions: Mapping[str, Any]) -> None:
-    """Write every default as a file would say it."""
+    """Write every default in file notation."""
     for name, schema in properties.items():
         reference = schema.get("$ref", "").rpartition("/")[2]
         if reference and "properties" in definitions[reference]:
@@ -73,7 +73,7 @@ def _set_defaults(properties: dict[str, Any], values: Mapping[str, Any], definit
 
 
 def _drop_titles(schema: Any) -> None:
-    """Without the titles that restate a field's name."""
+    """Remove titles that merely restate a field's name."""
     if isinstance(schema, dict):
         if isinstance(schema.get("title"), str):
             del schema["title"]

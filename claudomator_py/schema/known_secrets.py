@@ -1,4 +1,4 @@
-"""Which values are secrets: told by the names of variables and options, and by what the configuration says of them."""
+"""Which values are secrets, judging by names of variables and options and by their use in the configuration."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ _SECRET_NAME = regex(
     re.IGNORECASE,
 )
 _PLACE_NAME = regex(r"_(?:FILE|PATH|DIR|DIRECTORY|SOCK|SOCKET|HOME)\Z", re.IGNORECASE)
-# A number or the bare address of a service: shown everywhere, and known to everybody.
+# A number or the bare address of a service: shown everywhere, and public.
 _PLAIN_VALUE = regex(r"[\d.,:]+|https?://[^/@?#\s]+(?:/v\d+\w*)?/?")
 _OPTION = regex(r"--?(?P<name>[A-Za-z][\w-]*)(?:=(?P<value>.+))?", re.DOTALL)
 _PASSWORD = regex(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/@:]*:([^\s/]+)@")
@@ -22,18 +22,18 @@ _LONG_TAIL = 16
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of a variable, or of an option, of that name is taken for a secret."""
+    """Return whether the value of a variable or an option with that name is treated as a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def secrets_in(environ: Mapping[str, str]) -> set[str]:
-    """Return the values of variables that are named like secrets, and the passwords of URLs in any of them."""
+    """Return the values of variables whose names suggest secrets, and the passwords in any variable's URL."""
     named = {value for name, value in environ.items() if is_secret_name(name) and not _is_plain(name, value)}
     return named.union(*map(_passwords, environ.values()))
 
 
 def secrets_of(settings: Settings, agents: Iterable[AgentSpec], environ: Mapping[str, str]) -> set[str]:
-    """Return all that the configuration and the daemon's variables tell. agents: the configured ones, or those
+    """Return all secrets in the configuration and the daemon's variables. agents: the configured ones, or those
     detected."""
     agents, targets = list(agents), list(settings.notify.values())
     handed_on = {name for agent in agents for name in agent.pass_env} | {settings.classifier.key_variable or ""}
@@ -56,19 +56,19 @@ def secrets_of(settings: Settings, agents: Iterable[AgentSpec], environ: Mapping
 
 
 def _is_plain(name: str, value: str) -> bool:
-    """Whether it only says where something is, or how much."""
+    """True if the value only gives a location or an amount."""
     if value.startswith("/") and "\n" not in value:
         return _PLACE_NAME.search(name) is not None or not any(map(_looks_random, value.split("/")))
     return _PLAIN_VALUE.fullmatch(value) is not None
 
 
 def _looks_random(text: str) -> bool:
-    """Whether it is no name that a person gives to a file: one in 64 keys in Base64 begins like a path."""
+    """True if the text does not look like a file name chosen by a person: one in 64 Base64 keys begins like a path."""
     return len(text) >= _LONG_TAIL and all(any(map(kind, text)) for kind in (str.isdigit, str.isupper, str.islower))
 
 
 def _passwords(url: str) -> set[str]:
-    """The password in the URL as it is written, and as it is meant."""
+    """The password in the URL, as written and decoded."""
     found = _PASSWORD.match(url.strip())
     return set() if found is None else {found[1], _unquoted(found[1])}
 
@@ -78,7 +78,7 @@ def _unquoted(text: str) -> str:
 
 
 def _parts(url: str) -> Iterator[str]:
-    """A URL that posts to somebody, and what of it is not the service's own address."""
+    """A notification URL, and the parts of it other than the service's own address."""
     if _PLAIN_VALUE.fullmatch(url):
         return
     yield url
@@ -89,15 +89,15 @@ def _parts(url: str) -> Iterator[str]:
 
 
 def _in_headers(text: str) -> Iterator[str]:
-    """The values of headers as OpenTelemetry has them in a variable, as they are written and as they are sent; of one
-    that begins with a scheme, also what comes after it."""
+    """The values of headers in OpenTelemetry's format for variables, as written and decoded; if one begins with a
+    scheme, also what follows it."""
     for pair in text.split(","):
         value = pair.partition("=")[2].strip()
         yield from (value, _unquoted(value), *_unquoted(value).split(" ", 1)[1:])
 
 
 def _in_options(words: Sequence[str]) -> Iterator[str]:
-    """The values of options that are named like secrets: ``--token=it``, or ``--token it``."""
+    """The values of options whose names suggest secrets: ``--token=it``, or ``--token it``."""
     for position, word in enumerate(words):
         option = _OPTION.fullmatch(word)
         if option is None or not is_secret_name(option["name"]):

@@ -1,4 +1,5 @@
-"""The configuration's `routing`, how a task that names no specialist finds one, and `learning`, what comes of it."""
+"""The configuration's `routing`, which finds a specialist for a task that names none, and `learning` from the
+results."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -22,14 +23,14 @@ from claudomator_py.domain.units import DAY_MS, MINUTE_MS, SECOND_MS
 
 
 class Preset(StrEnum):
-    """How the signals of a task are weighed."""
+    """How a task's signals are weighted."""
 
     CALIBRATED = "calibrated"
-    """Skill centroids, with weights and a threshold that were fitted for the encoder."""
+    """Skill centroids, with weights and a threshold fitted for the encoder."""
     CLASSIC = "classic"
-    """One vector a card, blended with fixed weights."""
+    """One vector per card, blended with fixed weights."""
     NONE = "none"
-    """Nothing is routed: a task without a specialist runs without one."""
+    """No routing: a task that names no specialist runs without one."""
 
 
 class EncoderKind(StrEnum):
@@ -38,22 +39,22 @@ class EncoderKind(StrEnum):
     HASHED = "hashed"
     """Hashed n-grams: no weights, no network."""
     OPENAI = "openai"
-    """A service with the ``/v1/embeddings`` of OpenAI; a local one, too."""
+    """A service with OpenAI's ``/v1/embeddings``, possibly local."""
     MINILM = "minilm"
-    """MiniLM in a process of its own, from the extra of that name."""
+    """MiniLM in a separate process, from the extra of that name."""
     ONNX = "onnx"
-    """A model of one's own in ONNX, in a process of its own, from the extra of that name."""
+    """The operator's own ONNX model in a separate process, from the extra of that name."""
 
 
 class OnVague(StrEnum):
-    """What becomes of a task whose text says nothing."""
+    """What happens to a task whose text says nothing."""
 
     DEFAULT = "default"
     ASK = "ask"
 
 
 class OnAmbiguity(StrEnum):
-    """What decides between specialists whose scores are too close to tell apart."""
+    """What decides between specialists whose scores are too close."""
 
     DEFAULT = "default"
     """None of them: the default specialist does the task, unless the best is clearly ahead."""
@@ -62,7 +63,7 @@ class OnAmbiguity(StrEnum):
     SIGNALS = "signals"
     """Keywords, performance and recency."""
     CLASSIFIER = "classifier"
-    """The classifier is asked which of them; the signals where it does not answer."""
+    """The classifier chooses among them; if it does not answer, the signals decide."""
     CLARIFY = "clarify"
     """The operator is asked."""
 
@@ -115,12 +116,12 @@ class EncoderSettings(Strict):
 
     @property
     def model_name(self) -> str | None:
-        """The model to ask; None for a kind that asks nobody."""
+        """The model to ask; None for a kind that asks no service."""
         return self.model or (_OPENAI_MODEL if self.kind is EncoderKind.OPENAI else None)
 
     @property
     def key_variable(self) -> str | None:
-        """The variable with the key; None where no key is used."""
+        """The variable with the key; None if no key is used."""
         return self.api_key_env or (_OPENAI_KEY if self.kind is EncoderKind.OPENAI else None)
 
 
@@ -172,12 +173,12 @@ class RoutingSettings(Strict):
 
     @property
     def enabled(self) -> bool:
-        """Whether tasks are routed at all."""
+        """True if tasks are routed at all."""
         return self.preset is not Preset.NONE
 
 
 class LearningSettings(Strict):
-    """What outcomes and corrections teach about who does what."""
+    """What is learned from outcomes and corrections about who does what."""
 
     every: Duration = Field(
         10 * MINUTE_MS, ge=10 * SECOND_MS, le=DAY_MS, description="How often to learn from what has ended since."

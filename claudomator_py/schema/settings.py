@@ -57,14 +57,14 @@ class LogLevel(StrEnum):
 
 
 class AfterAccept(StrEnum):
-    """What becomes of a task file once its tasks are stored."""
+    """What happens to a task file once its tasks are stored."""
 
     KEEP = "keep"
     MOVE = "move"
 
 
 class TypeHint(StrEnum):
-    """What ``agent.type`` of a task means to balancing."""
+    """How balancing treats a task's ``agent.type``."""
 
     PREFER = "prefer"
     IGNORE = "ignore"
@@ -78,7 +78,7 @@ class WhenAllLimited(StrEnum):
 
 
 class NearLimit(StrEnum):
-    """What it means to balancing that an agent is near a limit."""
+    """How balancing treats an agent that is near a limit."""
 
     TIE_BREAK = "tie_break"
     AVOID = "avoid"
@@ -86,7 +86,7 @@ class NearLimit(StrEnum):
 
 
 class OnStop(StrEnum):
-    """What becomes of live runs when the daemon is asked to end."""
+    """What happens to live runs when the daemon is asked to stop."""
 
     LEAVE = "leave"
     DRAIN = "drain"
@@ -95,7 +95,7 @@ class OnStop(StrEnum):
 def _database(value: str) -> str:
     if value == "sqlite" or value.startswith(("postgresql://", "postgresql+psycopg://")):
         return value
-    # The value is not shown: a URL may carry a password.
+    # The value is not shown: a URL may contain a password.
     raise refusal("is not a known database", "write sqlite, or postgresql://user@host/name")
 
 
@@ -107,13 +107,13 @@ def _listen(value: object) -> object:
 
 
 _TRACES = "/v1/traces"
-"""Below the base URL, as OTLP has it."""
+"""Path below the base URL, as in OTLP."""
 
 
 def _collector(value: str) -> str:
     url = urlsplit(value)
     if url.scheme not in ("http", "https") or not url.hostname or any(c.isspace() for c in value):
-        # The value is not shown: it may carry a password.
+        # The value is not shown: it may contain a password.
         raise refusal("is not the URL of a collector", "write http://host:4318")
     if url.username is not None or url.query or url.fragment:
         raise refusal("has more than an address", "name a variable in headers_env for what the collector wants to know")
@@ -131,7 +131,7 @@ Paths = Annotated[tuple[Line, ...], Field(max_length=100), OneOrMore, Distinct]
 
 
 def _account_names(value: object) -> object:
-    """Names of users or groups; a number may stand for one."""
+    """Names of users or groups, which may be given as numbers."""
     listed = value if isinstance(value, list | tuple) else [value]
     return [str(name) if isinstance(name, int) and not isinstance(name, bool) else name for name in listed]
 
@@ -184,7 +184,7 @@ class Http(Strict):
 
     @property
     def port(self) -> int:
-        """The port; 0: any free one."""
+        """The port; 0 for any free one."""
         return int(self.listen.rpartition(":")[2])
 
 
@@ -206,7 +206,7 @@ _CLASSIFIER_KEYS = {ClassifierKind.GEMINI_API: "GEMINI_API_KEY", ClassifierKind.
 
 
 class Classifier(Strict):
-    """Who is asked for a task's tier, while it waits."""
+    """The classifier that is asked for a task's tier while the task waits."""
 
     kind: ClassifierKind = Field(
         ClassifierKind.NONE, description="How to reach the classifier, a cheap model; `none`: do not classify."
@@ -233,13 +233,13 @@ class Classifier(Strict):
 
     @property
     def shared_account(self) -> tuple[str, str] | None:
-        """Kind and account of the agents with which it shares its limits; None: it shares them with nobody."""
+        """Kind and account of the agents with which it shares limits; None if it shares them with none."""
         kind, slash, account = (self.account or "").partition("/")
         return (kind, account) if slash else None
 
     @property
     def key_variable(self) -> str | None:
-        """The variable with the key; None where no key is used."""
+        """The variable with the key; None if no key is used."""
         return self.api_key_env or _CLASSIFIER_KEYS.get(self.kind)
 
 
@@ -299,7 +299,7 @@ class Limits(Strict):
 
 
 class TelemetrySettings(Strict):
-    """Where spans go."""
+    """Where spans are sent."""
 
     endpoint: Annotated[Line, AfterValidator(_collector)] | None = Field(
         None,
@@ -315,7 +315,7 @@ class TelemetrySettings(Strict):
 
     @property
     def traces_url(self) -> str | None:
-        """Where spans are posted to; None: nowhere."""
+        """URL to which spans are posted; None if they are not exported."""
         return None if self.endpoint is None else f"{self.endpoint.rstrip('/').removesuffix(_TRACES)}{_TRACES}"
 
 
@@ -326,7 +326,7 @@ def _time_of_day(value: object) -> object:
 
 
 class DailyReport(Strict):
-    """A report once a day, to the notification targets whose `events` have `report`."""
+    """A daily report to the notification targets whose `events` include `report`."""
 
     at: Annotated[Line, BeforeValidator(_time_of_day)] | None = Field(
         None, description='Time of day, such as "07:00". Default: no report is sent.'
@@ -344,7 +344,7 @@ class Log(Strict):
 
 
 class _Keys(Strict):
-    """The keys that a file may have, besides ``agents``."""
+    """The keys that a file may have in addition to ``agents``."""
 
     inbox: Inbox = Inbox()
     state_dir: Line | None = Field(
@@ -395,9 +395,8 @@ class _Keys(Strict):
 
 
 class Settings(_Keys):
-    """The configuration. agents_configured: whether it names agents at all; if not, those on PATH are used.
-    reach_configured: whether it names a reach, or that is the default.
-    """
+    """The configuration. agents_configured: True if it has the key ``agents``; otherwise the agents found on PATH are
+    used. reach_configured: True if it sets ``reach``; otherwise that is the default."""
 
     agents: dict[str, AgentSpec] = Field(default_factory=dict)
     agents_configured: bool = False
@@ -405,9 +404,9 @@ class Settings(_Keys):
 
 
 def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) -> Settings | list[Problem]:
-    """Return the settings that the mapping describes, or everything wrong with it. Paths stay as they are written."""
+    """Return the settings that the mapping describes, or everything wrong with it. Paths stay as written."""
     where = lines or {}
-    # What is odd in an agent is said by `parse_agents`, which knows what its fields take.
+    # Odd values in agents are reported by `parse_agents`, which knows what their fields accept.
     if problems := odd_values({**mapping, "agents": None}, where, model=Settings):
         return problems
     known = {*_Keys.model_fields, "agents"}
@@ -435,7 +434,7 @@ def parse_settings(mapping: Mapping[str, object], lines: Lines | None = None) ->
 
 
 def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lines) -> Problem | None:
-    """An account that no agent has is shared with nobody."""
+    """A problem if no agent has the classifier's account, which would then be shared with nobody."""
     known = {f"{agent.kind}/{agent.quota_account}" for agent in agents}
     if classifier.account is None or classifier.account in known:
         return None
@@ -444,8 +443,8 @@ def _odd_account(classifier: Classifier, agents: Iterable[AgentSpec], lines: Lin
 
 
 def _odd_agents(keys: _Keys, agents: Iterable[str], lines: Lines) -> list[Problem]:
-    """Agents that a rule or a reserve names and that are not configured: a task that may go to these alone would wait
-    for ever, and to exclude one would exclude nobody."""
+    """Agents named by a rule or a reserve that are not configured: a task allowed only on these would wait forever, and
+    excluding one would have no effect."""
     known = {*agents, *KNOWN_KINDS}
     named: list[tuple[tuple[str | int, ...], str]] = [
         (("policy", place, key), name)
@@ -466,6 +465,6 @@ def _odd_agents(keys: _Keys, agents: Iterable[str], lines: Lines) -> list[Proble
 
 
 def settings_hash(settings: Settings) -> str:
-    """Return SHA-256 of the settings, in hexadecimal."""
+    """Return the SHA-256 of the settings in hexadecimal."""
     document = json.dumps(settings.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(document.encode()).hexdigest()

@@ -46,12 +46,12 @@ _ELSEWHERE = {
     "time_limit": "timeout: ...",
     "after": "depends_on: [...]",
 }
-"""What other programs call it, and people expect; and where it is."""
+"""Keys that people expect, as in other programs, and what to write here."""
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 
 
 def is_extra(key: str) -> bool:
-    """Return whether it is a key of somebody else: kept, never interpreted."""
+    """Return whether the key belongs to somebody else: kept, never interpreted."""
     return len(key) > len(EXTRA_PREFIX) and key.startswith(EXTRA_PREFIX)
 
 
@@ -60,7 +60,7 @@ def parse_task(
 ) -> TaskSpec | list[Problem]:
     """Return the task that the mapping describes, or what is wrong with it. Nothing in it is ignored.
 
-    default_name: the name if the mapping has none. lines: the line of each path, for the problems.
+    default_name: used if the mapping has no name. lines: line of each path, for the problems.
     """
     where = lines or {}
     if problems := odd_values(mapping, where, model=TaskSpec):
@@ -88,23 +88,23 @@ def parse_task(
 
 
 def to_document(spec: TaskSpec, *, defaults: bool = True) -> dict[str, Any]:
-    """Return the task as a file would say it: durations, times and priority as text, ``x-*`` keys in their place.
+    """Return the task as written in a file: durations, times and priority as text, ``x-*`` keys in their place.
 
-    defaults: also what the file need not have said.
+    defaults: include values that the file could have omitted.
     """
     document = spec.model_dump(mode="json", exclude_defaults=not defaults, exclude_none=True, exclude={"extra"})
     return {**document, **spec.extra}
 
 
 def shown_document(spec: TaskSpec) -> dict[str, Any]:
-    """Write it as ``to_document``, for people to see: variables with what looks like a secret have MARK for a value."""
+    """Write the task like ``to_document``, for display: variables that look like secrets have MARK as their value."""
     document = to_document(spec)
     hidden = {name: MARK for name, value in spec.env.items() if secrets_in({name: value})}
     return {**document, "env": {**document["env"], **hidden}} if hidden else document
 
 
 def from_document(document: Mapping[str, object]) -> TaskSpec:
-    """Return the task that ``to_document`` wrote. Raises ValueError naming every problem of any other document."""
+    """Return the task that ``to_document`` wrote. Raises ValueError, naming every problem, for any other document."""
     parsed = parse_task(document)
     if isinstance(parsed, TaskSpec):
         return parsed
@@ -112,14 +112,14 @@ def from_document(document: Mapping[str, object]) -> TaskSpec:
 
 
 def canonical_json(spec: TaskSpec) -> str:
-    """Return the task's content, equal for every way of writing it.
+    """Return the task's content in canonical form, the same however it is written.
 
-    Defaults are left out, so that a field added to the schema later changes the content of no task there is.
+    Defaults are omitted, so that adding a field to the schema does not change the content of existing tasks.
     """
     document = to_document(spec, defaults=False)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def content_hash(spec: TaskSpec) -> str:
-    """Return SHA-256 of the canonical content, in hexadecimal: comments, order and formatting change nothing."""
+    """Return the SHA-256 of the canonical content in hexadecimal; comments, order and formatting do not matter."""
     return hashlib.sha256(canonical_json(spec).encode()).hexdigest()

@@ -17,16 +17,15 @@ _MAX_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What is in a task file: its tasks, or its problems. A file is accepted whole or not at all."""
+    """The contents of a task file: its tasks, or its problems. A file is accepted whole or not at all."""
 
     specs: tuple[TaskSpec, ...]
     problems: tuple[Problem, ...]
     lines: tuple[Lines, ...] = ()
-    """Of each task, the lines of its fields."""
+    """For each task, the lines of its fields."""
 
     def located(self, name: str, problem: Problem) -> Problem:
-        """Return a problem that was found later with the task of that name: with its line, and with its document's
-        number."""
+        """Return a problem found later in the task with that name, with its line and the number of its document."""
         place = next((place for place, spec in enumerate(self.specs) if spec.name == name), None)
         if place is None or place >= len(self.lines):
             return problem
@@ -34,9 +33,9 @@ class ParsedFile:
 
 
 def parse_task_file(data: bytes, filename: str) -> ParsedFile:
-    """Return the tasks in a file with that content, or every problem it has. Never raises.
+    """Return the tasks in a file with that content, or all of its problems. Never raises.
 
-    filename: without folders; its suffix says how to read it, its stem names a task that has no name of its own.
+    filename: without folders; its suffix determines the format, its stem names a task that has no name.
     """
     try:
         documents = documents_of(decode(data), filename, body="instructions", noun="task")
@@ -60,13 +59,13 @@ def parse_task_file(data: bytes, filename: str) -> ParsedFile:
 
 
 def default_task_name(filename: str) -> str | None:
-    """Return the name that a file gives to its task: ``Fix Login.yaml`` is ``fix-login``. None if nothing is left of
+    """Return the task name derived from a file name: ``Fix Login.yaml`` gives ``fix-login``. None if nothing is left of
     it."""
     return name_from(filename.rpartition(".")[0])
 
 
 def render_problems(filename: str, problems: Sequence[Problem], without: str = "nothing in it was run") -> str:
-    """Return the text of the note that lies beside a file that was not accepted. without: what that means."""
+    """Return the note placed next to a file that was not accepted. without: the consequence."""
     lines = [f"{printable(filename)} was not accepted, and {without}.", ""]
     lines += [problem.render(filename) for problem in problems[:_MAX_SHOWN]]
     if len(problems) > _MAX_SHOWN:
@@ -80,7 +79,7 @@ def _task(document: Document, default_name: str | None) -> TaskSpec | list[Probl
         message = f"{described(document.value)}, but a task is a mapping"
         remedy = "write `key: value` lines, and `---` between tasks"
         return [Problem(line=document.lines.get(()), message=message, remedy=remedy)]
-    # A missing name is told by _name_problems, which knows why there is none.
+    # A missing name is reported by _name_problems, which knows the reason.
     fallback = default_name or "unnamed"
     parsed = parse_task(document.value, default_name=fallback, lines=document.lines)
     parsed = beside(misread(TaskSpec, document), parsed)
@@ -91,7 +90,7 @@ def _task(document: Document, default_name: str | None) -> TaskSpec | list[Probl
 
 
 def _name_problems(documents: Sequence[Document], filename: str) -> list[Problem]:
-    """Documents that need a name, and names that are there twice."""
+    """Documents that need a name, and duplicate names."""
     several = len(documents) > 1
     problems: list[Problem] = []
     line_of_name: dict[str, int] = {}

@@ -1,8 +1,9 @@
-"""Who besides the daemon's user could change a file that tells the daemon what to do.
+"""Who, other than the daemon's user, could change a file that tells the daemon what to do.
 
-Judged as sshd's StrictModes does: the file, its folder and every folder above belong to a trusted user, and nobody else
-may write to them. A folder above with the sticky bit, such as /tmp, may be writable by all: what lies in it can be
-exchanged by its owner alone. Symbolic links on the way are followed, and the folders that hold them are judged too.
+The criteria are those of sshd's StrictModes: the file, its folder and all folders above belong to a trusted user, and
+nobody else may write to them. A folder above with the sticky bit, such as /tmp, may be writable by everybody: only the
+owner of an entry can replace it. Symbolic links on the path are followed, and the folders that contain them are
+checked, too.
 """
 
 import contextlib
@@ -34,34 +35,32 @@ _OVERFLOW_UID = Path("/proc/sys/kernel/overflowuid")
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """A file or folder that somebody who is not trusted could change."""
+    """A file or folder that an untrusted user could change."""
 
     path: str
     why: str
     """A clause, such as ``every user can write to it``."""
     command: str
-    """What closes it."""
+    """The command that fixes it."""
     user: str | None = None
-    """Whom to trust instead, by name, or by number if there is none."""
+    """The user who could be trusted instead, by name, or by number if there is none."""
     group: str | None = None
-    """See ``user``."""
+    """The group that could be trusted instead; see ``user``."""
 
     def of(self, path: str) -> str:
-        """Return the clause as it is said of what is at that path."""
+        """Return the clause as applied to the file at that path."""
         return self.why if self.path == path else f"{self.path}, on the path to it: {self.why}"
 
 
 class Trust:
-    """The users whose files are obeyed: the daemon's own, root, and those named. Safe to use from many threads.
+    """The users whose files are obeyed: the daemon's own, root, and those named. Thread-safe.
 
     Members of the named groups are trusted, too, as far as the system lists them.
     """
 
     def __init__(self, users: Iterable[str] = (), groups: Iterable[str] = (), own: int | None = None) -> None:
-        """users, groups: names or numbers. ``unknown`` has those that this machine does not know.
-
-        own: the daemon's user; None: that of this process.
-        """
+        """users, groups: names or numbers. Those that this machine does not know end up in ``unknown``. own: the
+        daemon's user; None for that of this process."""
         self._own = os.geteuid() if own is None else own
         self.unknown: list[str] = []
         found_users = {name: _user_id(name) for name in users}
@@ -73,20 +72,21 @@ class Trust:
         self._unmapped_root = _unmapped_root()
 
     def way(self, path: str) -> Exposure | None:
-        """Return who could exchange what is at this absolute path, by the folders above it; the last part may be
+        """Return who could replace the entry at this absolute path through the folders above it; the last part may be
         missing.
 
-        Raises OSError if the way cannot be followed.
+        Raises OSError if the path cannot be followed.
         """
         return self._walk(path)[1]
 
     def place(self, path: str) -> Exposure | None:
-        """Return who could exchange or write to what is at this absolute path. Raises OSError, also if nothing is."""
+        """Return who could replace or write to the entry at this absolute path. Raises OSError, also if there is
+        none."""
         real, exposure = self._walk(path)
         return exposure or self.entry(real, os.lstat(real))
 
     def entry(self, path: str, found: os.stat_result, fd: int | None = None) -> Exposure | None:
-        """Return who could write to a file or folder itself. found: its status; fd: it, if it is open."""
+        """Return who could write to the file or folder itself. found: its status; fd: its descriptor, if open."""
         if not self.trusts(found.st_uid):
             return self._foreign(path, found.st_uid)
         return None if stat.S_ISLNK(found.st_mode) else self._writers(path, found, fd)
@@ -96,7 +96,7 @@ class Trust:
         return uid in self._users or (bool(self._groups) and self._recall("member", uid, self._is_member))
 
     def _walk(self, path: str) -> tuple[str, Exposure | None]:
-        """Where the path leads to, without links, and who could lead it elsewhere."""
+        """The path without links, and who could redirect it."""
         rest = path.split("/")[::-1]
         at = Path("/")
         here = at.lstat()
@@ -130,7 +130,7 @@ class Trust:
         return str(at), None
 
     def _folder_above(self, folder: str, found: os.stat_result, within: str, owner: int) -> Exposure | None:
-        """Who could exchange what lies in the folder under that path and belongs to that user."""
+        """Who could replace the entry with that path and owner in the folder."""
         if not self._trusts_above(found.st_uid):
             return self._foreign(folder, found.st_uid)
         if not found.st_mode & stat.S_ISVTX:
@@ -168,8 +168,8 @@ class Trust:
         return gid in self._groups or self._recall("group", gid, self._has_trusted_members)
 
     def _has_trusted_members(self, gid: int) -> bool:
-        """Whether all in the group are trusted: a user's private group, above all. One without members is of programs
-        that take it on, and of nobody we know."""
+        """True if all members of the group are trusted, as in a user's private group. A group without members is used
+        by programs that assume it, so its users are unknown."""
         members = _members(gid)
         return bool(members) and all(map(self.trusts, members))
 
@@ -181,7 +181,7 @@ class Trust:
         return not self._groups.isdisjoint(os.getgrouplist(user.pw_name, user.pw_gid))
 
     def _recall(self, what: str, number: int, ask: Callable[[int], bool]) -> bool:
-        """An answer of the user database, which may be a server's, asked for again after some seconds."""
+        """A cached answer of the user database, which may be remote; refreshed after some seconds."""
         now = time.monotonic()
         remembered = self._remembered.get((what, number))
         if remembered is None or now - remembered[0] > _MEMORY_S:
@@ -190,7 +190,7 @@ class Trust:
 
 
 def user_name(uid: int) -> str:
-    """Return the user's name; the number, if it has none."""
+    """Return the user's name, or the number if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -219,7 +219,7 @@ def _group_id(name: str) -> int | None:
 
 
 def _members(gid: int) -> Sequence[int]:
-    """The users in the group whom the system lists, those with it as their first group included."""
+    """The users that the system lists as members, including those whose primary group it is."""
     found = [user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid]
     with contextlib.suppress(KeyError):
         for name in grp.getgrgid(gid).gr_mem:
@@ -231,7 +231,7 @@ def _members(gid: int) -> Sequence[int]:
 def _access_list(at: str | int, owning_group: int) -> tuple[Sequence[int], Sequence[int]]:
     """The users and groups that may write to a file whose mode lets its group write.
 
-    Where there is an access list, that bit of the mode is the list's mask, and the list says who may.
+    If there is an access list, that bit of the mode is the list's mask, and the list determines who may write.
     """
     try:
         data = os.getxattr(at, _ACL)
@@ -249,7 +249,8 @@ def _access_list(at: str | int, owning_group: int) -> tuple[Sequence[int], Seque
 
 
 def _unmapped_root() -> int | None:
-    """As whom root's files appear in a user namespace without root, such as a sandbox. None: as root's."""
+    """The user that root's files appear to belong to in a user namespace without root, such as a sandbox. None if it is
+    root."""
     try:
         maps = [tuple(map(int, line.split())) for line in _UID_MAP.read_text(encoding="ascii").splitlines()]
         nobody = int(_OVERFLOW_UID.read_text(encoding="ascii"))
@@ -260,10 +261,10 @@ def _unmapped_root() -> int | None:
 
 
 class InboxGuard:
-    """Judges inboxes and their files by the configuration. Safe to use from many threads."""
+    """Checks inboxes and their files according to the configuration. Thread-safe."""
 
     def __init__(self, wanted: Inbox, own: int | None = None) -> None:
-        """own: the daemon's user; None: that of this process."""
+        """own: the daemon's user; None for that of this process."""
         self._trust = Trust(wanted.trusted_users, wanted.trusted_groups, own)
         self.unknown = tuple(self._trust.unknown)
         """Trusted users and groups that this machine does not know."""
@@ -273,19 +274,19 @@ class InboxGuard:
         return _problem(self._trust.place(path), path)
 
     def place_for(self, path: str) -> Problem | None:
-        """Return why no inbox is to be made at that absolute path. Raises OSError."""
+        """Return why no inbox may be created at that absolute path. Raises OSError."""
         return _problem(self._trust.way(path), path)
 
     def file(self, path: str, found: os.stat_result, fd: int | None = None) -> Problem | None:
-        """Return why a file in an inbox that is read is not taken. found: its status; fd: it, if it is open."""
+        """Return why a file in an inbox is not accepted. found: its status; fd: its descriptor, if open."""
         return _problem(self._trust.entry(path, found, fd), path)
 
 
 def exposed_config(path: Path, *, named: bool, own: int | None = None) -> Problem | None:
-    """Return why no daemon is to be commanded by the configuration at that absolute path. Raises OSError.
+    """Return why the configuration at that absolute path must not command a daemon. Raises OSError.
 
-    named: by whoever starts the daemon, who answers for its owner with that. own: the daemon's user; None: that of this
-    process.
+    named: True if whoever starts the daemon named the file, and so vouches for its owner. own: the daemon's user; None
+    for that of this process.
     """
     owners = (str(path.stat().st_uid),) if named else ()
     exposure = Trust(owners, own=own).place(str(path))
@@ -311,13 +312,13 @@ STATE_ENTRIES = (
     *("daemon.lock", "token", "endpoint", "api.sock", "agents.json", "runs", "worktrees", "backups"),
     *(f"{_DATABASE}{side}" for side in ("", "-wal", "-shm", "-journal")),
 )
-"""What the daemon keeps in it."""
+"""What the daemon keeps in its state folder."""
 
 
 def exposed_state(folder: Path, own: int | None = None) -> Problem | None:
     """Return why no daemon may use that absolute path, which may be missing, as its state folder. Raises OSError.
 
-    own: the daemon's user; None: that of this process.
+    own: the daemon's user; None for that of this process.
     """
     user = os.geteuid() if own is None else own
     exposure = Trust(own=user).way(str(folder))

@@ -1,4 +1,4 @@
-"""From a mapping to a model or to problems that an operator understands."""
+"""From a mapping to a model, or to problems that an operator understands."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,13 +78,13 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "workdir": ("working_dir",),
     "workers": ("max_concurrent", "total"),
 }
-"""What a key is called elsewhere, and here: the first of these that may stand at the place."""
+"""Names of keys used elsewhere, and ours: the first of them that is allowed at the place is suggested."""
 
 M = TypeVar("M", bound=BaseModel)
 
 
 def key_suggestion(key: str, valid: Iterable[str]) -> str:
-    """Return a remedy for a key that is not known: the one that is meant, or else the nearest, or all of them."""
+    """Return a remedy for an unknown key: the key that is meant, otherwise the closest one, or all of them."""
     known = list(valid)
     meant = _SYNONYMS.get(key.lower().replace("-", "_"), ())
     return next((f"write `{name}`" for name in meant if name in known), None) or suggestion(key, known)
@@ -96,7 +96,7 @@ def problem_at(lines: Lines, path: Path, message: str, remedy: str | None = None
 
 
 def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix: Path = ()) -> M | list[Problem]:
-    """Return the mapping as that model, or its problems, the first of very many. prefix: where the mapping is."""
+    """Return the mapping as that model, or its problems, at most ``MAX_PROBLEMS``. prefix: place of the mapping."""
     try:
         return model.model_validate(mapping)
     except ValidationError as error:
@@ -105,16 +105,16 @@ def validate(model: type[M], mapping: Mapping[str, object], lines: Lines, prefix
 
 
 def first_problem(model: type[BaseModel], error: ValidationError) -> Problem:
-    """Return the first of what keeps something from being that model, in the words of an operator."""
+    """Return the first problem that keeps something from being that model, in an operator's words."""
     return _problem(model, error.errors(include_url=False)[0], {}, ())
 
 
 def odd_values(
     value: object, lines: Lines, path: Path = (), *, model: type[BaseModel] | None = None, at: int = 0
 ) -> list[Problem]:
-    """Return problems of values that JSON and a database could not carry: found before anything else looks at them.
+    """Return problems of values that JSON or a database cannot hold, found before anything else looks at the values.
 
-    model: of the whole document, or of what is so many keys deep in it (`at`), where that is known.
+    model: of the whole document, or of the part ``at`` keys deep in it, if known.
     """
     if len(path) > MAX_DEPTH:
         return [problem_at(lines, path[:3], f"is nested more than {MAX_DEPTH} deep", "flatten it")]
@@ -147,7 +147,7 @@ def odd_values(
 
 
 def _instead_of(number: str, model: type[BaseModel] | None, path: Path) -> str:
-    """What to write for a number that nothing can carry."""
+    """What to write instead of a number that cannot be stored."""
     remedy = None if model is None else remedy_among(model, path, [(number, f'"{number}"')])
     return remedy or NUMBER_OR_TEXT
 
@@ -167,9 +167,9 @@ def _problem(model: type[BaseModel], detail: ErrorDetails, lines: Lines, prefix:
 
 
 def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Path = ()) -> tuple[str, str | None]:
-    """Return message and remedy for one error. Pydantic's own text is the last resort: it speaks to programmers.
+    """Return message and remedy for an error. Pydantic's own text is the last resort, as it addresses programmers.
 
-    model: that of the document in which it is, at that path; None: it is in a parameter or an option.
+    model: of the document that contains the error at that path; None for a parameter or an option.
     """
     context: dict[str, Any] = detail.get("ctx", {})
     value: object = detail.get("input")
@@ -222,7 +222,7 @@ def wording(detail: ErrorDetails, model: type[BaseModel] | None = None, path: Pa
 
 
 def _number(value: object, otherwise: str) -> str:
-    """The remedy for a number that was written as something else: ``"12"``, ``0o10``, ``40.0``."""
+    """The remedy for a number in another notation: ``"12"``, ``0o10``, ``40.0``."""
     with suppress(ValueError, OverflowError):
         if isinstance(value, float) and value.is_integer():
             return f"write {int(value)}"
@@ -232,7 +232,7 @@ def _number(value: object, otherwise: str) -> str:
 
 
 def _whole(text: str) -> int:
-    """The number that the text is in base 10, or in the base that it names. Raises ValueError."""
+    """The number in the text, in base 10 or with a base prefix. Raises ValueError."""
     try:
         return int(text)
     except ValueError:
@@ -251,7 +251,7 @@ def _bound(model: type[BaseModel] | None, path: Path, context: Mapping[str, Any]
 
 
 def _as_written(model: type[BaseModel] | None, path: Path, number: float) -> str:
-    """A bound in the notation of its field: 86400000 of a duration is 1d."""
+    """A bound in its field's notation: 86400000 in a duration is 1d."""
     for mark in marks_at(model, path) if model else ():
         write = getattr(mark, "func", None)
         if type(mark).__name__ == "PlainSerializer" and write is not None:
@@ -260,7 +260,7 @@ def _as_written(model: type[BaseModel] | None, path: Path, number: float) -> str
 
 
 def described(value: object) -> str:
-    """Return what a value is, in words: the start of a message."""
+    """Return a description of a value, as the start of a message."""
     match value:
         case None:
             return "is empty"
@@ -292,13 +292,13 @@ def _keys_at(model: type[BaseModel], path: Path) -> tuple[str, ...]:
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
-    """The model that describes this place, if one does."""
+    """The model that describes this place, if there is one."""
     return next((kind for kind, _ in _types_at(model, path) if _is_model(kind)), None)
 
 
 def marks_at(model: type[BaseModel], path: Path) -> tuple[object, ...]:
-    """Return what the type of the value at that place of a document is annotated with, and what its items are, if it is
-    a list; nothing where the model has no such place."""
+    """Return the annotations of the value's type at that place of a document and, for a list, of its items; empty if
+    the model has no such place."""
     marks: list[object] = []
     found = _types_at(model, path)
     while found:
@@ -308,8 +308,8 @@ def marks_at(model: type[BaseModel], path: Path) -> tuple[object, ...]:
 
 
 def remedy_among(model: type[BaseModel], path: Path, forms: Sequence[tuple[object, str]]) -> str | None:
-    """Return what to write at that place of a document: of these values, with how they are written, those that it
-    takes, else what the refusal of the last one says. None: the model has no such place, or takes all of them."""
+    """Return what to write at that place of a document: the notations of those values that it accepts, otherwise the
+    remedy from the refusal of the last one. None if the model has no such place, or accepts all of them."""
     kinds = _types_at(model, path)
     fitting: list[str] = []
     remedy = None
@@ -326,7 +326,7 @@ def remedy_among(model: type[BaseModel], path: Path, forms: Sequence[tuple[objec
 
 
 def _refused(kind: Any, value: object) -> ErrorDetails | None:
-    """Return why a value of that type cannot be that value; None: it can."""
+    """Return why the type rejects the value; None if it accepts it."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -335,11 +335,11 @@ def _refused(kind: Any, value: object) -> ErrorDetails | None:
 
 
 _Annotated = tuple[Any, tuple[object, ...]]
-"""A type, and what it is annotated with, the outermost first."""
+"""A type and its annotations, outermost first."""
 
 
 def _types_at(model: type[BaseModel], path: Path) -> list[_Annotated]:
-    """What the value at that place of a document may be; nothing where the model has no such place."""
+    """The possible types of the value at that place of a document; empty if the model has no such place."""
     found: list[_Annotated] = [(model, ())]
     for part in path:
         inside: list[_Annotated] = []
@@ -354,7 +354,7 @@ def _types_at(model: type[BaseModel], path: Path) -> list[_Annotated]:
 
 
 def _alternatives(annotation: Any, marks: tuple[object, ...] = ()) -> Iterator[_Annotated]:
-    """Each type that the annotation allows but None."""
+    """Each type that the annotation allows, except None."""
     if hasattr(annotation, "__metadata__"):
         yield from _alternatives(annotation.__origin__, (*marks, *annotation.__metadata__))
     elif get_origin(annotation) in (Union, UnionType):
@@ -365,7 +365,7 @@ def _alternatives(annotation: Any, marks: tuple[object, ...] = ()) -> Iterator[_
 
 
 def _item_of(kind: Any) -> Any:
-    """The type of a list's items or of a mapping's values; None: it is neither."""
+    """The type of a list's items or a mapping's values; None for anything else."""
     origin: Any = get_origin(kind)
     if origin not in (tuple, list, dict):
         return None
@@ -377,7 +377,7 @@ def _is_model(kind: Any) -> bool:
 
 
 def zone_problem(name: str | None, lines: Lines, path: Path) -> Problem | None:
-    """Return what is wrong with the zone at that place of a document, or None."""
+    """Return what is wrong with the time zone at that place of a document, or None."""
     if name is None or _is_known(name):
         return None
     return problem_at(lines, path, unknown_zone(name), zone_remedy(name, available_timezones()))

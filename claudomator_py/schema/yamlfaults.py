@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no acceptable YAML, in the words of somebody who writes a task."""
+"""What is wrong with text that is not acceptable YAML, in the words of somebody who writes a task."""
 
 from typing import Final, Self
 
@@ -12,17 +12,17 @@ COMMENT: Final = regex(r"[ \t]+(#[^\r\n]*)")
 
 @dataclass(frozen=True, slots=True)
 class SuggestedValue:
-    """What a value may have been meant to be, and how that is written in YAML."""
+    """A possible meaning of a value, and its notation in YAML."""
 
     value: str | float
     form: str
 
 
 class BadText(Exception):
-    """The text is no acceptable YAML, for this reason.
+    """The text is not acceptable YAML; the problem gives the reason.
 
-    path: of the value that is refused for how it is written. forms: what it may have been meant to be; which of them
-    its field takes is known to whoever knows that field, see ``documents.refusal_of``.
+    path: of the value refused because of its notation. forms: what it may have been meant to be; which of them its
+    field accepts is determined where the field is known, see ``documents.refusal_of``.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -32,7 +32,7 @@ class BadText(Exception):
         self.forms: tuple[SuggestedValue, ...] = ()
 
     def written(self, path: Path, *forms: SuggestedValue) -> Self:
-        """Return the same, with what the value at that path may have been meant to be."""
+        """Return the same exception, with possible meanings of the value at that path."""
         self.path, self.forms = path, forms
         return self
 
@@ -67,11 +67,12 @@ _SYNTAX = (
         "put a text of several lines under `key: |`, indented",
     ),
 )
-"""Words of the parser's complaint, and what to tell somebody who writes a task; ``{}``: the character at that place."""
+"""Words in the parser's error, and the message and remedy for somebody who writes a task; ``{}`` is the character
+there."""
 
 
 def syntax_fault(error: yaml.MarkedYAMLError, text: str, first_line: int) -> BadText:
-    """Return the parser's complaint, in the words of someone who writes a task."""
+    """Return the parser's error in the words of somebody who writes a task."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return bad(None, f"is not YAML: {error.problem}", "check quotes, brackets and indentation")

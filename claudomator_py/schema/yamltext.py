@@ -1,9 +1,9 @@
-"""YAML text to plain values, safely: no tags, no bombs, no surprises, and the line of every value.
+"""Parses YAML text into plain values, safely: no tags, no bombs, no surprises, and the line of every value.
 
-Events are read one by one and every limit is checked on the way, so hostile text costs no more than honest text.
-Plain words mean what YAML 1.1 says, except that times stay text and every number of JSON is one. What YAML 1.1 takes
-for a number and people do not, such as ``010`` (8) and ``1:30`` (90), is refused, and so is a tag or an anchor that
-would be left out of a text without a trace.
+Events are read one by one and every limit is checked on the way, so hostile text costs no more than honest text. Plain
+words mean what YAML 1.1 says, except that times stay text and every JSON number is a number. What YAML 1.1 reads as a
+number and people do not, such as ``010`` (8) and ``1:30`` (90), is refused, and so is a tag or an anchor that would
+silently disappear from a text.
 """
 
 import json
@@ -20,7 +20,7 @@ from claudomator_py.domain.errors import NUMBER_OR_TEXT, Path, field_name, shown
 from claudomator_py.schema.yamlfaults import COMMENT, BadText, SuggestedValue, bad, syntax_fault
 from claudomator_py.values import dataclass, regex
 
-# YAML 1.1 wants a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
+# YAML 1.1 requires a dot and a sign in a number with an exponent; JSON and YAML 1.2 do not.
 _JSON_FLOAT = regex(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]+")
 
 Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
@@ -39,8 +39,8 @@ _DECIMAL = {
     "int": regex(r"[-+]?(?:0|[1-9][0-9]*)"),
     "float": regex(r"[-+]?(?:[0-9]+\.[0-9]*|[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[0-9]+\.[0-9]*[eE][-+]?[0-9]+)"),
 }
-"""How people write numbers. YAML 1.1 has more: base 2, 8, 16 and 60, and ``_`` between digits (yaml.org/type/int.html
-and float.html)."""
+"""How people write numbers. YAML 1.1 allows more: base 2, 8, 16 and 60, and ``_`` between digits
+(yaml.org/type/int.html and float.html)."""
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset(_TAG + name for name in ("str", "timestamp", "value", "merge"))
 _MARKS = (
@@ -57,17 +57,18 @@ _constructor = SafeConstructor()
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document. lines: from 1, of each key and list item by its path, and of the document itself at ``()``."""
+    """One document. lines: line number, starting at 1, of each key and list item by path, and of the document itself at
+    ``()``."""
 
     value: Plain
     lines: dict[Path, int]
     comments: dict[Path, str] = field(default_factory=dict)
-    """By the path of a text without quotes, the comment behind it in its line, with its ``#``."""
+    """By the path of an unquoted text, the comment after it on the same line, with its ``#``."""
     comment_lines: dict[Path, str] = field(default_factory=dict)
-    """By the path of a text without quotes, the comment in the line below it, or between its key and it, where that is
-    indented like a part of it: deeper than the key."""
+    """By the path of an unquoted text, the comment on the line below it, or between its key and it, if that is indented
+    like part of it: deeper than the key."""
     folded: frozenset[Path] = frozenset()
-    """Texts of which YAML made fewer lines than they were written in."""
+    """Texts that YAML folded into fewer lines than were written."""
 
 
 def decode(data: bytes) -> str:
@@ -84,7 +85,7 @@ def decode(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # With a byte order mark, error.object and error.start leave out its three bytes: both count from there.
+        # If there is a byte order mark, error.object and error.start both exclude its three bytes.
         before = bytes(error.object[: error.start])
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         message = f"the byte 0x{error.object[error.start]:02x} is not UTF-8"
@@ -92,7 +93,7 @@ def decode(data: bytes) -> str:
 
 
 def read_documents(text: str, first_line: int = 1) -> list[Document]:
-    """Return every document of the text but the empty ones. first_line: where in its file the text begins. Raises
+    """Return every non-empty document in the text. first_line: line of the file on which the text begins. Raises
     BadText."""
     if found := _FORBIDDEN.search(text):
         before = text[: found.start()]
@@ -108,7 +109,7 @@ def read_documents(text: str, first_line: int = 1) -> list[Document]:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end has not come yet, and how much it holds."""
+    """A list or mapping whose end has not been reached, and the counts before it."""
 
     value: list[Plain] | dict[str, Plain]
     path: Path
@@ -116,14 +117,14 @@ class _Open:
     values_before: int
     characters_before: int
     column: int
-    """Of its dashes, or the last of its keys."""
+    """Column of its dashes, or of its latest key."""
     in_brackets: bool
     key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Anchored:
-    """What an alias stands for, and how much that is, written out. values: 0 while it is still open."""
+    """What an alias refers to, and its size when expanded. values: 0 while it is still open."""
 
     value: Plain
     values: int
@@ -131,7 +132,7 @@ class _Anchored:
 
 
 class _Builder:
-    """Builds values out of events. Aliases count as what they stand for, so nothing can grow in secret."""
+    """Builds values from events. Aliases count with their expanded size, so nothing can grow unnoticed."""
 
     def __init__(self, first_line: int) -> None:
         self._first_line = first_line
@@ -145,7 +146,7 @@ class _Builder:
         self._comment_lines: dict[Path, str] = {}
         self._folded: set[Path] = set()
         self._unused: dict[str, BadText] = {}
-        """By the anchors of texts that no alias has referred to yet, the refusal if none does."""
+        """By the anchors of texts that no alias has referred to yet: the refusal if none ever does."""
         self._text = ""
 
     def read(self, text: str) -> list[Document]:
@@ -180,7 +181,7 @@ class _Builder:
         return documents
 
     def _place(self) -> Path:
-        """Where the next value goes."""
+        """Path of the next value."""
         if not self._open:
             return ()
         top = self._open[-1]
@@ -235,7 +236,7 @@ class _Builder:
         self._put(value, line)
 
     def _note(self, event: yaml.ScalarEvent) -> None:
-        """Note what may be missing from the text, or joined in it, without its author's knowledge."""
+        """Record what may be missing from the text, or joined in it, without its author's knowledge."""
         begin, end = event.start_mark, event.end_mark
         if begin is None or end is None:
             return
@@ -256,7 +257,7 @@ class _Builder:
         top = self._open[-1]
         if tag == _TAG + "merge":
             raise self._refuse(line, "`<<` (merge) is not supported", "write the keys out", top.path)
-        # A whole number is as well a key's text: exit codes are such keys. What it may be, the schema says.
+        # An integer also works as a key's text: exit codes are such keys. The schema decides what is allowed.
         if tag not in _TEXT_TAGS and not (tag == _TAG + "int" and _WHOLE.fullmatch(text)):
             message = f"the key `{shown(text)}` is not text to YAML"
             raise self._refuse(line, message, f'put it in quotes: "{shown(text)}"', top.path)
@@ -269,7 +270,7 @@ class _Builder:
         self._lines[path] = line
 
     def _constructed(self, text: str, tag: str, line: int) -> Plain:
-        """The scalar's value. A number that is no finite 64-bit one is left to the schema's own checks."""
+        """The scalar's value. A number that is not finite or exceeds 64 bits is left to the schema's own checks."""
         if tag in _TEXT_TAGS:
             return text
         kind = tag.removeprefix(_TAG)
@@ -294,7 +295,7 @@ class _Builder:
         raise self._tag(tag, text, line)
 
     def _decimal(self, text: str, kind: str, number: float, line: int) -> float:
-        """The number, refused where people would read another, or none."""
+        """The number; refused if people would read a different one, or none."""
         if _DECIMAL[kind].fullmatch(text):
             return number
         message, text_form = f"`{shown(text)}` is the number {number} to YAML", quoted(text)
@@ -302,7 +303,7 @@ class _Builder:
         raise refusal.written(self._place(), SuggestedValue(number, str(number)), SuggestedValue(text, text_form))
 
     def _tag(self, tag: str, text: str, line: int) -> BadText:
-        """The refusal of a tag. text: what stands behind it; empty: a list or mapping."""
+        """The refusal of a tag. text: what follows it; empty for a list or mapping."""
         own = tag.startswith("!") and text
         remedy = f"put the text in quotes: {quoted(f'{tag} {text}')}" if own else "remove the tag"
         return self._refuse(line, f"the tag `{shown(tag)}` is not supported", remedy)
@@ -347,22 +348,22 @@ class _Builder:
 
 
 def quoted(text: str) -> str:
-    """Return the text as a quoted value of YAML, with dots for the end of a long one."""
+    """Return the text as a quoted YAML value; the end of a long one is replaced by dots."""
     whole = text if len(text) <= _MAX_QUOTED_LENGTH else f"{text[: _MAX_QUOTED_LENGTH - 3]}..."
     return json.dumps(whole, ensure_ascii=False)
 
 
 def _comment_beside(text: str, begin: int, end: int, column: int, *, is_block: bool) -> str | None:
     """Return the comment next to the scalar from begin to end, above or below, if it is indented deeper than the
-    scalar's key or dash, which is in that column. is_block: the scalar is written under ``|`` or ``>``."""
+    scalar's key or dash, which is in that column. is_block: True if the scalar is written under ``|`` or ``>``."""
     first = text.rfind("\n", 0, begin) + 1
     above = below = ""
     while first > 0 and not text[first:begin].strip() and not above.strip():
         begin, first = first, text.rfind("\n", 0, first - 1) + 1
         above = text[first:begin]
-    # Such a scalar ends at the beginning of the next line, any other one in its own.
+    # A block scalar ends at the start of the next line, any other scalar on its own line.
     last = end - 1 if is_block else text.find("\n", end)
-    # A comment at the key's own depth may stand between the text and one that is indented like a part of it.
+    # A comment at the key's own depth may be between the text and a comment that is indented like part of it.
     while last >= 0 and not _is_comment_below(column, below) and below.lstrip()[:1] in ("", "#", "\r"):
         first, last = last + 1, text.find("\n", last + 1)
         below = text[first : last if last >= 0 else None]
