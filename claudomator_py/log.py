@@ -64,6 +64,9 @@ def set_up(log: Log, *, stream: TextIO | None = None, environ: Mapping[str, str]
     for old in [known for known in root.handlers if isinstance(known, _DaemonHandler)]:
         root.removeHandler(old)
     root.addHandler(handler)
+    # Where a line was written from, and by which thread, no line says.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     level = logging.getLevelNamesMapping()[log.level.upper()]
     root.setLevel(level)
     for chatty in CHATTY:
@@ -102,8 +105,8 @@ class _Formatter(logging.Formatter):
             "level": level,
             "logger": record.name,
             "event": record.getMessage(),
+            **{name: value for name, value in record.__dict__.items() if name not in _NO_FIELDS},
         }
-        event.update((name, value) for name, value in record.__dict__.items() if name not in _NO_FIELDS)
         if record.exc_info is not None and record.exc_info[0] is not None:
             event["exception"] = self.formatException(record.exc_info)
         text = self._render(event, journal=self._journal)
@@ -121,13 +124,16 @@ def _as_json(event: Event, *, journal: bool) -> str:
 def _as_text(event: Event, *, journal: bool) -> str:
     """One line of text. Control characters written by agents never reach the terminal; the journal adds its own
     timestamp."""
-    fields = dict(event)
-    when, level, logger, said = (str(fields.pop(key)) for key in ("ts", "level", "logger", "event"))
-    trace = fields.pop("exception", None)
-    words = [] if journal else [when]
-    words += [f"{level.upper():<7}", f"{logger}:", _line(said)]
-    words += [f"{key}={_value(value)}" for key, value in fields.items()]
+    words = [] if journal else [str(event["ts"])]
+    words += [f"{str(event['level']).upper():<7}", f"{event['logger']}:", _line(str(event["event"]))]
+    trace, plainly = event.get("exception"), _PLAIN.fullmatch
+    for key, value in event.items():
+        if key not in _PLACED:
+            words.append(f"{key}={value if type(value) is str and plainly(value) else _value(value)}")
     return " ".join(words) + (f"\n{plain(str(trace))}" if trace else "")
+
+
+_PLACED = frozenset(("ts", "level", "logger", "event", "exception"))
 
 
 def _line(text: str) -> str:

@@ -16,16 +16,14 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
-from claudomator_py.domain.task import TaskSpec
 from claudomator_py.faults import Fault
 from claudomator_py.ports import Clock
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Taken, load_of
 from claudomator_py.scheduler.snapshot import AgentState, Snapshot
-from claudomator_py.store import metric_rows, queue, reads, spending_rows
+from claudomator_py.store import metric_rows, queue, reads, spending_rows, task_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.metric_rows import EndedRuns
-from claudomator_py.store.stored_json import readable
 from claudomator_py.values import dataclass
 
 FRESH_S = 5.0
@@ -161,7 +159,7 @@ class Meter:
         lanes = queue.lanes(connection, Taken())
         firsts = [task_id for lane in lanes for *_, task_id in queue.first(connection, lane, MAX_SAMPLES)]
         samples = queue.contents(connection, firsts)
-        specs = [(task, readable(TaskSpec, spec)) for task, spec in samples]
+        specs = [(task, task_rows.readable_spec(spec)) for task, spec in samples]
         found = self._observer.heads(connection, [(task, spec) for task, spec in specs if spec is not None])
         heads = {task.lane: found[task.id] for task, _ in reversed(samples) if task.id in found}
         faults = Counter(task.lane for task, _ in samples if task.id not in found)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from sqlalchemy import Connection
 
+from claudomator_py.agents.kinds import info_of
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.limits import Bucket, Hold, RanOn, ramp, try_pause_ms
@@ -139,7 +140,7 @@ def _tenant(run: Run) -> str:
 
 
 def _is_elsewhere(run: Run, rules: Rules) -> bool:
-    return rules.remote is not None and run.state != "checking" and AgentSpec(name=run.agent, kind=run.kind).info.remote
+    return rules.remote is not None and run.state != "checking" and info_of(run.kind).of(()).remote
 
 
 class CheckSlots:

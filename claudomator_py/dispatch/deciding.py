@@ -197,10 +197,10 @@ class Decider:
         return found, long
 
     def _looked_at(
-        self, connection: Connection, task: Task, content: dict[str, object], visible_to: dict[_Whose, frozenset[str]]
+        self, connection: Connection, task: Task, content: queue.Content, visible_to: dict[_Whose, frozenset[str]]
     ) -> Subject | TaskSpec:
         """Its content alone, if that takes long to judge."""
-        spec = TaskSpec.model_validate(content)
+        spec = task_rows.read_spec(content)
         return spec if self._takes_long(spec) else self.subject(connection, task, spec, visible_to)
 
     def subject(

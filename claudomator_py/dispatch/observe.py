@@ -37,7 +37,15 @@ from claudomator_py.scheduler.snapshot import (
     Snapshot,
 )
 from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import classification_rows, hold_rows, queue, run_rows, specialist_rows, spending_rows
+from claudomator_py.store import (
+    classification_rows,
+    hold_rows,
+    queue,
+    run_rows,
+    specialist_rows,
+    spending_rows,
+    task_rows,
+)
 from claudomator_py.store.tables import ClassificationRow, Run, Task
 from claudomator_py.tasks.inputs import specialist_meant
 from claudomator_py.values import dataclass
@@ -264,7 +272,7 @@ class Observer:
         about = self._about(connection, [task for task, _ in found.values()])
         return {lane: self._front(task, spec, about) for lane, (task, spec) in found.items()}
 
-    def _front(self, task: Task, spec: dict[str, object], about: "_Context") -> _LaneHead:
+    def _front(self, task: Task, spec: queue.Content, about: "_Context") -> _LaneHead:
         item = item_of(Activity.START, task)
         reading = partial(self._queued, task, spec, about)
         queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
@@ -272,8 +280,8 @@ class Observer:
         asked = task.asked_tier is not None or task.tier is not None or pinned
         return _LaneHead(task, item, queued, asked)
 
-    def _queued(self, task: Task, content: dict[str, object], about: "_Context") -> QueuedTask:
-        return self._given(task, TaskSpec.model_validate(content), about)
+    def _queued(self, task: Task, content: queue.Content, about: "_Context") -> QueuedTask:
+        return self._given(task, task_rows.read_spec(content), about)
 
     def _given(self, task: Task, content: TaskSpec, about: "_Context") -> QueuedTask:
         question = about.questions.get((task.id, task.generation))

@@ -75,9 +75,9 @@ def refusal(message: str, remedy: str | None = None) -> PydanticCustomError:
 
 
 def _duration(value: object) -> object:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        raise refusal(f"is the bare number {value}, and its unit would be a guess", f"write {value}s or {value}m")
     if not isinstance(value, str):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            raise refusal(f"is the bare number {value}, and its unit would be a guess", f"write {value}s or {value}m")
         raise refusal("is not a duration", "write a number and a unit, such as 90s, 45m, 2h or 1d")
     try:
         return parse_duration(value)

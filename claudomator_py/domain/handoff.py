@@ -172,7 +172,7 @@ class Handoff(Strict):
     @property
     def given(self) -> Given:
         """The part that is kept with the decision."""
-        return Given(**dict(self.permissions), **dict(self.evidence), expected_output=self.expected_output)
+        return Given(**self.permissions.__dict__, **self.evidence.__dict__, expected_output=self.expected_output)
 
     @property
     def authority(self) -> "Authority":

@@ -53,6 +53,8 @@ def priced(outcome: Outcome, prices: Mapping[str, Price], model: str | None) -> 
 
 def unmeasured(task: TaskSpec, agent: AgentSpec) -> list[str]:
     """Return which parts of the task's budget could not be measured on that agent, as sentences with the remedy."""
+    if task.budget.usd is None and task.budget.tokens is None:
+        return []
     hint = task.agent
     if hint.model is not None and hint.type in (agent.name, agent.kind):
         models: Sequence[str] = (hint.model,)

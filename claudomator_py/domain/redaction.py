@@ -4,16 +4,15 @@ A guard against mishaps: it finds a secret as such and as JSON, a URL, a page or
 program took apart.
 """
 
-import base64
 import html
 import json
 import re
+from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping, Set
 from enum import Enum
 from heapq import merge
 from itertools import islice
-from types import NoneType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -202,7 +201,7 @@ def _secret(match: re.Match[str]) -> Span:
 def _forms(value: str) -> set[str]:
     """The ways in which a secret may be written. Each long line of a multi-line secret counts as a secret, too."""
     whole = value.strip()
-    parts = [whole, *(line for line in map(str.strip, whole.splitlines()) if len(line) >= _LINE_OF_SECRET)]
+    parts = {whole, *(line for line in map(str.strip, whole.splitlines()) if len(line) >= _LINE_OF_SECRET)}
     forms = set()
     for part in parts:
         if len(part) >= SHORTEST and _PLAIN.fullmatch(part):
@@ -221,12 +220,14 @@ def _in_html(text: str) -> str:
 
 def _in_base64(value: bytes) -> set[str]:
     """The part shared by all Base64 texts that contain the value, whatever precedes and follows it."""
-    found = set()
+    found, length = set(), len(value)
     for shift, shared in enumerate(_SHARED):
-        whole = base64.b64encode(bytes(shift) + value).decode()
-        open_bytes = (shift + len(value)) % 3
-        own = whole[shared : len(whole) - (4 - open_bytes if open_bytes else 0)]
-        found |= {own, own.replace("+", "-").replace("/", "_")}
+        whole = b2a_base64(bytes(shift) + value, newline=False).decode()
+        open_bytes = (shift + length) % 3
+        own = whole[shared : -(4 - open_bytes) if open_bytes else None]
+        found.add(own)
+        if "+" in own or "/" in own:
+            found.add(own.replace("+", "-").replace("/", "_"))
     return found
 
 
@@ -266,7 +267,6 @@ _CODES = frozenset({code.value for enum in _ENUMS for code in enum} | set(STATE_
 """Public words that programs act on. They stay even if they equal a secret, so that no task variable can make stored
 data unreadable."""
 
-_WITHOUT_TEXT = frozenset((int, float, bool, NoneType))
 _SAID = ("text", "detail", "question", "limit", "family", "model", "near_limit")
 
 
@@ -299,50 +299,77 @@ def without_secrets(outcome: Outcome, redactor: Redactor) -> Outcome:
     def rule(text: str | None) -> str | None:
         return exact(text) or (text and exact(without_words(text)))
 
-    changes: dict[str, object] = {name: said(getattr(outcome, name)) for name in _SAID}
-    changes["conversation_id"] = exact(outcome.conversation_id)
-    changes["windows"] = {redactor.redact(name): clean(use, redactor) for name, use in outcome.windows.items()}
+    values = outcome.__dict__
+    changes: dict[str, object] = {name: said(text) for name in _SAID if (text := values[name]) is not None}
+    if outcome.conversation_id is not None:
+        changes["conversation_id"] = exact(outcome.conversation_id)
+    if outcome.windows:
+        changes["windows"] = {redactor.redact(name): clean(use, redactor) for name, use in outcome.windows.items()}
     if outcome.changes is not None:
         changes["changes"] = replaced(outcome.changes, redactor.redact)
     if outcome.handoff is not None:
         changes["handoff"] = replaced(outcome.handoff, redactor.redact_piece)
-    changes["denied"] = tuple(
-        Denied(
-            tool=redactor.redact(one.tool),
-            input=redactor.redact_piece(one.input),
-            rule=rule(one.rule),
-            beyond=said(one.beyond),
+    if outcome.denied:
+        changes["denied"] = tuple(
+            Denied(
+                tool=redactor.redact(one.tool),
+                input=redactor.redact_piece(one.input),
+                rule=rule(one.rule),
+                beyond=said(one.beyond),
+            )
+            for one in outcome.denied
         )
-        for one in outcome.denied
-    )
-    return outcome.model_copy(update=changes)
+    return outcome.model_copy(update=changes) if changes else outcome
 
 
 def _texts(value: object) -> list[str]:
     """All texts in the value, in any order. Uses an explicit list: nested generators over the many small parts of a
     stored decision cost more than the processing of their texts."""
     texts: list[str] = []
-    parts: list[object] = [value]
+    parts: list[Any] = [value]
     for part in parts:  # grows during iteration
-        # These types are by far the most common, and isinstance checks take several times as long.
-        kind = type(part)
-        if kind is str:
+        kind = _KINDS[type(part)]
+        if kind is _Kind.TEXT:
             if part not in _CODES:
-                texts.append(cast(str, part))
-        elif kind in _WITHOUT_TEXT:
-            continue
-        elif kind is dict:
-            parts.extend(cast(dict[Any, object], part).values())
-        elif isinstance(part, str):
-            if not isinstance(part, Enum) and part not in _CODES:
                 texts.append(part)
-        elif isinstance(part, BaseModel):
-            parts.extend(part.__dict__.values())
-        elif isinstance(part, Mapping):
-            parts.extend(part.values())
-        elif isinstance(part, list | tuple | set | frozenset):
-            parts.extend(part)
+        elif kind is _Kind.MAPPING:
+            parts += part.values()
+        elif kind is _Kind.MODEL:
+            parts += part.__dict__.values()
+        elif kind is _Kind.PARTS:
+            parts += part
     return texts
+
+
+class _Kind(Enum):
+    """Where the texts of a value are."""
+
+    NOWHERE = 0
+    TEXT = 1
+    MAPPING = 2
+    MODEL = 3
+    PARTS = 4
+
+
+class _Kinds(dict[type, _Kind]):
+    """By type. To ask what a value is an instance of takes several times as long as to look its type up."""
+
+    def __missing__(self, of: type) -> _Kind:
+        self[of] = kind = _kind(of)
+        return kind
+
+
+def _kind(of: type) -> _Kind:
+    if issubclass(of, str):
+        return _Kind.NOWHERE if issubclass(of, Enum) else _Kind.TEXT
+    if issubclass(of, BaseModel):
+        return _Kind.MODEL
+    if issubclass(of, Mapping):
+        return _Kind.MAPPING
+    return _Kind.PARTS if issubclass(of, (list, tuple, set, frozenset)) else _Kind.NOWHERE
+
+
+_KINDS = _Kinds()
 
 
 def replaced(value: Any, redact: Callable[[str], str]) -> Any:

@@ -1,11 +1,11 @@
 """What a host reports about a run, while it lives and after it ended. Plain values, which may come from another
 machine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -110,8 +110,6 @@ MAX_PARTS = 100
 MAX_COUNT = 2**53
 """Maximum of any number, which JSON and every database can hold. Times are in epoch milliseconds."""
 _CUT = " [...] "
-_NAMES = ("limit", "family", "model", "near_limit")
-_TIMES = ("reset_at", "near_limit_until")
 
 
 def _cut(text: str | None) -> str | None:
@@ -131,35 +129,49 @@ def _within(number: float | None) -> bool:
     return number is not None and abs(number) <= MAX_COUNT  # and not NaN
 
 
+def _number(number: float) -> float | None:
+    return number if _within(number) else None
+
+
 def _count(number: int | None) -> int | None:
     return number if number is not None and 0 <= number <= MAX_COUNT else None
 
 
+_BOUNDS: Final[Mapping[str, Callable[[Any], object]]] = {
+    **dict.fromkeys(("text", "detail", "question"), _cut),
+    **dict.fromkeys(("limit", "family", "model", "near_limit"), lambda name: name[:MAX_NAME_LENGTH]),
+    **dict.fromkeys(("reset_at", "near_limit_until", "near_limit_used", "cost_usd"), _number),
+    "conversation_id": _exact,
+}
+"""What is made of what an outcome says there, if it says anything."""
+
+
 def _bounded(outcome: Outcome) -> Outcome:
     """The outcome with everything limited to what a row can hold, whatever a run has left behind."""
-    changes: dict[str, object] = {name: _cut(getattr(outcome, name)) for name in ("text", "detail", "question")}
-    changes |= {name: None if (said := getattr(outcome, name)) is None else said[:MAX_NAME_LENGTH] for name in _NAMES}
-    changes |= {name: said if _within(said := getattr(outcome, name)) else None for name in _TIMES}
-    changes["near_limit_used"] = outcome.near_limit_used if _within(outcome.near_limit_used) else None
-    changes["cost_usd"] = outcome.cost_usd if _within(outcome.cost_usd) else None
-    changes["tokens"] = Tokens(input=_count(outcome.tokens.input), output=_count(outcome.tokens.output))
-    changes["conversation_id"] = _exact(outcome.conversation_id)
-    windows = (
-        (name, use)
-        for name, use in outcome.windows.items()
-        if max(len(name), len(use.family or "")) <= MAX_NAME_LENGTH and _within(use.used) and _within(use.resets_at)
-    )
-    changes["windows"] = dict(islice(windows, MAX_PARTS))
-    changes["denied"] = tuple(
-        Denied(
-            tool=call.tool[:MAX_NAME_LENGTH],
-            input=call.input[:MAX_NAME_LENGTH],
-            rule=_exact(call.rule),
-            beyond=None if call.beyond is None else call.beyond[:MAX_NAME_LENGTH],
+    said, changes = outcome.__dict__, dict[str, object]()
+    for name, bounded in _BOUNDS.items():
+        if said[name] is not None:
+            changes[name] = bounded(said[name])
+    if outcome.tokens.input is not None or outcome.tokens.output is not None:
+        changes["tokens"] = Tokens(input=_count(outcome.tokens.input), output=_count(outcome.tokens.output))
+    if outcome.windows:
+        windows = (
+            (name, use)
+            for name, use in outcome.windows.items()
+            if max(len(name), len(use.family or "")) <= MAX_NAME_LENGTH and _within(use.used) and _within(use.resets_at)
         )
-        for call in outcome.denied[:MAX_PARTS]
-    )
-    return outcome.model_copy(update=changes)
+        changes["windows"] = dict(islice(windows, MAX_PARTS))
+    if outcome.denied:
+        changes["denied"] = tuple(
+            Denied(
+                tool=call.tool[:MAX_NAME_LENGTH],
+                input=call.input[:MAX_NAME_LENGTH],
+                rule=_exact(call.rule),
+                beyond=None if call.beyond is None else call.beyond[:MAX_NAME_LENGTH],
+            )
+            for call in outcome.denied[:MAX_PARTS]
+        )
+    return outcome.model_copy(update=changes) if changes else outcome
 
 
 def _bounded_record(record: ExitRecord | None) -> ExitRecord | None:
@@ -169,7 +181,7 @@ def _bounded_record(record: ExitRecord | None) -> ExitRecord | None:
     numbers = (record.exit_code or 0, record.started_ms, record.ended_ms, record.step)
     if not all(map(_within, numbers)):
         raise ValueError("no supervisor wrote that exit record")
-    return replace(record, error=None if record.error is None else record.error[:MAX_NAME_LENGTH])
+    return record if record.error is None else replace(record, error=record.error[:MAX_NAME_LENGTH])
 
 
 _BoundedOutcome = Annotated[Outcome, AfterValidator(_bounded)]

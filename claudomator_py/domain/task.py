@@ -73,6 +73,9 @@ class Priority(IntEnum):
         return self.name.lower()
 
 
+_LABELS = {level.label: level for level in Priority}
+
+
 class OnLimit(StrEnum):
     """What a task does when its agent meets a limit."""
 
@@ -112,14 +115,13 @@ def _needs(value: object) -> object:
 
 
 def _priority(value: object) -> object:
-    labels = [level.label for level in Priority]
     if isinstance(value, Priority):
         return value
-    if isinstance(value, str) and value in labels:
-        return Priority.parse(value)
     if isinstance(value, str):
-        raise refusal(f"`{shown(value)}` is not a priority", suggestion(value, labels))
-    raise refusal("is not a priority", f"write one of {', '.join(labels)}")
+        if value in _LABELS:
+            return _LABELS[value]
+        raise refusal(f"`{shown(value)}` is not a priority", suggestion(value, list(_LABELS)))
+    raise refusal("is not a priority", f"write one of {', '.join(_LABELS)}")
 
 
 def _instant(value: object) -> object:

@@ -20,6 +20,7 @@ _PART = regex(r"(\d{1,9})(ms|s|m|h|d)")
 _DURATION = regex(r"(?:\d{1,9}(?:ms|s|m|h|d))+", re.ASCII)
 
 
+@lru_cache(maxsize=256)
 def parse_duration(text: str) -> int:
     """Return the milliseconds in a duration such as ``90s``, ``45m``, ``2h``, ``1d`` or ``1h30m``.
 

@@ -112,11 +112,24 @@ class Load:
         in_use = self.remote if remote and rules.remote is not None else self.here
         return in_use.obstacle(tenant, pool_of(rules, remote=remote))
 
-    def with_slot(self, tenant: str, rules: Rules, *, remote: bool) -> "Load":
+    def having_begun(self, head: QueueHead, rules: Rules, *, remote: bool) -> "Load":
         """Return a copy with one more run of that tenant. remote: see ``no_slot``."""
+        here, elsewhere, capped = self.here, self.remote, self.capped
         if remote and rules.remote is not None:
-            return replace(self, remote=self.remote.with_one_of(tenant))
-        return replace(self, here=self.here.with_one_of(tenant))
+            elsewhere = elsewhere.with_one_of(head.tenant)
+        else:
+            here = here.with_one_of(head.tenant)
+        if head.constraints.caps:
+            capped = Counter(capped) + Counter(cap.rule for cap in head.constraints.caps)
+        return replace(
+            self,
+            here=here,
+            remote=elsewhere,
+            busy={**self.busy, head.dir_key: self.busy.get(head.dir_key, 0) + 1} if head.dir_key else self.busy,
+            threads=self.threads | {head.exclusive},
+            day=None if self.day is None else self.day.having_begun(),
+            capped=capped,
+        )
 
     def seen_by(self, tenant: str, agents: Sequence[AgentState], rules: Rules) -> tuple[AgentState, ...]:
         """Return the agents as they are for that tenant: closed if it gets no slot for a run on them."""

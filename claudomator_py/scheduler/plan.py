@@ -1,6 +1,5 @@
 """From a snapshot to the runs to start and the tiers to ask for: a fold over the queue heads in order."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -104,6 +103,9 @@ class Planner:
         self._rules = snapshot.rules
         self._agents = {agent.name: agent for agent in snapshot.agents}
         self._load = load_of(snapshot)
+        self._seen: dict[str, tuple[AgentState, ...]] = {}
+        """The agents as tenants see them, until something starts."""
+        self._taken: Taken | None = None
 
     @property
     def exhausted(self) -> bool:
@@ -140,7 +142,9 @@ class Planner:
         return any(agent.closed is not None and agent.closed.code in SHARES for agent in seen)
 
     def _seen_by(self, tenant: str) -> tuple[AgentState, ...]:
-        return self._load.seen_by(tenant, tuple(self._agents.values()), self._rules)
+        if tenant not in self._seen:
+            self._seen[tenant] = self._load.seen_by(tenant, tuple(self._agents.values()), self._rules)
+        return self._seen[tenant]
 
     @property
     def now(self) -> int:
@@ -150,7 +154,9 @@ class Planner:
     @property
     def taken(self) -> Taken:
         """Where nothing more can start, counting the runs that this planner has decided to start."""
-        return self._load.taken(self._rules)
+        if self._taken is None:
+            self._taken = self._load.taken(self._rules)
+        return self._taken
 
     def decide(self, head: QueueHead) -> DecisionRecord | Blocked:
         """Return the decision for the head regardless of its directory, and so for its whole lane. Takes no slots."""
@@ -167,14 +173,9 @@ class Planner:
         self._agents = {name: agent.having_begun(buckets) for name, agent in self._agents.items()}
         begun = self._agents[verdict.agent]
         self._agents[verdict.agent] = begun.model_copy(update={"active": begun.active + 1})
-        busy = dict(self._load.busy)
-        if head.dir_key:
-            busy[head.dir_key] = busy.get(head.dir_key, 0) + 1
-        threads = self._load.threads | {head.exclusive}
-        capped = Counter(self._load.capped) + Counter(cap.rule for cap in head.constraints.caps)
-        day = None if self._load.day is None else self._load.day.having_begun()
-        load = self._load.with_slot(head.tenant, self._rules, remote=chosen.remote)
-        self._load = replace(load, busy=busy, threads=threads, day=day, capped=capped)
+        self._load = self._load.having_begun(head, self._rules, remote=chosen.remote)
+        self._seen.clear()
+        self._taken = None
         return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 
     def question(self, head: QueueHead, verdict: Blocked) -> AskTier | None:

@@ -30,12 +30,14 @@ from claudomator_py.scheduler.load import NOTHING_SHUT, Shut, Taken
 from claudomator_py.store.classification_rows import NEXT_DEADLINE
 from claudomator_py.store.hold_rows import NEXT_END
 from claudomator_py.store.statement import Statement
+from claudomator_py.store.stored_json import raw
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION, Task
 from claudomator_py.store.task_rows import task_from
 
 Position = tuple[int, int, str]
 """Rank, creation time and id: the queue's order."""
-Content = dict[str, object]
+Content = str
+"""As a row has it, see ``task_rows.read_spec``."""
 
 
 class NextTimes(NamedTuple):
@@ -165,7 +167,7 @@ _WAITING = Statement(
     .limit(1)
 )
 _CONTENTS = Statement(
-    select(TASK, TASK_REVISION.c.spec)
+    select(TASK, raw(TASK_REVISION.c.spec))
     .join(TASK_REVISION, and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.revision))
     .where(TASK.c.id.in_(_among("tasks")))
 )

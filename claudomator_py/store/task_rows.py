@@ -24,7 +24,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.store.events import NewEvent, record, record_all
 from claudomator_py.store.statement import Statement, changer, loader, writer
-from claudomator_py.store.stored_json import keeping_reader, raw
+from claudomator_py.store.stored_json import keeping_reader, raw, reader
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
@@ -49,7 +49,15 @@ _CONTENTS = Statement(
         TASK_REVISION.c.revision.in_(bindparam("numbers", expanding=True)),
     )
 )
-_read_spec = keeping_reader(TaskSpec)
+_SPEC = Statement(
+    select(raw(TASK_REVISION.c.spec)).where(
+        TASK_REVISION.c.task_id == bindparam("task"), TASK_REVISION.c.revision == bindparam("number")
+    )
+)
+read_spec = reader(TaskSpec)
+"""What makes content of the text that a row has of it. Raises ValidationError."""
+readable_spec = keeping_reader(TaskSpec, read_spec)
+"""The same; None: it cannot be read."""
 _stored = writer(TASK)
 _stored_revision = writer(TASK_REVISION)
 
@@ -231,7 +239,10 @@ def coming_contents(connection: Connection) -> Sequence[tuple[str, TaskSpec]]:
 
 def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
     """Return the content as it was parsed. Raises LookupError."""
-    return TaskSpec.model_validate(revision_of(connection, task_id, revision).spec)
+    row = _SPEC.row(connection, task=task_id, number=revision)
+    if row is None:
+        raise LookupError(f"task {task_id} has no revision {revision}")
+    return read_spec(row[0])
 
 
 def specs_shown(connection: Connection, tasks: Collection[Task]) -> Mapping[str, TaskSpec]:
@@ -241,7 +252,7 @@ def specs_shown(connection: Connection, tasks: Collection[Task]) -> Mapping[str,
         return {}
     wanted = {task.id: task.revision for task in tasks}
     rows = _CONTENTS.rows(connection, tasks=sorted(wanted), numbers=sorted(set(wanted.values())))
-    found = {task_id: _read_spec(text) for task_id, revision, text in rows if wanted[task_id] == revision}
+    found = {task_id: readable_spec(text) for task_id, revision, text in rows if wanted[task_id] == revision}
     if missing := wanted.keys() - found.keys():
         raise LookupError(f"tasks without their content: {', '.join(sorted(missing))}")
     return {task.id: found[task.id] or _unreadable(task) for task in tasks}

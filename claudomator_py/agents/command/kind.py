@@ -63,8 +63,11 @@ class CommandAgent:
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
         """Return a plain program knows nothing of tools, turns or further folders."""
+        asked = restrictions(task)
+        if not asked:
+            return []
         takes_model = "model" in _names(agent)
-        wanted = ", ".join(field for field in restrictions(task) if field != "agent.model" or not takes_model)
+        wanted = ", ".join(field for field in asked if field != "agent.model" or not takes_model)
         return [f"{agent.name} is a plain command, which cannot keep to {wanted}"] if wanted else []
 
 

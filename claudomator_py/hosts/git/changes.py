@@ -55,10 +55,10 @@ class ChangeRecorder:
     @staticmethod
     def is_of_interest(run_dir: Path) -> bool:
         """Return whether there can be anything to record after the run: not in a folder of its own that is empty."""
-        if (run_dir / BEFORE).exists():
+        if os.access(f"{run_dir}/{BEFORE}", os.F_OK):
             return True
         try:
-            with os.scandir(run_dir / SCRATCH) as entries:
+            with os.scandir(f"{run_dir}/{SCRATCH}") as entries:
                 return next(entries, None) is not None
         except OSError:
             return False

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -38,6 +38,8 @@ from claudomator_py.hosts.shim.main import PROMPT
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.ports import AgentKind, Clock
 
+_path = lru_cache(maxsize=64)(Path)
+"""Of a run that starts or ends is asked several times."""
 _GIVE_UP_MS = 5_000
 _MAX_TAKEN_OVER = 5
 _MAX_RECORDING = 4
@@ -120,7 +122,7 @@ class LocalRunHost(ReportingHost):
 
     def path(self, run_id: str, step: int = 0) -> Path:
         """Return the directory of that run or check."""
-        return Path(self.place(run_id, step))
+        return _path(self.place(run_id, step))
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
         """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
@@ -175,7 +177,7 @@ class LocalRunHost(ReportingHost):
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked. Raises OSError."""
         path = self.place(run_id, step)
-        shim = self._launcher.start(Path(path), environment, self.to_do_first(run_id, step))
+        shim = self._launcher.start(_path(path), environment, self.to_do_first(run_id, step))
         with self._lock:
             before = self._launched.get(path)
             self._launched[path] = shim

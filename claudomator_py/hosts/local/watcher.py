@@ -60,7 +60,7 @@ class RunWatcher:
             if word is None:
                 self._follow(run_id, identity)
             else:
-                self._loop.add_reader(word, self._hear, run_id, word, identity)
+                self._loop.add_reader(word.fileno(), self._hear, run_id, word, identity)
         except OSError:
             self.unwatch(run_id)
             raise
@@ -126,7 +126,7 @@ class RunWatcher:
 
     def _release(self, watched: _Watched) -> None:
         if watched.word is not None:
-            self._loop.remove_reader(watched.word)
+            self._loop.remove_reader(watched.word.fileno())
             watched.word.close()
             watched.word = None
         if watched.fd is not None:

@@ -13,6 +13,7 @@ from claudomator_py.domain.routing import Constraints, RuleCap
 from claudomator_py.scheduler.load import Shut, Taken
 from claudomator_py.store import queue, reads
 from claudomator_py.store.database import Database
+from claudomator_py.store.stored_json import read_json
 from claudomator_py.store.tables import TASK, TASK_DEPENDENCY, TASK_REVISION
 from tests.databases import open_migrated
 
@@ -201,7 +202,7 @@ def test_a_task_comes_with_the_content_of_its_revision(tasks: Queue) -> None:
     tasks.put("t", revision=2)
     tasks.put("u")
     found = tasks.ask(lambda connection: queue.contents(connection, ["t", "u", "gone"]))
-    assert [(task.id, spec) for task, spec in found] == [("t", {"name": "t 2"}), ("u", {"name": "u 1"})]
+    assert [(task.id, read_json(spec)) for task, spec in found] == [("t", {"name": "t 2"}), ("u", {"name": "u 1"})]
 
 
 def test_many_tasks_are_found_by_one_statement_after_another(tasks: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
