@@ -77,8 +77,9 @@ class ReportingHost(ABC):
         read = self._monitor.report(request.run_id, lambda: self._reader(request), record)
         if read is None:
             return None
-        outcome = self._shown(request, read.outcome)
-        undisturbed = None if read.undisturbed is read.outcome else self._shown(request, read.undisturbed)
+        outcome = undisturbed = self._shown(request, read.outcome)
+        if read.undisturbed is not read.outcome:
+            undisturbed = self._shown(request, read.undisturbed)
         return RunReport(
             run_id=request.run_id,
             exit=record,
