@@ -1,8 +1,8 @@
 """From a run's row to what its shim is told: prompt, command line, limits and environment."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
@@ -116,17 +116,10 @@ def agent_run(
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
     own = _own(run, rules, own_span(run.task_id, run.id))
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
-    plain = _prepared(run, spec, (launch.argv,), launch.stdin, variables, rules)
-    order = replace(
-        plain.order,
-        folders=spec.add_dirs,
-        handoff=handoff,
-        note=note,
-        hosts=hosts,
-        agent=agent.name,
-        resumes=run.resumes,
+    told = {"handoff": handoff, "note": note, "agent": agent.name, "resumes": run.resumes}
+    return _prepared(
+        run, spec, (launch.argv,), launch.stdin, variables, rules, folders=spec.add_dirs, hosts=hosts, **told
     )
-    return replace(plain, order=order)
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
@@ -143,7 +136,9 @@ def _prepared(
     stdin: str,
     variables: dict[str, str],
     rules: LaunchRules,
+    **more: Any,
 ) -> Prepared:
+    """more: of the ``RunSpec``."""
     cwd, bounds = _place(run, spec, rules)
     order = RunSpec(
         run_id=run.id,
@@ -157,6 +152,7 @@ def _prepared(
         reserved=bounds.reserved,
         folder_bounds=rules.bounds,
         needs=spec.needs,
+        **more,
     )
     return Prepared(order, variables)
 

@@ -107,7 +107,8 @@ class Policing:
         self.moves = self._spends or policy.mentions("now")
         """Whether what rules say depends on the time or on what was spent."""
         self._by_specialist = policy.mentions("task.specialist") or policy.mentions("task.skill")
-        self._reached = False
+        self.is_followed = False
+        """Whether it is known that nothing waits that was judged by other rules, see ``follow``."""
 
     @property
     def has_rules(self) -> bool:
@@ -116,10 +117,10 @@ class Policing:
 
     def follow(self, connection: Connection) -> Callable[[Connection], int] | None:
         """Return what lets queued tasks be judged again that were by other rules; None: there is no need."""
-        if self._reached:
+        if self.is_followed:
             return None
-        self._reached = self.is_in_force(connection)
-        return None if self._reached else self._again
+        self.is_followed = self.is_in_force(connection)
+        return None if self.is_followed else self._again
 
     def is_in_force(self, connection: Connection) -> bool:
         """Return whether queued tasks are judged by these rules, and not by others yet or by now."""

@@ -143,7 +143,8 @@ class SpecialistRouter:
 
     def _follow_policy(self) -> None:
         """What was queued under other rules is judged by those in force."""
-        if (again := self._database.read(self.decider.policing.follow)) is not None:
+        policing = self.decider.policing
+        if not policing.is_followed and (again := self._database.read(policing.follow)) is not None:
             number = self._database.write(again)
             if number:
                 log.info("policy_changed", tasks=number, note="queued tasks are judged again")

@@ -194,7 +194,8 @@ class Starter:
         try:
             # As real paths: the shim sees that none of them has become a link.
             folders = further_folders(allowed.add_dirs)
-            allowed = allowed.model_copy(update={"add_dirs": folders, "timeout": context.timeout_ms})
+            if (folders, context.timeout_ms) != (allowed.add_dirs, allowed.timeout):
+                allowed = allowed.model_copy(update={"add_dirs": folders, "timeout": context.timeout_ms})
         except (OSError, RuntimeError) as error:
             self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None

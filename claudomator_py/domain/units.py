@@ -32,6 +32,7 @@ def parse_duration(text: str) -> int:
     return sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(stripped))
 
 
+@lru_cache(maxsize=256)
 def format_duration(milliseconds: int) -> str:
     """Return the duration as ``parse_duration`` reads it, largest units first: 5400000 becomes ``1h30m``."""
     if milliseconds <= 0:

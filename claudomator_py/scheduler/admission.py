@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence, Set
+from functools import lru_cache
 
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
@@ -68,7 +69,11 @@ def exhausted_hints(agents: Sequence[AgentState], rules: Rules) -> frozenset[str
 def names_in_lanes(agents: Iterable[AgentState]) -> frozenset[str]:
     """Return every form in which one of these agents can be named in a lane's text: name or kind, JSON-escaped or
     not."""
-    names = {name for agent in agents for name in (agent.name, agent.kind)}
+    return _in_lanes(frozenset([name for agent in agents for name in (agent.name, agent.kind)]))
+
+
+@lru_cache(maxsize=64)
+def _in_lanes(names: frozenset[str]) -> frozenset[str]:
     return frozenset(json.dumps(name, ensure_ascii=escaped) for name in names for escaped in (True, False))
 
 

@@ -1,7 +1,7 @@
 """What is in use, and what that blocks whichever agents are free: slots, directories, threads, caps."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
@@ -130,6 +130,11 @@ class Load:
             day=None if self.day is None else self.day.having_begun(),
             capped=capped,
         )
+
+    def has_slot(self, tenant: str, agents: Iterable[AgentState], rules: Rules) -> bool:
+        """Return whether that tenant gets a slot for a run on any of the agents, which are as they are for nobody."""
+        places = {agent.remote for agent in agents if not agent.full}
+        return any(self.no_slot(tenant, rules, remote=remote) is None for remote in places)
 
     def seen_by(self, tenant: str, agents: Sequence[AgentState], rules: Rules) -> tuple[AgentState, ...]:
         """Return the agents as they are for that tenant: closed if it gets no slot for a run on them."""

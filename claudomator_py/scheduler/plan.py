@@ -112,7 +112,7 @@ class Planner:
         """True if no further head can start, whatever it is."""
         load = self._load
         spent = load.day is not None and load.day.spent
-        return load.disk_low or load.drained or spent or not any(agent.free for agent in self._seen_by(OWN))
+        return load.disk_low or load.drained or spent or not load.has_slot(OWN, self._agents.values(), self._rules)
 
     @property
     def shut(self) -> Shut:

@@ -148,9 +148,11 @@ class _Builder:
         self._unused: dict[str, BadText] = {}
         """By the anchors of texts that no alias has referred to yet: the refusal if none ever does."""
         self._text = ""
+        self._has_comments = False
 
     def read(self, text: str) -> list[Document]:
         self._text = text
+        self._has_comments = "#" in text
         documents: list[Document] = []
         count = 0
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -240,9 +242,9 @@ class _Builder:
         begin, end = event.start_mark, event.end_mark
         if begin is None or end is None:
             return
-        if not event.style and (comment := COMMENT.match(self._text, end.index)):
+        if self._has_comments and not event.style and (comment := COMMENT.match(self._text, end.index)):
             self._comments[self._place()] = comment[1].rstrip()
-        if self._open and not self._open[-1].in_brackets and event.style not in ("'", '"'):
+        if self._has_comments and self._open and not self._open[-1].in_brackets and event.style not in ("'", '"'):
             is_block = event.style is not None
             beside = _comment_beside(self._text, begin.index, end.index, self._open[-1].column, is_block=is_block)
             if beside is not None:

@@ -54,7 +54,8 @@ class Worker(ABC):
 
     def wake(self) -> None:
         """Have a round begin soon. Takes no time."""
-        self._woken.set()
+        if not self._woken.is_set():
+            self._woken.set()
 
     def stop(self) -> None:
         """Have no further round begin, and the one at hand end early."""

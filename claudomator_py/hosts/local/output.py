@@ -20,6 +20,8 @@ def output_path(run: AnyPath, stream: Stream) -> str:
 
 def read_output(run: AnyPath, stream: Stream, offset: int, limit: int = _CHUNK) -> OutputPiece:
     """Return what the stream holds from the offset on, at most limit bytes; holes are skipped. Raises OSError."""
+    if limit == 0:  # how much there is, is asked more often than what it is
+        return OutputPiece(offset, b"", _size(run, stream))
     fd = _open(run, stream)
     if fd is None:
         return OutputPiece(offset, b"", 0)
@@ -28,10 +30,19 @@ def read_output(run: AnyPath, stream: Stream, offset: int, limit: int = _CHUNK) 
         if not stat.S_ISREG(status.st_mode):
             return OutputPiece(offset, b"", 0)
         start, end = _data_extent(fd, offset, status.st_size)
-        data = os.pread(fd, min(limit, end - start), start) if limit > 0 and end > start else b""
+        data = os.pread(fd, min(limit, end - start), start) if end > start else b""
         return OutputPiece(start, data, status.st_size)
     finally:
         os.close(fd)
+
+
+def _size(run: AnyPath, stream: Stream) -> int:
+    """Of the stream's file; 0 where there is none, see ``_open``. Raises OSError."""
+    try:
+        status = os.lstat(output_path(run, stream))
+    except FileNotFoundError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _open(run: AnyPath, stream: Stream) -> int | None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 from claudomator_py.domain.crashpoint import crashpoint
@@ -247,7 +246,7 @@ class Arrivals:
         crashpoint("inbox-after-take")
         accepted = []
         for reading, problems in zip(current, verdicts, strict=True):
-            name = Path(reading.path).name
+            name = reading.path.rpartition("/")[2]
             if problems:
                 self._refuse(folder, name, RefusedFile(reading.stamp, tuple(problems), offered=True))
             else:
@@ -259,7 +258,7 @@ class Arrivals:
             self._archive(folder, accepted)
 
     def _is_current(self, folder: Folder, reading: InboxReading[Any]) -> bool:
-        name = Path(reading.path).name
+        name = reading.path.rpartition("/")[2]
         entry = folder.entry(name)
         if entry is not None and entry.stamp == reading.stamp:
             return True
