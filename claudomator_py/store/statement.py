@@ -21,6 +21,9 @@ from sqlalchemy.sql.visitors import iterate
 
 from claudomator_py.store.tables import columns
 
+_EXACT = 4
+_MAX_ROUNDED = 1024
+"""Lists of lengths between these are written for the next power of two."""
 MAX_FORMS = 256
 """Lists of so many different lengths are compiled for; then all is compiled again as it is needed."""
 
@@ -153,7 +156,7 @@ class _Form:
         if self._otherwise or self._lists:
             values: dict[Any, Any] = {**self._otherwise, **given}
             for name, keys in self._lists:
-                values.update(zip(keys, given[name], strict=True))
+                values.update(zip(keys, _filled(given[name], len(keys)), strict=True))
             given = values
         picked = self._pick(given)
         if self._process:
@@ -162,6 +165,17 @@ class _Form:
                 if picked[at] is not None or not keeps_none:
                     picked[at] = process(picked[at])
         return tuple(picked) if self._names is None else dict(zip(self._names, picked, strict=True))
+
+
+def _rounded(length: int) -> int:
+    """For how many values a list of that length is written. It takes as long to compile as there are values in it, and
+    what comes in bursts is of another length each time."""
+    return length if length <= _EXACT or length > _MAX_ROUNDED else 1 << (length - 1).bit_length()
+
+
+def _filled(values: Sequence[Any], length: int) -> Sequence[Any]:
+    """The list as long as it is written: for IN and NOT IN, its last value may stand there several times."""
+    return values if len(values) == length else [*values, *[values[-1]] * (length - len(values))]
 
 
 def _picker(keys: Sequence[Any]) -> Callable[[Mapping[Any, Any]], Sequence[Any]]:
@@ -197,13 +211,15 @@ class _Compiled:
         """What makes of the driver's values those of the columns, where they differ; None: see ``find_results``."""
 
     def form(self, given: Mapping[str, Any]) -> _Form:
-        """For lists as long as these."""
-        lengths = tuple([len(given[name]) for name in self._lists])
+        """For lists as long as these, or somewhat longer."""
+        lengths = tuple([_rounded(len(given[name])) for name in self._lists])
         form = self._forms.get(lengths)
         if form is None:
             if len(self._forms) >= MAX_FORMS:
                 self._forms.clear()
-            form = self._forms[lengths] = self._make({name: given[name] for name in self._lists})
+            form = self._forms[lengths] = self._make(
+                {name: _filled(given[name], length) for name, length in zip(self._lists, lengths, strict=True)}
+            )
         return form
 
     def find_results(self, cursor: DBAPICursor) -> list[tuple[int, _Process]]:
