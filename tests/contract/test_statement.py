@@ -1,5 +1,6 @@
 """Statements given to the driver as they are: what goes in comes out, in the types of the columns."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,6 +51,20 @@ def test_a_list_may_have_any_length(database: Database) -> None:
     assert names(database, "a") == ["a"]
     assert names(database, "a", "b", "c") == ["a", "b"]
     assert names(database, "b", "a", most=1) == ["a"]
+
+
+def test_a_list_of_any_length_names_neither_more_nor_less(database: Database) -> None:
+    """Whatever length it is written in: the shortest, both sides of each power of two, and the longest."""
+    add(database, *(f"n{number:04}" for number in range(1100)))
+    within = Statement(select(REMEMBERED.c.name).where(REMEMBERED.c.name.in_(bindparam("these", expanding=True))))
+    outside = Statement(select(REMEMBERED.c.name).where(REMEMBERED.c.name.not_in(bindparam("these", expanding=True))))
+    for length in (0, 1, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 31, 33, 500, 1023, 1024, 1025):
+        these = {f"n{number:04}" for number in range(1100 - length, 1100)}
+        found = database.read(partial(within.values, these=sorted(these)))
+        assert sorted(found) == sorted(these)
+        left = database.read(partial(outside.values, these=sorted(these)))
+        assert len(left) == 1100 - length
+        assert these.isdisjoint(left)
 
 
 def test_it_says_how_many_rows_it_has_changed_and_writes_what_it_is_given(database: Database) -> None:

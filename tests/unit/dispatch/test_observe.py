@@ -161,18 +161,19 @@ class Looks:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.read: list[str] = []
         self.decided: list[str] = []
-        consider, validate = Planner.consider, TaskSpec.model_validate
+        consider, read_spec = Planner.consider, task_rows.read_spec
 
         def considering(planner: Planner, head: QueueHead) -> StartRun | Blocked:
             self.decided.append(head.name)
             return consider(planner, head)
 
-        def reading(content: Any) -> TaskSpec:
-            self.read.append(content["name"])
-            return validate(content)
+        def reading(content: object) -> TaskSpec:
+            content_read = read_spec(content)
+            self.read.append(content_read.name)
+            return content_read
 
         monkeypatch.setattr(Planner, "consider", considering)
-        monkeypatch.setattr(TaskSpec, "model_validate", reading)
+        monkeypatch.setattr(task_rows, "read_spec", reading)
 
 
 def test_a_tick_decides_on_each_task_once_and_reads_its_content_once(

@@ -18,6 +18,7 @@ DIALECT = SQLiteDialect()
     "text",
     [
         *("", "{", "nonsense", '{"a": 1,}', "\x00", '{"a": "\n"}'),
+        *('{"a": x}', '{"a": ', "[1,]", "[", "{} {}", '{"a": 1}x', "[] ,"),
         *("NaN", "[Infinity]", '{"a": {"b": -Infinity}}', "1e999", '{"a": [-1e9999]}', '{"a": 1e400}'),
         *('{"a": 9223372036854775808}', "-9223372036854775809", f'{{"a": {"9" * 5000}}}', f"[{10**400}]"),
         "[" * LEVELS + "]" * LEVELS,
@@ -36,6 +37,7 @@ def test_what_no_answer_can_hold_is_unreadable(text: str) -> None:
 def test_what_is_stored_comes_back_as_it_was(value: object) -> None:
     assert read_json(json.dumps(value)) == value
     assert read_json(json.dumps(value, ensure_ascii=False).encode()) == value
+    assert read_json(f" {json.dumps(value, indent=1)}\n") == value
 
 
 def test_wide_is_not_deep() -> None:
