@@ -29,7 +29,7 @@ _SEPARATOR = r"(?:[ .-]{1,3}|_)"
 """Separator between groups; ``_folded`` maps similar characters to one of these."""
 _DIGITS = regex(r"\d+")
 _SIGN = regex(r"[@\d]")
-"""Each of them has one."""
+"""In ASCII, each of them has one."""
 _ROW = regex(rf"(?<![^\W_])(?<!\+)\d+(?:{_SEPARATOR}\d+)*(?![^\W_])")
 _MAX_CARD: Final = 19
 _ISSUERS: Final = tuple(
@@ -78,7 +78,7 @@ _IBAN_LENGTHS: Final = {
 
 def without_personal(text: str) -> str:
     """Return the text with each piece of personal data replaced by a word such as ``[e-mail]``."""
-    if _SIGN.search(text) is None:  # as most texts
+    if text.isascii() and _SIGN.search(text) is None:  # as most texts
         return text
     text = _EMAIL.sub("[e-mail]", text)
     text = _replaced(text, _accounts, "[account]")
