@@ -7,10 +7,10 @@ tried before that. All is read from rows.
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import cache
 
 from sqlalchemy import Connection
 
-from claudomator_py.agents.kinds import info_of
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.blocked import Blocked
 from claudomator_py.domain.limits import Bucket, Hold, RanOn, ramp, try_pause_ms
@@ -140,7 +140,12 @@ def _tenant(run: Run) -> str:
 
 
 def _is_elsewhere(run: Run, rules: Rules) -> bool:
-    return rules.remote is not None and run.state != "checking" and info_of(run.kind).of(()).remote
+    return rules.remote is not None and run.state != "checking" and _is_remote(run.kind)
+
+
+@cache
+def _is_remote(kind: str) -> bool:
+    return AgentSpec(name=kind, kind=kind).info.remote
 
 
 class CheckSlots:
