@@ -1,1 +1,1 @@
-"""Ways in: each ends in accepting a task."""
+"""The ways in which tasks arrive; each ends in accepting a task."""

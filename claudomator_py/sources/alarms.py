@@ -1,6 +1,5 @@
-"""The alarm clock of schedules, which is APScheduler's. Imported by a daemon that has a schedule: APScheduler looks at
-all that is installed for what could extend it, which took a twentieth of a start.
-"""
+"""The alarm clock of schedules, based on APScheduler. Imported only by a daemon that has a schedule: APScheduler
+searches all installed packages for extensions, which took a twentieth of a start."""
 
 import logging
 import threading
@@ -16,18 +15,18 @@ from claudomator_py.domain.schedule import Recurrence
 
 _SAFETY_S = 60
 _MANY = 1_000
-"""As one thread takes them in turn, this is only how many may wait."""
+"""A single thread runs the jobs in turn, so this only limits how many may wait."""
 _MOMENT = timedelta(milliseconds=100)
 
 
 class Alarms:
-    """Calls ``ring`` at the times of the schedules it was given, on a thread of its own, one call at a time."""
+    """Calls ``ring`` at the times of the given schedules, on a thread of its own, one call at a time."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
         self._ringing = threading.Lock()
         self._closed = False
-        # It would tell of every alarm.
+        # APScheduler would log every alarm.
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
@@ -37,12 +36,12 @@ class Alarms:
         )
 
     def start(self) -> None:
-        """Ring now, and then when it is time."""
+        """Ring now, and afterwards at the schedules' times."""
         self._scheduler.add_job(self._call, "interval", seconds=_SAFETY_S, id="safety", next_run_time=datetime.now(UTC))
         self._scheduler.start()
 
     def set(self, recurrences: Mapping[str, Recurrence]) -> None:
-        """Ring at the times of these from now on, and of no others."""
+        """Ring at the times of these recurrences from now on, and at no others."""
         for job in self._scheduler.get_jobs():
             if job.id != "safety" and job.id not in recurrences:
                 with suppress(JobLookupError):  # closed meanwhile
@@ -51,18 +50,19 @@ class Alarms:
             self._scheduler.add_job(self._call, _Times(recurrence), id=name, replace_existing=True)
 
     def soon(self) -> None:
-        """Ring again, now."""
+        """Ring again now."""
         self._once_more(datetime.now(UTC))
 
     def later(self) -> None:
-        """Ring again, in a moment."""
+        """Ring again in a moment."""
         self._once_more(datetime.now(UTC) + _MOMENT)
 
     def close(self) -> None:
-        """Ring no more; waits for what it called."""
+        """Stop ringing; waits for a call in progress."""
         if not self._scheduler.running:
             return
-        # APScheduler would wait with its jobs locked: forever, where what was called sets the times.
+        # Waiting inside APScheduler would hold its job lock, which blocks forever if the call in progress sets the
+        # times.
         self._scheduler.shutdown(wait=False)
         with self._ringing:
             self._closed = True
@@ -80,7 +80,7 @@ class Alarms:
 
 
 class _Times(BaseTrigger):  # type: ignore[misc] # APScheduler comes without types
-    """A recurrence as APScheduler asks for it."""
+    """A recurrence in the form that APScheduler requires."""
 
     def __init__(self, recurrence: Recurrence) -> None:
         self._recurrence = recurrence

@@ -1,7 +1,7 @@
-"""Makes the tasks of schedules whose time has come, each once, whatever becomes of the daemon.
+"""Creates the tasks of schedules whose time has come, each exactly once, whatever happens to the daemon.
 
-What is due is reckoned from the store: the schedule's times after the last one that was dealt with. A time, its task
-and the mark that it was dealt with are one transaction.
+What is due is computed from the store: the schedule's times after the last one that was handled. A time's task and the
+mark that the time was handled are written in one transaction.
 """
 
 import threading
@@ -38,12 +38,13 @@ log = get_logger("claudomator.schedules")
 
 @lru_cache(maxsize=1_000)
 def recurrence(cron: str, zone: str) -> Recurrence:
-    """Return the times, read once. Raises ValueError."""
+    """Return the recurrence, parsed only once. Raises ValueError."""
     return Recurrence(cron, ZoneInfo(zone))
 
 
 class ScheduleRunner:
-    """``run_due`` from one thread at a time. workdirs: what is allowed at present. faults: of single schedules."""
+    """Call ``run_due`` from one thread at a time. workdirs: returns what is currently allowed. faults: of individual
+    schedules."""
 
     def __init__(
         self,
@@ -60,9 +61,9 @@ class ScheduleRunner:
         self._faults = faults
 
     def run_due(self) -> int:
-        """Make the tasks of every schedule that is due; how many times were dealt with. Raises StoreUnavailable.
+        """Create the tasks of every schedule that is due; returns the number of times handled. Raises StoreUnavailable.
 
-        One for which that fails keeps no other from its time; it is tried again, and misses none.
+        A schedule for which this fails does not hold up others; it is retried and misses no time.
         """
         going = self._going()
         self._faults.forget_others(Activity.SCHEDULE, {schedule.id for schedule in going})
@@ -73,13 +74,13 @@ class ScheduleRunner:
         return bool(self._going())
 
     def recurrences(self) -> dict[str, Recurrence]:
-        """Return the times of every schedule that is neither paused nor gone, by its id."""
+        """Return the recurrence of every schedule that is neither paused nor gone, by id."""
         found = {}
         for schedule in self._going():
             try:
                 found[schedule.id] = recurrence(schedule.cron, schedule.timezone)
             except Exception as error:
-                # `run_due` meets it too, and tells of it.
+                # `run_due` meets the same error, and reports it.
                 log.debug("schedule_cannot_be_read", schedule=schedule.name, problem=str(error))
         return found
 
@@ -99,7 +100,7 @@ class ScheduleRunner:
         return self._deal_with(schedule, found, dir_key, why)
 
     def _deal_with(self, schedule: Schedule, found: Due, dir_key: str, why: str | None) -> int:
-        """why: the reason for which no task can be made."""
+        """why: the reason why no task can be created."""
 
         def passing_over(missed_ms: int, connection: Connection) -> None:
             if self._unchanged(connection, schedule, missed_ms):
@@ -131,7 +132,7 @@ class ScheduleRunner:
 
     @staticmethod
     def _unchanged(connection: Connection, seen: Schedule, at_ms: int) -> bool:
-        """Whether the schedule is as it was seen, and that time not dealt with."""
+        """True if the schedule is unchanged since it was read, and that time has not been handled."""
         now = schedule_rows.get(connection, seen.id)
         return (
             (now.gone_ms, now.paused_ms, now.spec, now.timezone) == (None, None, seen.spec, seen.timezone)
@@ -145,7 +146,7 @@ def _item(schedule: Schedule) -> Item:
 
 
 class CronWorker:
-    """Has the runner run what is due, on a thread of its own. ready: whether it is known which files are there."""
+    """Runs what is due on a thread of its own. ready: returns whether it is known which files are present."""
 
     def __init__(self, runner: ScheduleRunner, ready: Callable[[], bool]) -> None:
         self._runner = runner
@@ -155,28 +156,28 @@ class CronWorker:
         self._started = self._closed = False
 
     def start(self) -> None:
-        """Make what became due before, and from now on what is due, on a thread of its own."""
+        """Handle what became due earlier, and from now on what becomes due, on a thread of its own."""
         self._started = True
         with suppress(StoreUnavailable):
             if not self._runner.has_any():
-                return  # until there is one, of which ``wake`` hears
+                return  # until there is one, which ``wake`` announces
         self._set_up()
 
     def wake(self) -> None:
-        """Look at the schedules again, as one was changed. From any thread; nothing happens before the start."""
+        """Read the schedules again, as one was changed. Thread-safe; does nothing before the start."""
         if self._started and (alarms := self._set_up()) is not None:
             alarms.soon()
 
     def close(self) -> None:
-        """Make no more."""
+        """Stop creating tasks."""
         with self._lock:
             self._closed = True
         if self._alarms is not None:
             self._alarms.close()
 
     def _set_up(self) -> "Alarms | None":
-        """The alarms, which have begun; None once this is closed."""
-        from claudomator_py.sources.alarms import Alarms  # with APScheduler, for who has schedules
+        """The alarms, started; None after ``close``."""
+        from claudomator_py.sources.alarms import Alarms  # imports APScheduler, needed only with schedules
 
         with self._lock:
             if self._alarms is None and not self._closed:
@@ -192,7 +193,7 @@ class CronWorker:
             alarms.later()
             return
         try:
-            # In this order: a time that comes in between is met now.
+            # In this order, a time that comes in between is handled now.
             alarms.set(self._runner.recurrences())
             self._runner.run_due()
         except StoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""The folders of specialists: card files become cards of the registry that follow them."""
+"""The folders of specialists: card files become cards in the registry that follow them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ _UNKNOWN = FileStamp(0, 0, 0)
 
 
 class _CardRefused(Exception):
-    """Undoes the transaction that it is raised in."""
+    """Rolls back the transaction in which it is raised."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(problems_text(problems))
@@ -39,20 +39,21 @@ class _CardRefused(Exception):
 
 
 class CardIntake:
-    """Registers the cards of files for the operator, each file whole or not at all. A file that goes takes its cards
-    along; one that is wrong leaves them as they were.
+    """Registers the cards in files on behalf of the operator, each file whole or not at all. When a file disappears its
+    cards are removed; an invalid file leaves them as they were.
 
-    Stamps are not kept: at the start every file is read, and what says the same changes nothing.
+    Stamps are not stored: at the start every file is read, and an unchanged file changes nothing.
     """
 
     def __init__(self, database: Database, clock: Clock, twins: "Callable[[str], Sequence[Twin]]") -> None:
-        """twins: skills of others that are nearly one of theirs; may raise StoreUnavailable, EncoderFault."""
+        """twins: returns skills of others that nearly duplicate one of the card's; may raise StoreUnavailable,
+        EncoderFault."""
         self._database = database
         self._clock = clock
         self._twins = twins
 
     def known_files(self) -> Mapping[str, FileStamp]:
-        """See ``inbox.values.Intake``. No file has this stamp, so each is read, and each that is gone is missed."""
+        """See ``inbox.values.Intake``. No file has this stamp, so each one is read, and missing ones are noticed."""
         return dict.fromkeys(self._database.read(specialist_rows.files), _UNKNOWN)
 
     def take(self, readings: Sequence[InboxReading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
@@ -60,7 +61,7 @@ class CardIntake:
         refused = self._database.read(lambda connection: _sent_nowhere(connection, readings))
         beside = {card.id for card in _cards_of([one for one in readings if one.path not in refused])}
         problems = [refused.get(reading.path) or self._take(reading, beside) for reading in readings]
-        # Only when all are there, as cards of one file name those of another.
+        # Only when all are registered, as cards in one file name those in another.
         self._warn([reading for reading, wrong in zip(readings, problems, strict=True) if not wrong])
         return problems
 
@@ -97,7 +98,7 @@ class CardIntake:
         return []
 
     def _warn(self, readings: Sequence[InboxReading[ParsedCards]]) -> None:
-        """Tell the log what is odd about the cards."""
+        """Log oddities of the cards."""
         if not readings:
             return
         cards = {one.card.id: one.card for one in self._database.read(specialist_rows.seen)}
@@ -125,10 +126,10 @@ class CardIntake:
         self._database.write(caused_by(INBOX.id, transaction))
 
     def archived(self, paths: Sequence[str]) -> None:
-        """See ``inbox.values.Intake``. A card follows its file where it is, and nothing is moved away."""
+        """See ``inbox.values.Intake``. A card follows its file in place, and nothing is moved away."""
 
     def keep_to(self, folders: Collection[str]) -> None:
-        """Keep to these folders from now on: what was read from any other one is gone."""
+        """Keep only these folders from now on: what was read from any other is gone."""
         elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
         if elsewhere:
             self.gone(elsewhere)
@@ -141,10 +142,8 @@ def _cards_of(readings: Iterable[InboxReading[ParsedCards]]) -> list[Card]:
 def _sent_nowhere(
     connection: Connection, readings: Sequence[InboxReading[ParsedCards]]
 ) -> Mapping[str, Sequence[Problem]]:
-    """Files whose cards name a specialist that neither is registered nor comes with the others that are good, by path.
-
-    So the order in which files are read is of no account, and cards may name each other.
-    """
+    """Files, by path, whose cards name a specialist that is neither registered nor among the other valid cards. So the
+    order in which files are read does not matter, and cards may name each other."""
     refused: dict[str, Sequence[Problem]] = {}
     while True:
         good = [reading for reading in readings if reading.path not in refused]

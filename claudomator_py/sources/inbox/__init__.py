@@ -1,1 +1,1 @@
-"""The watched folder. ``inbox`` says what follows from each happening in it; the other modules are its parts."""
+"""The watched folder. ``inbox`` describes what follows from each event in it; the other modules are its parts."""

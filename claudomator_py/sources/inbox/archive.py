@@ -1,7 +1,7 @@
 """``after_accept: move``: accepted files go to ``.accepted/<timestamp>-<name>`` in their inbox.
 
-A file is moved after its tasks are durable. If the process ends between the two, its path is still known with its
-stamp, so the next start moves it and runs nothing; if it ends after the move, the file is found here by its inode.
+A file is moved after its tasks are durable. If the process ends between the two, the file's path and stamp are still
+known, so the next start moves it and runs nothing; if it ends after the move, the file is found here by its inode.
 """
 
 import contextlib
@@ -16,11 +16,12 @@ from claudomator_py.sources.inbox.values import FileStamp
 FOLDER = ".accepted"
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAME_BYTES = 255
-_TAIL = 50  # characters of a name that an archived one ends with, however long it was
+_TAIL = 50  # an archived name keeps at least these last characters of the original, however long that was
 
 
 def archive(folder: Folder, entry: InboxEntry, now_ns: int) -> bool:
-    """Move an accepted file; False if it changed since, and stays. Raises OSError where it cannot be moved.
+    """Move an accepted file; returns False if it has changed since and therefore stays. Raises OSError if it cannot be
+    moved.
 
     now_ns: nanoseconds since the epoch, for the timestamp in the name.
     """
@@ -34,7 +35,7 @@ def archive(folder: Folder, entry: InboxEntry, now_ns: int) -> bool:
         if _is(fd, name, entry):
             crashpoint("inbox-after-move")
             return True
-        # Saved again just before the move: back with it, unless yet another file has come to its place.
+        # It was saved again just before the move: put it back, unless yet another file has taken its place.
         os.link(name, entry.name, src_dir_fd=fd, dst_dir_fd=folder.fd, follow_symlinks=False)
         os.unlink(name, dir_fd=fd)
         return False
@@ -45,14 +46,14 @@ def archive(folder: Folder, entry: InboxEntry, now_ns: int) -> bool:
 
 
 def archived_names(folder: Folder, stamps: dict[str, FileStamp]) -> set[str]:
-    """Return which of these names, no longer in the inbox, were archived."""
+    """Return which of these names, which are no longer in the inbox, were archived."""
     try:
         fd = os.open(FOLDER, _OPEN, dir_fd=folder.fd)
     except OSError:
         return set()
     try:
         with os.scandir(fd) as entries:
-            # What is archived of a link is the link itself, which has another inode than the file it leads to.
+            # Archiving a link moves the link itself, whose inode differs from that of its target.
             found = [(entry.name, None if entry.is_symlink() else entry.inode()) for entry in entries]
     finally:
         os.close(fd)

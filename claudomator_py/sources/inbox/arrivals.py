@@ -1,4 +1,5 @@
-"""What becomes of files that are there: read, parsed and offered to the intake, then accepted, refused or archived."""
+"""What happens to files that are present: they are read, parsed and offered to the intake, then accepted, refused or
+archived."""
 
 import hashlib
 import logging
@@ -21,26 +22,26 @@ from claudomator_py.sources.inbox.values import AfterAccept, FileFormat, FileSta
 from claudomator_py.store.errors import StoreUnavailable
 from claudomator_py.values import dataclass
 
-# Files are offered so many at once that it takes about this long, in seconds: a commit for each of few is slow, and a
-# stop has to wait for very many.
+# The batch size is adapted so that an offer takes about this long, in seconds: a commit for only a few files is slow,
+# and a stop has to wait for very many.
 _SHORTEST_S, _MAX_S = 0.25, 1.0
 _MIN_BATCH = 16
 _AT_FIRST = 64
 MAX_BATCH = 256
-"""Files that are offered at once at most."""
+"""Maximum number of files offered at once."""
 
 
 class Offering:
-    """Hands readings to the intake. at_once: how many it should be given next."""
+    """Offers readings to the intake. at_once: batch size for the next offer."""
 
     def __init__(self, intake: Intake[Any], clock: Callable[[], float] = time.monotonic) -> None:
-        """clock: in seconds, from any beginning."""
+        """clock: in seconds, from any starting point."""
         self._intake = intake
         self._clock = clock
         self.at_once = _AT_FIRST
 
     def offer(self, readings: Sequence[InboxReading[Any]]) -> Sequence[Sequence[Problem]]:
-        """Return what is wrong with each; nothing: it was accepted. Raises StoreUnavailable."""
+        """Return the problems of each reading; empty if it was accepted. Raises StoreUnavailable."""
         begin_s = self._clock()
         verdicts = self._take(readings)
         self._adapt(self._clock() - begin_s, len(readings))
@@ -74,16 +75,16 @@ class Offering:
 
 
 BURST_PAUSE_S = 0.03
-"""In arrivals, which ends a burst."""
+"""Pause between arrivals, in seconds, that ends a burst."""
 MAX_BURST_S = 0.2
-"""How long a burst can keep whoever asks from beginning with what was taken."""
+"""Maximum time, in seconds, for which a burst delays the start of what was accepted."""
 
 
 class Burst:
-    """Whether files are arriving. Not thread-safe; times are ``time.monotonic()``.
+    """Tracks whether files are arriving. Not thread-safe; times are ``time.monotonic()``.
 
-    A file that comes alone is waited for until it is taken, and no longer. If another one comes by then they are a
-    burst, which goes on until a pause.
+    A single file counts as arriving only until it is accepted or refused. If another one arrives before that, they are
+    a burst, which lasts until a pause.
     """
 
     def __init__(self) -> None:
@@ -93,7 +94,7 @@ class Burst:
         self._untaken = False
 
     def came(self, path: str, now: float) -> None:
-        """Note that something happened to that file."""
+        """Record an event of that file."""
         if not (self._untaken or (self._several and now < self._last + BURST_PAUSE_S)):
             self._began, self._first, self._several = now, path, False
         self._several |= path != self._first
@@ -101,18 +102,18 @@ class Burst:
         self._untaken = True
 
     def taken(self) -> None:
-        """Note that all that has come is taken, or refused."""
+        """Record that everything that has arrived was accepted or refused."""
         self._untaken = False
 
     @property
     def over_at(self) -> float:
-        """When it is over at the latest, if nothing more comes or is taken."""
+        """When the burst ends at the latest, if nothing more arrives or is accepted."""
         if self._untaken:
             return self._began + MAX_BURST_S
         return min(self._began + MAX_BURST_S, self._last + BURST_PAUSE_S) if self._several else -math.inf
 
 
-# A step gives way to what came meanwhile after so many seconds of reading.
+# A step yields to new events after reading for this many seconds.
 _STEP_S = 0.2
 
 log = logging.getLogger("claudomator.inbox")
@@ -120,7 +121,7 @@ log = logging.getLogger("claudomator.inbox")
 
 @dataclass(slots=True)
 class Tally:
-    """What a scan did so far, by name. changed: anything that a person could see."""
+    """What a scan has done so far, by name. changed: True if anything visible to a person changed."""
 
     accepted: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -128,12 +129,12 @@ class Tally:
     changed: bool = False
 
     def clear(self) -> None:
-        """Begin again."""
+        """Reset everything."""
         self.accepted, self.refused, self.gone, self.changed = [], [], [], False
 
 
 class Arrivals:
-    """The files of one folder that are there. Not thread-safe. Whatever the intake raises comes through."""
+    """The files present in one folder. Not thread-safe. Exceptions of the intake propagate."""
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class Arrivals:
         refusals: Refusals,
         file_format: FileFormat,
     ) -> None:
-        """path: the folder's. ledger: what is known of its files. tally: where to count what is done."""
+        """path: of the folder. ledger: what is known about its files. tally: where to count what is done."""
         self._path = path
         self._ledger = ledger
         self._tally = tally
@@ -156,14 +157,14 @@ class Arrivals:
         self._refusals = refusals
         self._format = file_format
         self.moves = after_accept == "move"
-        """Whether accepted files are moved away."""
+        """True if accepted files are moved away."""
 
     def path_of(self, name: str) -> str:
-        """Return the file of that name."""
+        """Return the path of the file with that name."""
         return f"{self._path}/{name}"
 
     def take(self, folder: Folder, entries: Sequence[InboxEntry]) -> list[str]:
-        """Read, and offer; the names of those that it did not get to in the time of a step."""
+        """Read the entries and offer them; return the names of those that did not fit into the time of a step."""
         ledger = self._ledger
         now = time.monotonic()
         readings: list[InboxReading[Any]] = []
@@ -190,7 +191,7 @@ class Arrivals:
         return later
 
     def _read(self, folder: Folder, entry: InboxEntry) -> InboxReading[Any] | None:
-        """The file's reading if it is whole, good and changed; whatever else it is has been noted."""
+        """The file's reading if it is complete, valid and changed; any other result has been recorded."""
         ledger, name = self._ledger, entry.name
         now = time.monotonic()
         content = folder.read(entry, quiet=ledger.is_quiet(name, entry.stamp, now))
@@ -235,13 +236,13 @@ class Arrivals:
             return Problem(message=f"it cannot be parsed ({type(error).__name__})", remedy="simplify it")
 
     def _offer(self, folder: Folder, readings: Sequence[InboxReading[Any]]) -> None:
-        """Hand the readings to the intake, but those whose file changed meanwhile."""
+        """Offer the readings to the intake, except those whose files have changed meanwhile."""
         current = [reading for reading in readings if self._is_current(folder, reading)]
         if not current:
             return
         crashpoint("inbox-before-take")
         verdicts = self._offering.offer(current)
-        # Whatever else may fail: nobody but the inbox tells that there are tasks.
+        # Set this whatever else may fail: only the inbox reports that there are new tasks.
         self._tally.changed |= not all(verdicts)
         crashpoint("inbox-after-take")
         accepted = []
@@ -267,7 +268,7 @@ class Arrivals:
         return False
 
     def _refuse(self, folder: Folder, name: str, refused: RefusedFile) -> None:
-        """Refuse the file. Of very many problems the first are kept; the error file says how many there are."""
+        """Refuse the file. Only the first of very many problems are kept; the error file says how many there are."""
         problems = self._refusals.clean(refused.problems)
         kept = replace(refused, problems=shortened(problems))
         if self._ledger.refuse(name, kept):
@@ -277,14 +278,14 @@ class Arrivals:
             write_error_file(folder, name, render_problems(name, problems, self._format.without))
 
     def mend(self, folder: Folder, name: str) -> None:
-        """Forget why the file of that name was refused: it is good, or gone."""
+        """Clear the refusal of the file with that name: it is valid now, or gone."""
         if self._ledger.mend(name):
             self._tally.changed = True
             self._refusals.drop(self.path_of(name))
             remove_error_file(folder, name)
 
     def _archive(self, folder: Folder, names: Iterable[str]) -> None:
-        """Move accepted files away, but those that changed since: they have arrived again."""
+        """Move accepted files away, except those that changed since, which count as new arrivals."""
         moved = []
         for name in takewhile(lambda _: not self._stopped(), names):
             stamp = self._ledger.accepted[name]
@@ -302,7 +303,7 @@ class Arrivals:
             self.archived(folder, moved)
 
     def archived(self, folder: Folder, names: Collection[str]) -> None:
-        """Note that these accepted files were moved away: their next arrival is a new one."""
+        """Record that these accepted files were moved away: a file arriving under the same name is new."""
         self._intake.archived([self.path_of(name) for name in sorted(names)])
         self._ledger.forget(names)
         for name in names:

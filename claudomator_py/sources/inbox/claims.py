@@ -1,8 +1,8 @@
-"""Whose an inbox is: two daemons with state folders of their own on one inbox would both run everything in it.
+"""Ownership of inboxes: two daemons with separate state folders on the same inbox would both run everything in it.
 
-The claim is a lock on the folder itself, held on a descriptor: it leaves no file behind, works where the folder may
-only be read, follows the folder and not its path, and ends with the process however that ends. Where the file system
-has no such locks, on most network file systems, nothing is claimed.
+The claim is a lock on the folder itself, held through a descriptor: it leaves no file behind, works on read-only
+folders, follows the folder rather than its path, and ends with the process however that ends. If the file system has no
+such locks, like most network file systems, nothing is claimed.
 """
 
 import contextlib
@@ -28,17 +28,17 @@ class InboxInUse(CannotServe):
 
 
 class Claims:
-    """The inboxes that are this daemon's. Every method may be called from any thread."""
+    """The inboxes that this daemon has claimed. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[str, int] = {}  # by path, the descriptor
+        self._held: dict[str, int] = {}  # descriptor by path
 
     def take(self, path: str) -> Problem | None:
-        """Claim the folder at that path; why it cannot be had, or None.
+        """Claim the folder at that path; returns why it cannot be claimed, or None.
 
-        None as well where there is no folder: it is claimed when it is there. Harmless when repeated; if another folder
-        has come to the path, that one is claimed instead.
+        Also None if there is no folder, which is then claimed once it exists. Idempotent; if a different folder is now
+        at the path, that one is claimed instead.
         """
         with self._lock:
             try:
@@ -59,7 +59,8 @@ class Claims:
             return None
 
     def take_all(self, paths: Iterable[str]) -> None:
-        """Claim the folders at these paths. Raises InboxInUse if one cannot be had; then no further one is held."""
+        """Claim the folders at these paths. Raises InboxInUse if one cannot be claimed; no further ones are then
+        held."""
         before = set(self._held)
         for path in paths:
             problem = self.take(path)
@@ -68,7 +69,7 @@ class Claims:
                 raise InboxInUse(f"inbox {path}: {problem.message}; {problem.remedy}")
 
     def keep_only(self, paths: Collection[str]) -> None:
-        """Give up what is claimed at any other path."""
+        """Release the claims on all other paths."""
         with self._lock:
             for path in [path for path in self._held if path not in paths]:
                 os.close(self._held.pop(path))
@@ -97,7 +98,7 @@ def _lock(fd: int, path: str) -> Problem | None:
 
 
 def _holder(folder: os.stat_result) -> int | None:
-    """The process that holds the lock, as far as the system says."""
+    """The process that holds the lock, if the system tells."""
     name = f"{os.major(folder.st_dev):02x}:{os.minor(folder.st_dev):02x}:{folder.st_ino}"
     with contextlib.suppress(OSError, ValueError):
         for line in _LOCKS.read_text(encoding="ascii", errors="replace").splitlines():

@@ -1,7 +1,7 @@
-"""One inbox folder on disk: looking at its entries and reading a file whole or not at all.
+"""One inbox folder on disk: examining its entries, and reading files whole or not at all.
 
-Everything is done relative to a descriptor of the folder, so that one scan sees one folder even while it is renamed,
-replaced or unmounted. Nothing is opened that was not seen to be a regular file, and no open can block.
+Everything is done relative to a descriptor of the folder, so that a scan sees a single folder even while that is
+renamed, replaced or unmounted. Only entries known to be regular files are opened, and no open can block.
 """
 
 import contextlib
@@ -33,7 +33,8 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """A name in the inbox. target: the file a symbolic link leads to. problem: why it cannot be a task file at all."""
+    """A name in the inbox. target: the file that a symbolic link leads to. problem: why it cannot be a task file at
+    all."""
 
     name: str
     stamp: FileStamp
@@ -43,7 +44,7 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The whole file, and its stamp while no one could change it."""
+    """The complete file, and its stamp at a time when nobody could change it."""
 
     data: bytes
     stamp: FileStamp
@@ -51,18 +52,18 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """It cannot be read yet. quiet: a second without change would be enough."""
+    """The file cannot be read yet. quiet: True if a second without changes is sufficient."""
 
     why: str
     quiet: bool
 
 
 class Vanished:
-    """It is no longer there."""
+    """The file is no longer there."""
 
 
 class Folder:
-    """An open inbox folder. Raises OSError where the folder itself cannot be read."""
+    """An open inbox folder. Raises OSError if the folder itself cannot be read."""
 
     def __init__(self, path: str, guard: InboxGuard) -> None:
         self.path = path
@@ -84,7 +85,7 @@ class Folder:
         os.close(self.fd)
 
     def is_current(self) -> bool:
-        """Return whether the configured path still leads to this folder, and the folder was not deleted."""
+        """Return whether the configured path still leads to this folder, and the folder has not been deleted."""
         try:
             now = Path(self.path).stat()
         except OSError:
@@ -97,7 +98,7 @@ class Folder:
             return [entry.name for entry in entries]
 
     def entries(self, wanted: Callable[[str], bool]) -> Iterator[InboxEntry]:
-        """Yield every entry whose name is wanted."""
+        """Yield every entry with a wanted name."""
         with os.scandir(self.fd) as found:
             for item in found:
                 if wanted(item.name):
@@ -105,7 +106,7 @@ class Folder:
                         yield self._entry(item.name, item.stat(follow_symlinks=False))
 
     def entry(self, name: str) -> InboxEntry | None:
-        """Return the entry of that name; None if there is none."""
+        """Return the entry with that name; None if there is none."""
         try:
             return self._entry(name, os.stat(name, dir_fd=self.fd, follow_symlinks=False))
         except FileNotFoundError:
@@ -134,7 +135,8 @@ class Folder:
         return path.startswith(self._within)
 
     def read(self, entry: InboxEntry, *, quiet: bool) -> Content | Busy | Vanished | Problem:
-        """Return the file's content, if no one is writing to it. quiet: the caller saw no change of it for a second."""
+        """Return the file's content, if nobody is writing to it. quiet: True if the caller saw no change for a
+        second."""
         try:
             if entry.target is None:
                 fd = os.open(entry.name, _OPEN, dir_fd=self.fd)
@@ -156,11 +158,11 @@ class Folder:
             os.close(fd)
 
     def _opened_inside(self, fd: int) -> bool:
-        """Whether what was opened lies inside: a folder on the way may have become a link since it was looked up."""
+        """True if the opened file is inside: a folder on the path may have become a link since the lookup."""
         try:
             return self._inside(os.readlink(f"/proc/self/fd/{fd}"))
         except OSError:
-            return True  # no /proc: the look-up before has to do
+            return True  # without /proc the earlier lookup must suffice
 
     def _read_open(self, entry: InboxEntry, fd: int, *, quiet: bool) -> Content | Busy | Vanished | Problem:
         found = os.fstat(fd)
@@ -206,7 +208,7 @@ _LEAVES = Problem(
 
 
 def _unfit(name: str, found: os.stat_result) -> Problem | None:
-    """Why a file of this kind, size or name cannot be a task file."""
+    """Why a file of this type, size or name cannot be a task file."""
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file")
         return Problem(
@@ -257,7 +259,7 @@ _SHARED_FILE_SYSTEMS = frozenset(
 
 
 class Writers(Enum):
-    """Who has the file open for writing."""
+    """Whether the file is open for writing."""
 
     NONE = "none"
     SOME = "some"
@@ -266,7 +268,7 @@ class Writers(Enum):
 
 @contextlib.contextmanager
 def read_lease(fd: int) -> Iterator[Writers]:
-    """Hold a read lease on the file, where it is granted; it is given back on leaving. fd: opened for reading only."""
+    """Hold a read lease on the file, if it is granted, until the block ends. fd: opened for reading only."""
     writers = _take(fd)
     try:
         yield writers
@@ -280,7 +282,7 @@ def _take(fd: int) -> Writers:
     if not hasattr(fcntl, "F_SETLEASE"):
         return Writers.UNKNOWN
     try:
-        # A writer who comes is announced by a signal. The default, SIGIO, would end the process; SIGURG is ignored.
+        # A writer is announced by a signal. The default, SIGIO, would end the process; SIGURG is ignored.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
@@ -289,7 +291,8 @@ def _take(fd: int) -> Writers:
 
 
 def written_elsewhere(device: int, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
-    """Return whether other machines, or a program behind the file system, may write to this device unseen by leases."""
+    """Return whether other machines, or a program behind the file system, may write to this device without leases
+    noticing."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""One inbox folder: what is in it, what is gone, and which files are to be looked at, in small steps."""
+"""One inbox folder: what is in it, what is gone, and which files must be examined, in small steps."""
 
 import errno
 import logging
@@ -34,7 +34,7 @@ from claudomator_py.sources.inbox.values import (
 T = TypeVar("T")
 
 CHUNK = 256
-# So many refused files are offered again whenever anything changed, and so many by each rescan.
+# Number of refused files offered again after any change, and by each rescan.
 _OFFERED_AGAIN = 100
 _OFFERED_BY_RESCAN = 1_000
 _MAX_WAITING_SHOWN = 100
@@ -46,10 +46,11 @@ _REPLACED = Problem(message="it was replaced while it was looked at", remedy="wa
 
 
 class FolderScan:
-    """One inbox. Not thread-safe. Whatever the intake raises ends the scan and comes through; then ``remember``.
+    """One inbox. Not thread-safe. An exception of the intake ends the scan and propagates; call ``remember``
+    afterwards.
 
-    A look at everything only finds which files need one; they are then read in steps, so that what comes meanwhile need
-    not wait for all of them.
+    A survey only determines which files must be examined; they are then read in steps, so that new arrivals need not
+    wait for all of them.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class FolderScan:
         guard: InboxGuard,
         file_format: FileFormat,
     ) -> None:
-        """claim: why the folder at that path is not this daemon's to watch, or None."""
+        """claim: returns why the folder at that path is not this daemon's to watch, or None."""
         self.path = path
         self._claim = claim
         self._guard = guard
@@ -81,16 +82,16 @@ class FolderScan:
         self._problem: Problem | None = None
 
     def remember(self, known: Mapping[str, FileStamp]) -> None:
-        """Remember what the intake knows of this folder, by name."""
+        """Take over what the intake knows about this folder, by name."""
         self._ledger.remember(known)
 
     @property
     def available(self) -> bool:
-        """Whether the folder could be read at the last scan."""
+        """True if the folder could be read at the last scan."""
         return self._looked and self._problem is None
 
     def status(self) -> FolderStatus:
-        """Return how it stands after the last scan."""
+        """Return the folder's status after the last scan."""
         ledger = self._ledger
         missing = ((name, "it is not there; gone, if it does not come back") for name in ledger.missing)
         waiting = chain(missing, ((name, waiting.why) for name, waiting in ledger.waiting.items()))
@@ -99,20 +100,21 @@ class FolderScan:
         return FolderStatus(self.available, self._problem, *counts, shown, len(self._unread))
 
     def due(self) -> dict[str, float]:
-        """Return when (``time.monotonic()``) to look at which name again."""
+        """Return when (``time.monotonic()``) to examine which name again."""
         return self._ledger.due() if self.available else {}
 
     def offerable(self) -> set[str]:
-        """Return files refused by the intake, few enough to be offered again because something else changed."""
+        """Return the files refused by the intake, if they are few enough to be offered again after any other change."""
         return set(self._ledger.offerable) if len(self._ledger.offerable) <= _OFFERED_AGAIN else set()
 
     @property
     def unread(self) -> int:
-        """How many files are still to be looked at by ``step``."""
+        """Number of files that ``step`` must still examine."""
         return len(self._unread) if self.available else 0
 
     def create(self) -> None:
-        """Make the folder if only it is missing. For the start alone: a later loss may be an unmounting."""
+        """Create the folder if only its last part is missing. For the start only: a folder lost later may have been
+        unmounted."""
         try:
             if not Path(self.path).exists() and self._guard.place_for(self.path) is None:
                 Path(self.path).mkdir(0o700)
@@ -122,33 +124,33 @@ class FolderScan:
                 log.warning("cannot create the inbox %s: %s", self.path, error.strerror)
 
     def survey(self, *, offer_all: bool = False) -> ScanReport:
-        """Find out what is there, what is gone, and which files ``step`` has to look at.
+        """Determine what is present, what is gone, and which files ``step`` must examine.
 
-        offer_all: also every file that the intake refused, not just some of them.
+        offer_all: also include every file that the intake refused, not just some of them.
         """
         return self._open(lambda folder: self._survey(folder, offer_all=offer_all))
 
     def scan(self, names: Collection[str]) -> ScanReport:
-        """Look at these names; at those that it takes too long to get to, in the next steps."""
+        """Examine these names; those for which there is not enough time are left to the next steps."""
         return self._open(lambda folder: self._scan(folder, names))
 
     def step(self, *, newest: bool = False) -> ScanReport:
-        """Look at the next of the files that are still to be looked at. newest: at those that came last."""
+        """Examine the next files in the queue. newest: start with those that came last."""
         waiting = reversed(self._unread) if newest else iter(self._unread)
         names = list(islice(waiting, CHUNK))
         return self._open(lambda folder: self._scan(folder, names, newest=newest))
 
     @property
     def flooded(self) -> bool:
-        """Whether there are many files to be looked at still, and what is read of them is refused for the most part."""
+        """True if many files must still be examined and most of those read are refused."""
         return self.unread > CHUNK and len(self._tally.refused) > len(self._tally.accepted)
 
     def read_later(self, names: Iterable[str]) -> None:
-        """Have ``step`` look at these names, after those that it has to look at already."""
+        """Add these names to the end of the queue for ``step``."""
         self._unread.update(dict.fromkeys(names))
 
     def _open(self, work: Callable[[Folder], None]) -> ScanReport:
-        """Do this in the folder. Afterwards ``changed`` says whether anything changed that a person could see, even if
+        """Do the work in the folder. Afterwards ``changed`` says whether anything visible to a person changed, even if
         it raised."""
         tally = self._tally
         tally.clear()
@@ -179,7 +181,7 @@ class FolderScan:
 
     @property
     def changed(self) -> bool:
-        """Whether the last scan changed anything that a person could see."""
+        """True if the last scan changed anything visible to a person."""
         return self._tally.changed
 
     def _survey(self, folder: Folder, *, offer_all: bool) -> None:
@@ -194,8 +196,8 @@ class FolderScan:
         self._absences(folder, present, self._ledger.names())
         self._first = False
         now = time.monotonic()
-        # The order of arrival, so that a start with a full inbox keeps it. Refused ones last: what is new may be what
-        # they waited for.
+        # In order of arrival, so that a start with a full inbox preserves it. Refused ones last: new files may be what
+        # they were waiting for.
         found.sort(key=lambda entry: (entry.stamp.mtime_ns, entry.name))
         self.read_later(entry.name for entry in found if self._needs_a_look(entry, now))
         offered = (name for name in self._ledger.offerable if name in present)
@@ -223,7 +225,7 @@ class FolderScan:
         if (problem := self._claim(self.path)) is not None:
             self._problem = problem
             return False
-        # Only now: what is at the path is claimed, and this is it.
+        # Only now: the folder at the path is claimed, and this check confirms that it is the opened one.
         if not folder.is_current():
             self._problem = _REPLACED
             return False
@@ -237,7 +239,7 @@ class FolderScan:
         return takewhile(lambda _: not self._stopped(), items)
 
     def _sweep(self, folder: Folder) -> None:
-        """Once, when everything was looked at: only then is it known which error files are still right."""
+        """Runs once, after everything has been examined: only then is it known which error files are still valid."""
         if self._unswept and not self._first and not self._unread and not self._stopped():
             sweep(folder, self._until_stopped(filter(self._is_ours, folder.names())), self._ledger.refused)
             self._unswept = False
@@ -264,7 +266,7 @@ class FolderScan:
             return
         if archived := archived_names(folder, lost):
             self._arrivals.archived(folder, archived)
-        # A file that was renamed and changed as well is not the same file, but the old name is free at once.
+        # A file that was renamed and also changed is not the same file, but its old name is free immediately.
         inodes = {entry.stamp.inode for entry in arrived}
         gone = [name for name in lost.keys() - archived if ledger.missing[name] <= now or lost[name].inode in inodes]
         for chunk in _chunks(sorted(gone)):
@@ -276,10 +278,10 @@ class FolderScan:
             self._tally.changed = True
 
     def _needs_a_look(self, entry: InboxEntry, now: float) -> bool:
-        """Whether anything is to be done about an entry beyond knowing that it is there."""
+        """True if the entry requires more than knowing that it is present."""
         ledger, name = self._ledger, entry.name
         if name in ledger.offerable and ledger.refused[name].stamp == entry.stamp:
-            return False  # in its turn
+            return False  # examined in its turn
         if entry.problem is not None:
             known = ledger.refused.get(name)
             return known is None or (known.stamp, known.problems) != (entry.stamp, (entry.problem,))
@@ -290,7 +292,7 @@ class FolderScan:
 
 
 def is_wanted(name: str) -> bool:
-    """Return whether a file of that name is looked at: meant for us, and not hidden or left by an editor."""
+    """Return whether a file with that name is examined: meant for us, not hidden and not left by an editor."""
     return not name.startswith(_IGNORED) and is_document(name)
 
 

@@ -1,34 +1,37 @@
-"""The watched folder: what happens in the inbox folders becomes calls on an intake.
+"""The watched folder: events in the inbox folders become calls on an intake.
 
-What follows from each happening:
+What follows from each event:
 
-- **Written.** A file is read only when no program has it open for writing (a read lease of the kernel), and taken only
-  if its stamp (mtime, size, inode) is the same before and after. Where leases say nothing, on network file systems for
-  instance, it must not have changed for a second; so must an empty file. A file built up by opening it several times
-  is complete each time it is closed: it is taken, and replaced by the next state.
-- **Changed.** A changed stamp has the file read and offered again; the intake compares contents. A file is offered
-  whole. Bytes that change without a change of the stamp, right after a reading, are found by a second look.
-- **Refused.** Every problem is in ``refusals`` and in ``<file>.error.txt``, removed once the file is good or gone.
-  What was accepted of the file before stays as it is. Deleting the error file changes nothing. A refusal is not
-  remembered across a restart, the file is read again. What the intake refused is offered again whenever other files
+- **Written.** A file is read only when no program has it open for writing (checked by a kernel read lease), and
+  accepted only if its stamp (mtime, size, inode) is the same before and after. Where leases are not reliable, for
+  instance on network file systems, it must not have changed for a second; the same applies to an empty file. A file
+  written by opening it several times is complete each time it is closed: it is accepted, and replaced by its next
+  state.
+- **Changed.** After its stamp has changed a file is read and offered again; the intake compares contents. A file is
+  offered whole. Changes that do not affect the stamp, right after a reading, are found by a second check.
+- **Refused.** Every problem is in ``refusals`` and in ``<file>.error.txt``, which is removed once the file is valid or
+  gone. Whatever was accepted from the file before stays as it is. Deleting the error file has no effect. Refusals are
+  not remembered across a restart; the file is read again. What the intake refused is offered again whenever other files
   change, and by every rescan.
-- **Deleted.** A file missing for half a second is gone, provided the inbox itself can be read; at the start at once.
-- **Renamed.** A file that is missing and turns up with the same stamp under another name is the same file: nothing is
-  gone, and what it became is known under the new path. Any other file is known by its path alone.
-- **One after the other.** A file is taken at once, and what comes meanwhile next; nothing starts before all of a burst
-  is taken, see ``Burst``.
-- **Very many.** A look at everything only finds which files need one. They are read in steps of a fraction of a second;
-  what happens meanwhile comes first, and a stop waits for no more than one step.
-- **Exposed.** An inbox that somebody could write to or exchange who is not trusted is not read, and a file that such a
-  user could have written is refused. A hard link is a file like any other: only who is trusted can have made it.
+- **Deleted.** A file missing for half a second is gone, provided the inbox itself can be read; at the start,
+  immediately.
+- **Renamed.** A file that is missing and appears with the same stamp under another name is the same file: nothing is
+  gone, and what it became is known under the new path. Any other file is identified by its path alone.
+- **One after the other.** A file is accepted at once, and files that arrive meanwhile come next; nothing starts before
+  a whole burst is accepted, see ``Burst``.
+- **Very many.** A survey of everything only determines which files must be examined. They are read in steps of a
+  fraction of a second; new events come first, and a stop waits for at most one step.
+- **Exposed.** An inbox that an untrusted user could write to or replace is not read, and a file that such a user could
+  have written is refused. A hard link is a file like any other: only a trusted user can have created it.
 - **Unavailable.** While an inbox does not exist or cannot be read, nothing in it is gone, and it is looked for every
-  second. If another file system turns up in its place, what was accepted from the former is neither here nor gone. An
-  inbox missing at the start is created if its parent folder exists; later it is not, it may be unmounted.
-- **Not a file.** A folder, pipe, socket or device named like a task file is refused unopened, and so is a link that
-  leads out of the inbox. Subfolders are not looked into. Names beginning with ``.``, ``#`` or ``~`` are ignored.
+  second. If a different file system appears in its place, what was accepted from the former one is neither present nor
+  gone. An inbox missing at the start is created if its parent folder exists; later it is not, as it may be unmounted.
+- **Not a file.** A folder, pipe, socket or device with the name of a task file is refused without being opened, and so
+  is a link that leads out of the inbox. Subfolders are not searched. Names beginning with ``.``, ``#`` or ``~`` are
+  ignored.
 - **``after_accept: move``.** See ``archive``.
 
-Events of the file system say where to look; a rescan of everything finds what they missed.
+File system events say where to look; a rescan of everything finds what they missed.
 """
 
 import logging
@@ -59,7 +62,7 @@ from claudomator_py.sources.inbox.values import (
 from claudomator_py.sources.inbox.watch import Watcher
 from claudomator_py.store.database import StoreUnavailable
 
-Names = dict[str, None] | None  # of one folder, in the order in which something happened to them; None: all
+Names = dict[str, None] | None  # names in one folder, in the order of their events; None for all
 
 _LOOK_FOR_LOST_S = 1.0
 _RETRY_S = (1.0, 30.0)
@@ -69,12 +72,13 @@ log = logging.getLogger("claudomator.inbox")
 
 
 def whole_path(path: str | os.PathLike[str]) -> str:
-    """Return the path of an inbox as it is watched and claimed: absolute, without ``..`` and ``~``; links stay."""
+    """Return an inbox's path in the form in which it is watched and claimed: absolute, without ``..`` and ``~``; links
+    stay."""
     return os.path.normpath(Path(path).expanduser().absolute())
 
 
 class InboxWatcher:
-    """Watches the folders from a thread of its own. Every method may be called from any thread."""
+    """Watches the folders from a thread of its own. Thread-safe."""
 
     def __init__(
         self,
@@ -89,11 +93,9 @@ class InboxWatcher:
         claim: Callable[[str], Problem | None] = lambda _: None,
         file_format: FileFormat = TASK_FILES,
     ) -> None:
-        """on_change: called from the scanning thread after tasks, problems or availability changed.
-
-        rescan_s: seconds between two looks at everything. refusals: where to note what is refused.
-        claim: why the folder at that path is not this daemon's to watch, or None.
-        """
+        """on_change: called on the scanning thread after tasks, problems or availability have changed. rescan_s:
+        seconds between rescans of everything. refusals: where to record refusals. claim: returns why the folder at that
+        path is not this daemon's to watch, or None."""
         self._paths = tuple(dict.fromkeys(map(whole_path, paths)))
         self._on_change = on_change
         self._rescan_s = rescan_s
@@ -108,8 +110,8 @@ class InboxWatcher:
         self._watcher: Watcher | None = None
         self._watched: dict[str, tuple[int, int]] = {}
         self._untold = False
-        """Whether something has changed of which nobody was told yet."""
-        # Below: guarded by the condition.
+        """True if there is a change that has not been reported yet."""
+        # The attributes below are guarded by the condition.
         self._wake = threading.Condition()
         self._dirty: dict[str, Names] = {}
         self._burst = Burst()
@@ -119,12 +121,12 @@ class InboxWatcher:
         self._status = self._scanner.status()
 
     def start(self) -> None:
-        """Look at everything, then watch, in the background."""
+        """Examine everything, then watch, in the background."""
         self._thread = threading.Thread(target=self._run, name="claudomator-inbox", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the files in hand; the next start finds what is left. It cannot be started again."""
+        """Stop after the files in progress; the next start finds the rest. Cannot be started again."""
         self._stop.set()
         with self._wake:
             self._wake.notify_all()
@@ -134,7 +136,7 @@ class InboxWatcher:
             self._watcher.close()
 
     def rescan(self) -> None:
-        """Look at everything soon, such as after a change of the configuration."""
+        """Rescan everything soon, for example after a change of the configuration."""
         with self._wake:
             self._dirty = dict.fromkeys(self._paths)
             self._offer_all = True
@@ -142,12 +144,12 @@ class InboxWatcher:
 
     @property
     def arriving(self) -> bool:
-        """Whether a file that has just come was not taken yet, or one more may come with those that were: it may be
-        more urgent than they are. See ``Burst``."""
+        """True if a file that has just arrived was not accepted yet, or another one may follow those that were: it may
+        be more urgent than they are. See ``Burst``."""
         return time.monotonic() < self._burst.over_at
 
     def status(self) -> Mapping[str, FolderStatus]:
-        """Return each inbox, by path, as it was at its last scan."""
+        """Return the status of each inbox at its last scan, by path."""
         with self._wake:
             return dict(self._status)
 
@@ -170,7 +172,7 @@ class InboxWatcher:
             self._wake.notify_all()
 
     def _look_at(self, names: Mapping[str, Iterable[str]]) -> ScanReport:
-        """At these names in these folders, and at some that are still to be looked at."""
+        """Examine these names in these folders, and some of those still to be examined."""
         try:
             return self._scanner.step(names)
         finally:
@@ -195,7 +197,7 @@ class InboxWatcher:
             whole = [path for path in self._paths if path in wanted and wanted[path] is None]
             everything = len(whole) == len(self._paths)
             try:
-                # What came before the watch was set is found by a scan of everything after it.
+                # Anything that arrived before the watch was set is found by the survey after it.
                 if whole := list(dict.fromkeys([*whole, *self._watch(again=everything)])):
                     offer_all, self._offer_all = self._offer_all and everything, False
                     self._scan(partial(self._scanner.survey, whole, offer_all=offer_all))
@@ -214,8 +216,8 @@ class InboxWatcher:
             wanted = self._await(pause_until, rescan_at)
 
     def _await(self, pause_until: float, rescan_at: float) -> dict[str, Names]:
-        """Sleep until there is something to look at, and say what; nothing, where earlier files are still to be read,
-        or a burst is over of which nobody was told yet. Times are ``time.monotonic()``."""
+        """Sleep until there is something to examine, and return it; empty if earlier files must still be read, or a
+        burst has ended that was not reported yet. Times are ``time.monotonic()``."""
         with self._wake:
             lost = [path for path, folder in self._status.items() if not folder.available]
             look_for_lost = time.monotonic() + _LOOK_FOR_LOST_S
@@ -241,7 +243,7 @@ class InboxWatcher:
             return {}
 
     def _note(self, path: str, names: Iterable[str] | None) -> None:
-        """Have these names looked at, all if None, in this order; the caller holds the condition."""
+        """Queue these names, or everything if None, in this order; the caller holds the condition."""
         known = self._dirty.get(path, {})
         if names is None or known is None:
             self._dirty[path] = None
@@ -251,7 +253,7 @@ class InboxWatcher:
     # --- watching ---
 
     def _watch(self, *, again: bool) -> Iterable[str]:
-        """Have the folders that are there watched; those whose watch is new. again: try again where it failed."""
+        """Set watches on the folders that exist; returns those with a new watch. again: retry after a failure."""
         found = {}
         for path in self._paths:
             try:
@@ -278,7 +280,8 @@ class InboxWatcher:
         return self._watched
 
     def _look_where_not_watched(self) -> None:
-        """A folder that was missing when the watch was set, and there for the scan, may change unseen."""
+        """Queue folders that were missing when the watch was set but present for the scan, as they may change
+        unnoticed."""
         with self._wake:
             for path, folder in self._status.items():
                 if folder.available and path not in self._watched:
@@ -302,9 +305,10 @@ class InboxWatcher:
 
 
 class ConfiguredInbox:
-    """Watches the folders that it was last told to. ``follow`` and ``stop`` from one thread, the rest from any.
+    """Watches the folders most recently passed to ``follow``. Call ``follow`` and ``stop`` from one thread, the rest
+    from any.
 
-    refusals: the files in them that are refused.
+    refusals: the refused files in these folders.
     """
 
     def __init__(
@@ -317,8 +321,8 @@ class ConfiguredInbox:
         *,
         claims: bool = True,
     ) -> None:
-        """guarding: who is trusted by a configuration. refusals: where to note what is refused. claims: whether the
-        folders are this daemon's alone."""
+        """guarding: returns whom a configuration trusts. refusals: where to record refusals. claims: True if the
+        folders are exclusive to this daemon."""
         self._intake = intake
         self._guarding = guarding
         self._on_change = on_change
@@ -330,13 +334,13 @@ class ConfiguredInbox:
         self._claiming = claims
 
     def claim(self, wanted: InboxSettings) -> None:
-        """Make sure that these folders are no other daemon's, before they are followed. Raises InboxInUse; then
-        nothing has changed."""
+        """Ensure, before these folders are followed, that no other daemon has them. Raises InboxInUse, having changed
+        nothing."""
         self._claims.take_all(map(whole_path, wanted.paths))
 
     def follow(self, wanted: InboxSettings) -> None:
-        """Watch these folders from now on, and no others. Every file is looked at again in any case, since what is
-        allowed may have changed. Blocks while a former inbox finishes the files in hand."""
+        """Watch these folders from now on, and no others. Every file is examined again in any case, since what is
+        allowed may have changed. Blocks while a former inbox finishes the files in progress."""
         if self._inbox is not None and wanted == self._followed:
             self._inbox.rescan()
             return
@@ -361,24 +365,25 @@ class ConfiguredInbox:
         self._inbox.start()
 
     def stop(self) -> None:
-        """Watch nothing any more. What was claimed stays so until ``close``."""
+        """Stop watching. Claims are kept until ``close``."""
         if self._inbox is not None:
             self._inbox.stop()
 
     def close(self) -> None:
-        """Watch nothing any more, and leave the folders to others."""
+        """Stop watching, and release the folders for other daemons."""
         self.stop()
         self._claims.keep_only(())
 
     def arriving(self) -> bool:
-        """Return whether a file has just come that was not taken yet, see ``InboxWatcher.arriving``."""
+        """Return whether a file has just arrived that was not accepted yet; see ``InboxWatcher.arriving``."""
         return self._inbox is not None and self._inbox.arriving
 
     def looked(self) -> bool:
-        """Return whether each inbox was looked at since it is followed, so that it is known which files are gone."""
+        """Return whether each inbox has been examined since it is followed, so that it is known which files are
+        gone."""
         status = self.status()
         return self._inbox is not None and all(folder.available or folder.problem for folder in status.values())
 
     def status(self) -> Mapping[str, FolderStatus]:
-        """Return each inbox, by path, as it was at its last scan."""
+        """Return the status of each inbox at its last scan, by path."""
         return self._inbox.status() if self._inbox is not None else {}

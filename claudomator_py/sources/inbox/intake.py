@@ -1,4 +1,4 @@
-"""The intake: accepted files become tasks and schedules, or change those that they became before."""
+"""The intake: accepted files become tasks and schedules, or change those that they became earlier."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
@@ -25,10 +25,8 @@ log = get_logger("claudomator.inbox")
 
 
 class StoreIntake:
-    """Makes tasks of files, each file whole or not at all. workdirs: what is allowed at present.
-
-    rescheduled: told after files with schedules came.
-    """
+    """Creates tasks from files, each file whole or not at all. workdirs: returns what is currently allowed.
+    rescheduled: called after files with schedules were accepted."""
 
     def __init__(
         self,
@@ -61,9 +59,9 @@ class StoreIntake:
             ]
             found.append(problems or FileTransaction(reading, self._clock(), place))
             place += len(reading.parsed.specs)
-        # Together, so that no tick sees the first of them alone and gives it the slot of one that is more urgent.
+        # In one transaction, so that no tick sees only the first file and gives it the slot of a more urgent one.
         changes = FileBatch([one for one in found if isinstance(one, FileTransaction)]).changes()
-        # The inbox tells of them, once it is known whether more have come.
+        # The inbox reports them, once it is known whether more have arrived.
         taking = iter(self._database.submit_together([caused_by(INBOX.id, one) for one in changes], planned=True))
         verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
         for reading, refused in zip(readings, verdicts, strict=True):
@@ -74,7 +72,7 @@ class StoreIntake:
         return verdicts
 
     def _warn(self, reading: FileReading) -> None:
-        """Log what is odd about an accepted file, with its line."""
+        """Log oddities of an accepted file, with their lines."""
         for spec in reading.parsed.specs:
             for warning in acceptance_warnings(spec, self._registry):
                 log.warning("task_warning", warning=reading.parsed.located(spec.name, warning).render(reading.path))
@@ -100,7 +98,7 @@ class StoreIntake:
             self.gone(elsewhere)
 
     def archived(self, paths: Sequence[str]) -> None:
-        """See ``inbox.values.Intake``. The next arrival of such a file is a new one, so its identity is given up."""
+        """See ``inbox.values.Intake``. A file arriving under that name later is new, so the identity is given up."""
 
         def forget(connection: Connection, paths: Sequence[str]) -> None:
             inbox_rows.forget_files(connection, paths)
@@ -110,8 +108,8 @@ class StoreIntake:
         self._together_or_each(paths, forget)
 
     def _together_or_each(self, paths: Sequence[str], change: Callable[[Connection, Sequence[str]], None]) -> None:
-        """In one transaction; where that fails in one for each, so that one file keeps no other. It is tried again with
-        the next scan."""
+        """Make the change in one transaction or, if that fails, in one per file, so that no file holds up another. What
+        fails is retried with the next scan."""
         try:
             self._database.write(caused_by(INBOX.id, lambda connection: change(connection, paths)))
         except StoreUnavailable:

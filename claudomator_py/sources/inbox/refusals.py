@@ -1,8 +1,8 @@
-"""``<file>.error.txt``: what is wrong with a file, beside it in the inbox, where its author looks.
+"""``<file>.error.txt``: what is wrong with a file, next to it in the inbox, where its author looks.
 
-The name belongs to Claudomator: whatever lies there is replaced, and removed once the file is good or gone. It is
-written under a hidden name and renamed, so it is never half there, and no link is ever followed. Where there can be
-none, in a folder that is read-only or full, or as the file's own name is too long, the status tells anyway.
+The name belongs to Claudomator: anything under it is replaced, and removed once the file is valid or gone. The file is
+written under a hidden name and renamed, so it is never incomplete, and links are never followed. If it cannot be
+written, because the folder is read-only or full or the name would be too long, the status shows the problem anyway.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ log = logging.getLogger("claudomator.inbox")
 
 
 class _Complaint:
-    """What may be wrong with thousands of files at once, and is logged once a minute."""
+    """A complaint that may apply to thousands of files at once, and is logged once a minute."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -41,7 +41,7 @@ class _Complaint:
         self._kept_back = 0
 
     def log(self, name: str, folder: str, error: OSError) -> None:
-        """Log it, unless it was logged a moment ago."""
+        """Log the complaint, unless it was logged a moment ago."""
         now = time.monotonic()
         if now < self._next_s:
             self._kept_back += 1
@@ -56,14 +56,14 @@ _NOT_REMOVED = _Complaint("cannot remove")
 
 
 def is_error_file(name: str) -> bool:
-    """Return whether the name is that of an error file, or of one that was being written."""
+    """Return whether the name is that of an error file, finished or not."""
     return name.endswith(SUFFIX) or name.startswith(_HIDDEN)
 
 
 def write_error_file(folder: Folder, name: str, text: str) -> None:
-    """Write the error file of that task file, for those who can read that one, as it may quote it.
+    """Write the task file's error file, readable by those who can read the task file, as it may quote that.
 
-    If that is not possible it is logged, and the problem shows elsewhere.
+    If this fails it is logged, and the problem is shown elsewhere.
     """
     hidden = f"{_HIDDEN}{secrets.token_hex(8)}"
     try:
@@ -87,7 +87,7 @@ def write_error_file(folder: Folder, name: str, text: str) -> None:
 
 
 def _readers(folder: Folder, name: str) -> int:
-    """Group and others, as far as the mode of the task file lets them read it."""
+    """Read permissions of group and others, as in the task file's mode."""
     try:
         found = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
     except OSError:
@@ -96,7 +96,7 @@ def _readers(folder: Folder, name: str) -> int:
 
 
 def remove_error_file(folder: Folder, name: str) -> None:
-    """Remove the error file of that task file, if there is one."""
+    """Remove the task file's error file, if there is one."""
     try:
         os.unlink(name + SUFFIX, dir_fd=folder.fd)
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def remove_error_file(folder: Folder, name: str) -> None:
 
 
 def sweep(folder: Folder, names: Iterable[str], still_wrong: Iterable[str]) -> None:
-    """Remove what an earlier process left: half-written error files, and those of files that are good or gone."""
+    """Remove what an earlier process left: incomplete error files, and those of files that are valid or gone."""
     keep = {name + SUFFIX for name in still_wrong}
     for name in names:
         if name.startswith(_HIDDEN):
@@ -123,13 +123,13 @@ Clean = Callable[[tuple[Problem, ...]], tuple[Problem, ...]]
 
 
 def as_they_are(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Return where nothing is known to be a secret."""
+    """Return the problems unchanged; for use where no secrets are known."""
     return problems
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused file. number: rises with each refusal. path: of any bytes, as ``os.fsdecode`` gives them."""
+    """A refused file. number: increases with each refusal. path: may contain any bytes, decoded by ``os.fsdecode``."""
 
     number: int
     path: str
@@ -137,13 +137,13 @@ class Refusal:
 
 
 class Refusals:
-    """Why which file was refused. Every method may be called from any thread."""
+    """Which files were refused, and why. Thread-safe."""
 
     def __init__(self, clean: Clean = as_they_are) -> None:
-        """clean: takes secrets out of what is said of a file, such as a value in the line that is wrong."""
+        """clean: removes secrets from what is said about a file, such as a value in the faulty line."""
         self.clean = clean
         self._lock = threading.Lock()
-        self._refused: dict[str, Refusal] = {}  # in the order of their numbers
+        self._refused: dict[str, Refusal] = {}  # in order of their numbers
         self._last = 0
 
     def __len__(self) -> int:
@@ -157,27 +157,26 @@ class Refusals:
             self._refused[path] = Refusal(self._last, path, tuple(problems))
 
     def drop(self, path: str) -> None:
-        """Drop its refusal: the file is good or gone."""
+        """Drop the file's refusal, as the file is valid or gone."""
         with self._lock:
             self._refused.pop(path, None)
 
     def forget(self, folders: Iterable[str]) -> None:
-        """Forget what lies in these: it is not watched any more, or again."""
+        """Forget the refusals in these folders, which are no longer watched, or are watched afresh."""
         with self._lock:
             left = set(folders)
             for path in [path for path in self._refused if str(Path(path).parent) in left]:
                 del self._refused[path]
 
     def page(self, before: int | None = None, limit: int | None = None) -> list[Refusal]:
-        """Return refused files, the last refused first. before: the number to continue after; limit: at most so
-        many."""
+        """Return refused files, latest first. before: the number to continue after; limit: maximum number of files."""
         with self._lock:
             found = (one for one in reversed(self._refused.values()) if before is None or one.number < before)
             return list(islice(found, limit))
 
 
 def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return as many of the problems as are kept, and how many more there are."""
+    """Return the problems that are kept, followed by the number of further ones."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
     more = len(problems) - MAX_PROBLEMS
@@ -186,5 +185,5 @@ def shortened(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 
 def readable(path: str) -> str:
-    """Return the path as it can be shown and sent, whatever bytes are in it."""
+    """Return the path in a form that can be shown and sent, whatever bytes it contains."""
     return os.fsencode(path).decode(errors="backslashreplace")

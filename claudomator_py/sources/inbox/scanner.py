@@ -1,7 +1,7 @@
-"""All inbox folders together: what is looked at next, and what one folder's changes mean for the others.
+"""All inbox folders together: what is examined next, and what changes in one folder mean for the others.
 
-No thread of its own. What just happened is looked at before what was there already, in steps that end soon, so that
-neither a stop nor a good file waits for thousands of bad ones.
+Has no thread of its own. Recent events are handled before older files, in short steps, so that neither a stop nor a
+valid file has to wait for thousands of invalid ones.
 """
 
 import logging
@@ -28,8 +28,8 @@ log = logging.getLogger("claudomator.inbox")
 class Scanner:
     """The inbox folders. Not thread-safe.
 
-    Whatever the intake raises comes through; a survey repairs what is left undone. After each call ``changed`` says
-    whether anything changed that a person could see, even if it raised.
+    Exceptions of the intake propagate; a survey repairs what was left undone. After each call ``changed`` says whether
+    anything visible to a person changed, even if the call raised.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Scanner:
         self.changed = False
 
     def survey(self, paths: Iterable[str], *, offer_all: bool = False) -> ScanReport:
-        """Find out what is in these folders; ``step`` then looks at the files that need it.
+        """Determine what is in these folders; ``step`` then examines the files that need it.
 
-        offer_all: look also at every file that the intake refused, as what is allowed may have changed.
+        offer_all: also examine every file that the intake refused, as what is allowed may have changed.
         """
         if not self._created:
             self._created = True
@@ -59,27 +59,27 @@ class Scanner:
         return self._do(lambda: self._each(paths, lambda folder: [folder.survey(offer_all=offer_all)]))
 
     def step(self, fresh: Mapping[str, Iterable[str]]) -> ScanReport:
-        """Look at these names in these folders, if they are few, and at some that are still to be looked at."""
+        """Examine these names in these folders, if they are few, and some of the files still to be examined."""
         return self._do(lambda: self._each(self._folders, lambda folder: self._step(folder, fresh)))
 
     @property
     def unread(self) -> int:
-        """How many files ``step`` still has to look at."""
+        """Number of files that ``step`` must still examine."""
         return sum(folder.unread for folder in self._folders.values())
 
     def status(self) -> dict[str, FolderStatus]:
-        """Return each folder, by path."""
+        """Return the status of each folder, by path."""
         return {path: folder.status() for path, folder in self._folders.items()}
 
     def due(self) -> dict[str, dict[str, float]]:
-        """Return when (``time.monotonic()``) to look at which name of which folder again."""
+        """Return when (``time.monotonic()``) to examine which name of which folder again."""
         return {path: due for path, folder in self._folders.items() if (due := folder.due())}
 
     def _step(self, folder: FolderScan, fresh: Mapping[str, Iterable[str]]) -> list[ScanReport]:
         names = list(fresh.get(folder.path, ()))
         reports = []
         if folder.unread > CHUNK and names:
-            # Else there are so few that the order of arrival can be kept.
+            # Otherwise there are so few that the order of arrival can be kept.
             reports.append(folder.scan(names[:CHUNK]))
             self.changed |= folder.changed
             names = names[CHUNK:]
@@ -87,7 +87,7 @@ class Scanner:
         if folder.unread or names:
             reports.append(folder.step())
         if folder.flooded:
-            # A good file among very many bad ones is most likely one of the last.
+            # A valid file among very many invalid ones is most likely one of the last.
             self.changed |= folder.changed
             reports.append(folder.step(newest=True))
         return reports
@@ -99,7 +99,7 @@ class Scanner:
             reports = work()
             reports += self._offer_again(reports)
         except BaseException:
-            # How far the intake came before it failed is not known here: ask it.
+            # It is unknown here how far the intake got before it failed, so it is asked.
             self._known = False
             raise
         report = merged(reports)
@@ -119,7 +119,7 @@ class Scanner:
         self._known = True
 
     def _each(self, paths: Iterable[str], work: Callable[[FolderScan], list[ScanReport]]) -> list[ScanReport]:
-        """Do this in every folder, even if one fails; then raise what failed first."""
+        """Do the work in every folder, even if one fails; then raise the first failure."""
         reports: list[ScanReport] = []
         failure: Exception | None = None
         for path in paths:
@@ -136,8 +136,8 @@ class Scanner:
         return reports
 
     def _offer_again(self, reports: Sequence[ScanReport]) -> list[ScanReport]:
-        """What the intake refused may be good now that something else changed: a name is free, say. Or now that another
-        was refused: two that name each other are good together."""
+        """Offer files refused by the intake again, as they may be acceptable after another change: a name may be free,
+        or two files that name each other may be acceptable together."""
         more: list[ScanReport] = []
         self._may_be_good |= _has_changed(reports) or any(report.refused for report in reports)
         while self._may_be_good and not self.unread and not self._stopped():
@@ -157,14 +157,14 @@ def _has_changed(reports: Iterable[ScanReport]) -> bool:
 
 
 class _ScanProgress:
-    """Tells of what was done: when all of it is done, and now and then before."""
+    """Logs progress: at the end, and now and then before."""
 
     def __init__(self) -> None:
         self._counts = [0, 0, 0]  # accepted, refused, gone
         self._told_s = time.monotonic()
 
     def tell(self, report: ScanReport, unread: int) -> None:
-        """unread: how many files are still to be looked at."""
+        """unread: number of files still to be examined."""
         new = report.accepted, report.refused, report.gone
         self._counts = [count + len(paths) for count, paths in zip(self._counts, new, strict=True)]
         if not any(self._counts):
@@ -183,7 +183,7 @@ class _ScanProgress:
 
 
 def merged(reports: Iterable[ScanReport]) -> ScanReport:
-    """Return what several scans did. What was refused and then accepted counts as accepted."""
+    """Return the combined result of several scans. A file refused and then accepted counts as accepted."""
     found = list(reports)
     accepted = dict.fromkeys(chain.from_iterable(report.accepted for report in found))
     refused = dict.fromkeys(chain.from_iterable(report.refused for report in found))

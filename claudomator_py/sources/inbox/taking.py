@@ -1,4 +1,4 @@
-"""The transactions that take files: each file whole or not at all, and many that are only new at one blow."""
+"""The transactions that accept files: each file whole or not at all, and many new files at once."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,11 +23,11 @@ from claudomator_py.tasks.schedules import Plan, begin, end_of_file, move, repla
 from claudomator_py.tasks.specialists import task_problems
 
 MAX_DOCUMENTS = 1_000
-"""That are taken by one statement: databases take only so many values at once."""
+"""Maximum number of documents in one statement: databases limit the number of values."""
 
 
 class FileRefused(Exception):
-    """Undoes the transaction that it is raised in."""
+    """Rolls back the transaction in which it is raised."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__(problems_text(problems))
@@ -35,10 +35,10 @@ class FileRefused(Exception):
 
 
 class FileTransaction:
-    """The transaction that takes one file. Raises Refused."""
+    """The transaction that accepts one file. Raises FileRefused."""
 
     def __init__(self, reading: FileReading, now_ms: int, place: int) -> None:
-        """place: how many documents of other files come before its own."""
+        """place: number of documents in other files before this one."""
         self._path = reading.path
         self._renamed_from = reading.renamed_from
         self._stamp = reading.stamp
@@ -55,23 +55,23 @@ class FileTransaction:
 
     @property
     def path(self) -> str:
-        """Of the file."""
+        """Path of the file."""
         return self._path
 
     @property
     def names(self) -> Sequence[str]:
-        """Of its documents."""
+        """Names of its documents."""
         return tuple(self._orders)
 
     @property
     def only_adds(self) -> bool:
-        """Whether all that it asks for is tasks that are ready when they are new, if nothing is known of it so far."""
+        """True if, provided nothing is known about the file yet, it only adds tasks that are ready immediately."""
         return self._renamed_from is None and all(
             spec.schedule is None and is_ready_when_new(spec, self._now_ms) for spec in self._specs
         )
 
     def problems(self, connection: Connection) -> list[Problem]:
-        """Return why nobody could do what it asks for."""
+        """Return why the file's tasks cannot be done."""
         return [
             self._parsed.located(spec.name, problem)
             for spec in self._specs
@@ -79,11 +79,11 @@ class FileTransaction:
         ]
 
     def orders(self) -> Sequence[tuple[NewTask, int]]:
-        """Return its tasks, each with the time at which it comes, in epoch milliseconds."""
+        """Return the file's tasks, each with its time of arrival in epoch milliseconds."""
         return [(order, self._now_ms) for order in self._orders.values()]
 
     def file(self) -> InboxFile:
-        """Return the file as it is remembered once it is taken."""
+        """Return the file's row, as stored once it is accepted."""
         stamp = self._stamp
         return InboxFile(
             path=self._path, mtime_ns=stamp.mtime_ns, size=stamp.size, inode=stamp.inode, accepted_ms=self._now_ms
@@ -96,7 +96,7 @@ class FileTransaction:
         self._refuse(self.problems(connection))
         end_of_file(connection, self._path, self._now_ms, kept_names=self._schedules)
         tasks = [(self._document(connection, spec), spec) for spec in self._specs if spec.schedule is None]
-        # Only now, as the documents of one file may name each other, in any order.
+        # Only now, as the documents of a file may name each other, in any order.
         self._refuse(cycle_problems(connection, tasks))
         for spec in self._specs:
             if spec.schedule is not None:
@@ -105,8 +105,8 @@ class FileTransaction:
         inbox_rows.put_files(connection, [self.file()])
 
     def _follow_rename(self, connection: Connection, old_path: str) -> None:
-        """This very file lay under another name: what it became keeps its identity, and takes its name from the file
-        again if it has none of its own. Nothing runs again for that."""
+        """Handle a file that was accepted under another path: what it became keeps its identity and, if the file
+        provides the name, takes the new name. Nothing runs again because of this."""
         documents = inbox_rows.of_file(connection, old_path)
         for entry in documents:
             spec = next((spec for spec in self._specs if spec.name == entry.name), None)
@@ -169,7 +169,7 @@ class FileTransaction:
         entry = self._known(connection, spec.name, digest)
         if entry is not None and entry.task_id is not None:
             self._give_up(connection, entry.task_id)
-        # Else one that is left of a file which was moved away once it was accepted.
+        # Otherwise this may be the schedule of a file that was moved away after it was accepted.
         known = entry.schedule_id if entry is not None else None
         schedule = (
             schedule_rows.get(connection, known) if known is not None else schedule_rows.named(connection, spec.name)
@@ -184,15 +184,17 @@ class FileTransaction:
         )
 
     def _give_up(self, connection: Connection, task_id: str) -> None:
-        """The document is a schedule now: what it was does not start any more; a run runs to its end."""
+        """Cancel what the document was before it became a schedule, unless that is running: a run continues to its
+        end."""
         task = task_rows.get(connection, task_id)
         if task.state not in (*ENDED, "RUNNING"):
             cancel_now(connection, task, self._now_ms, data={"by": "schedule"})
 
     def _known(self, connection: Connection, name: str, digest: str) -> InboxDocument | None:
-        """The document of that name as it was accepted before.
+        """The document with that name as accepted earlier.
 
-        Of a file that was only renamed it is the one that is gone and has the same name and content: it is no new task.
+        For a file that was only renamed, this is the document that is gone and has the same name and content: it is not
+        a new task.
         """
         for other in self._named[name]:
             if other.path == self._path:
@@ -205,10 +207,10 @@ class FileTransaction:
 
 
 class FileBatch:
-    """Takes files that came together, in their order, each so that it can be undone alone.
+    """Accepts files that arrived together, in order, each so that it can be rolled back separately.
 
-    The first of several in a row of which nothing is known takes the others along, in one statement for each table: one
-    by one they cost several times as much.
+    The first of several consecutive new files accepts the others along with it, using one statement per table: one by
+    one they would cost several times as much.
     """
 
     def __init__(self, files: Sequence[FileTransaction]) -> None:
@@ -218,7 +220,7 @@ class FileBatch:
         self._taken: set[int] = set()
 
     def changes(self) -> list[Callable[[Connection], None]]:
-        """Return one for each file, to be made in this order within one transaction. Each raises Refused."""
+        """Return one change per file, to be made in this order within one transaction. Each raises FileRefused."""
         return [partial(self._take, place) for place in range(len(self._files))]
 
     def _take(self, place: int, connection: Connection) -> None:
@@ -230,15 +232,15 @@ class FileBatch:
         if not row:
             self._files[place](connection)
             return
-        # If this fails each of them is taken by itself, so that no more than one of them is at fault.
+        # If this fails, each of them is accepted separately, so that only the faulty one is refused.
         self._new.difference_update(row)
         _add(connection, [self._files[each] for each in row])
         self._taken.update(row)
 
     def _look(self, begin: int, connection: Connection) -> None:
-        """Find out of which files from there on nothing is known.
+        """Find out which of the files from there on are entirely new.
 
-        Taking one of them makes nothing known of another, as no two have a name in common and none waits for anything.
+        Accepting one of these does not affect the others, as no two share a name and none waits for anything.
         """
         row: list[FileTransaction] = []
         names: set[str] = set()
@@ -262,11 +264,11 @@ class FileBatch:
 
 
 def _add(connection: Connection, files: Sequence[FileTransaction]) -> None:
-    """Take files of which nothing is known."""
+    """Accept entirely new files."""
     made = accept_ready(connection, [order for file in files for order in file.orders()])
     documents = [
         InboxDocument(
-            path=cast("str", task.file_path),  # since each of these came in one
+            path=cast("str", task.file_path),  # each of these came from a file
             name=task.name,
             task_id=task.id,
             content_hash=content.content_hash,

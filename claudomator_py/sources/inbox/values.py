@@ -1,4 +1,4 @@
-"""What passes between a watched folder and the intake that makes something of its files: tasks, or specialists."""
+"""What passes between a watched folder and the intake that turns its files into tasks or specialists."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,19 +12,19 @@ from claudomator_py.values import dataclass
 
 AfterAccept = Literal["keep", "move"]
 P = TypeVar("P")
-"""What a file is once it is parsed."""
+"""The parsed form of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """What the files of a folder are. Parsing never raises."""
+    """The format of a folder's files. Parsing never raises."""
 
     parse: Callable[[bytes, str], ParsedFile | ParsedCards]
-    """Of its content and its name."""
+    """Parses a file's content and name."""
     without: str
-    """What it means that a file is refused, for its author."""
+    """The consequence of a refusal, for the file's author."""
     noun: str
-    """What is in them, in the plural, for the log."""
+    """What the files contain, in the plural, for the log."""
 
 
 TASK_FILES = FileFormat(lambda data, name: taskfiles.parse_task_file(data, name), "nothing in it was run", "tasks")
@@ -32,7 +32,7 @@ TASK_FILES = FileFormat(lambda data, name: taskfiles.parse_task_file(data, name)
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """By which a file is known to be unchanged without reading it. mtime_ns: nanoseconds since the epoch."""
+    """Identifies the state of a file without reading it. mtime_ns: nanoseconds since the epoch."""
 
     mtime_ns: int
     size: int
@@ -40,15 +40,15 @@ class FileStamp:
 
     @classmethod
     def of(cls, stat: os.stat_result) -> "FileStamp":
-        """Return the stamp of what was looked at."""
+        """Return the stamp from a file's status."""
         return cls(stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
 @dataclass(frozen=True, slots=True)
 class InboxReading(Generic[P]):
-    """A file as it was read, whole and without problems. path: absolute, as the inbox is configured.
+    """A file as read, complete and without problems. path: absolute, as the inbox is configured.
 
-    renamed_from: the path under which this very file (mtime, size and inode) was accepted before.
+    renamed_from: the path under which this same file (mtime, size and inode) was accepted before.
     """
 
     path: str
@@ -58,35 +58,35 @@ class InboxReading(Generic[P]):
 
 
 FileReading = InboxReading[ParsedFile]
-"""Of a task file."""
+"""The reading of a task file."""
 
 
 class Intake(Protocol[P]):
-    """Makes something of files. Called from one thread at a time; any method may raise StoreUnavailable, and is called
-    again later.
+    """Turns files into something. Called from one thread at a time; any method may raise StoreUnavailable, and is then
+    called again later.
 
-    A file that does not parse never gets here, and one that was refused here is offered again while it lies there, so
-    refusals need no memory.
+    A file that does not parse never gets here, and one that was refused here is offered again as long as it is present,
+    so refusals need not be remembered.
     """
 
     def known_files(self) -> Mapping[str, FileStamp]:
-        """Return the stamp of every file that was accepted and is not gone yet, as it was when it was last accepted."""
+        """Return the stamp of every accepted file that is not gone, as of its last acceptance."""
 
     def take(self, readings: Sequence[InboxReading[P]]) -> Sequence[Sequence[Problem]]:
-        """Accept each file whole, and its stamp with it; durable on return. Or change nothing and say what is wrong.
+        """Accept each file whole, together with its stamp, durably on return; or change nothing and return what is
+        wrong.
 
-        In this order, in as few commits as possible; each stands or falls by itself.
+        In this order, in as few commits as possible; each file is accepted or refused independently.
         """
 
     def gone(self, paths: Sequence[str]) -> None:
-        """Learn that these files were deleted or renamed. Called only while their inbox itself is readable."""
+        """Handle the deletion or renaming of these files. Called only while their inbox itself is readable."""
 
     def archived(self, paths: Sequence[str]) -> None:
-        """Learn that these accepted files were moved to ``.accepted``: forget the stamps, keep what the files asked
-        for."""
+        """Handle the move of these accepted files to ``.accepted``: forget their stamps, keep what they asked for."""
 
     def keep_to(self, folders: Collection[str]) -> None:
-        """Keep to these folders from now on: what was accepted from any other one is gone."""
+        """Keep only these folders from now on: what was accepted from any other is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,16 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True)
 class FolderStatus:
-    """One inbox."""
+    """The status of one inbox."""
 
     available: bool
     problem: Problem | None
-    """Why it is not available, or not wholly, with the remedy; None: all is well, or it was not looked at yet."""
+    """Why it is unavailable, or not fully available, with the remedy; None if all is well or it was not examined
+    yet."""
     files: int
-    """Accepted ones lying in it."""
+    """Number of accepted files in it."""
     refused: int
     waiting: Mapping[str, str]
-    """Why a file is not settled yet, by path, of a hundred at most."""
+    """Why files are not settled yet, by path, for at most a hundred."""
     unread: int = 0
-    """Those still to be looked at."""
+    """Number of files still to be examined."""

@@ -1,6 +1,6 @@
-"""File system events of the inbox folders, as a hint where to look. What they miss, the periodic rescan finds.
+"""File system events of the inbox folders, as hints on where to look. The periodic rescan finds what they miss.
 
-Asked of inotify itself: a name may be any bytes, and the kernel says when it had to drop events.
+Uses inotify directly: names may contain any bytes, and the kernel reports when it had to drop events.
 """
 
 import ctypes
@@ -25,22 +25,22 @@ IN_Q_OVERFLOW = 0x0000_4000
 IN_IGNORED = 0x0000_8000
 IN_ONLYDIR = 0x0100_0000
 
-# What makes a name worth a look. Not each write: whoever writes closes the file in the end.
+# Events that make a name worth examining. Not each write, as a writer eventually closes the file.
 _NAMES = IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
-# What happened to the folder itself: the watch may hang on what is no longer at its path.
+# Events of the folder itself: the watch may be attached to something that is no longer at the path.
 _FOLDER = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED
-_HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name with its padding
+_HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the padded name
 _READ_BYTES = 2**16
 
 log = logging.getLogger("claudomator.inbox")
 
 
 class Watcher:
-    """Watches some folders, not their subfolders, from a thread of its own.
+    """Watches some folders, without subfolders, from a thread of its own.
 
-    on_names: called with a folder, as it was given, and the names in it that changed, in this order. on_lost: called
-    with folders of which everything has to be looked at, and whether the watch has to be set again, as one of them was
-    moved or deleted. What these raise is logged, and ends nothing.
+    on_names: called with a folder, as it was given, and the names in it that changed, in order. on_lost: called with
+    folders that must be surveyed completely, and whether the watch must be set again because one of them was moved or
+    deleted. Exceptions from either are logged, and end nothing.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Watcher:
         on_names: Callable[[str, Iterable[str]], None],
         on_lost: Callable[[set[str], bool], None],
     ) -> None:
-        """The watch is set when this returns. Raises OSError where the system allows no more of them."""
+        """The watch is set on return. Raises OSError if the system's limit on watches is reached."""
         self._on_names = on_names
         self._on_lost = on_lost
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -66,11 +66,11 @@ class Watcher:
 
     @property
     def alive(self) -> bool:
-        """Whether events can still come."""
+        """True if events can still arrive."""
         return self._thread.is_alive()
 
     def close(self) -> None:
-        """End the watch; harmless when repeated. Not from within ``on_names`` or ``on_lost``."""
+        """Stop watching. Idempotent. Do not call from within ``on_names`` or ``on_lost``."""
         if self._stop_write < 0:
             return
         os.write(self._stop_write, b"x")
@@ -112,7 +112,7 @@ class Watcher:
                 return
 
     def _hand_on(self, data: bytes) -> None:
-        changed: dict[str, dict[str, None]] = {}  # in this order
+        changed: dict[str, dict[str, None]] = {}  # in order
         lost: set[str] = set()
         set_again = False
         for watch, mask, name in _events(data):
@@ -128,7 +128,7 @@ class Watcher:
                 set_again = True
             elif name:
                 changed.setdefault(folder, {})[name] = None
-            else:  # the rights to the folder itself
+            else:  # the permissions of the folder itself
                 lost.add(folder)
         try:
             for folder, names in changed.items():
@@ -140,7 +140,7 @@ class Watcher:
 
 
 def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """The watch, mask and name of each event that the kernel wrote."""
+    """Watch, mask and name of each event written by the kernel."""
     at = 0
     while at < len(data):
         watch, mask, _, length = _HEAD.unpack_from(data, at)
