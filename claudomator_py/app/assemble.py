@@ -201,7 +201,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
     cron = CronWorker(runner, around.files_known)
     refusals = Refusals(secrets.clean)
     task_views = TaskViews(registry, engine.observer, around.faults, clock, around.host.obstacle)
-    overview = Overview(database, registry, engine.observer, clock, refusals, around.health, task_views)
+    overview = Overview(database, registry, engine.observer, clock, refusals, around.health, task_views, around.host)
     repeats = IdempotentRequests(database, clock)
     cleaner = Cleaner(database, around.host, engine.worktrees, clock)
     keyring = Keyring(database, clock, around.run_tokens)

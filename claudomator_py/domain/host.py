@@ -107,10 +107,16 @@ class HostView(View):
     """``local``, or the engine that executes its runs."""
     live: int
     """Number of runs on it."""
+    agents: Mapping[str, int] = {}
+    """Number of these by agent."""
     waits: Mapping[str, int] = {}
     """How many of these its engine has not placed yet, by reason."""
     nodes: Mapping[str, int] = {}
     """Number of its nodes, by state in the engine's own words."""
+    cpus: int | None = None
+    """Number of processors in its nodes; None if they are not known."""
+    cpus_used: int | None = None
+    """How many of them are allocated, to whatever jobs."""
     unusable: tuple[NodeView, ...] = ()
     """Nodes that take no runs."""
     version: str | None = None

@@ -217,6 +217,10 @@ def test_a_run_that_waits_for_a_node_says_why_and_runs_then(site: Site) -> None:
         assert [(node.name, node.reason) for node in there.unusable] == [(node, "a new disk") for node in NODES]
         shown = site.command("hosts", **reaching()).stdout
         assert "a new disk" in shown
+        assert (there.agents, there.cpus, there.cpus_used) == ({"sh": 1}, 8, 0)
+        status = site.command("status", **reaching()).stdout
+        assert "HOSTS" in status
+        assert "1 sh" in status
         wait_until(lambda: 'host_runs{host="cluster",state="waiting"} 1.0' in daemon.client.metrics())
         assert 'claudomator_host_up{host="cluster"} 1.0' in daemon.client.metrics()
     finally:

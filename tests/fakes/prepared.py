@@ -90,7 +90,8 @@ class PreparedService:
         self.world.registry.replace((), {})
         for refusal in self.world.refusals.page():
             self.world.refusals.drop(refusal.path)
-        for kept in (self.world.host.directories, self.world.host.changed, self.world.host.patches):
+        host = self.world.host
+        for kept in (host.directories, host.changed, host.patches, host.clusters, host.hosts_of_runs):
             kept.clear()
         self.world.messengers.clear()
         self.world.keyring.reload()

@@ -55,6 +55,8 @@ class MemoryRunHost(ReportingHost):
         self.patches: dict[str, str] = {}
         self.calls: list[tuple[str, str, int]] = []
         self.obstacles: dict[str, str] = {}
+        self.clusters: list[HostView] = []
+        self.hosts_of_runs: dict[str, str] = {}
         self.slow = False
         self.stubborn = False
         self.no_room: OSError | None = None
@@ -115,15 +117,14 @@ class MemoryRunHost(ReportingHost):
 
     def hosts(self, *, ask: bool = True) -> list[HostView]:
         del ask
-        return [HostView(name=LOCAL, kind=LOCAL, live=0)]
+        return [HostView(name=LOCAL, kind=LOCAL, live=0), *self.clusters]
 
     def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
         del run_id, hosts
         return None
 
     def host_of(self, run_id: str) -> str:
-        del run_id
-        return LOCAL
+        return self.hosts_of_runs.get(run_id, LOCAL)
 
     def obstacle(self, run_id: str) -> str | None:
         return self.obstacles.get(run_id)

@@ -57,6 +57,8 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /agents/{name}/hold": "holdAgent",
     "POST /drain": "drain",
     "POST /undrain": "undrain",
+    "POST /hosts/{name}/drain": "drainHost",
+    "POST /hosts/{name}/undrain": "undrainHost",
     "POST /schedules/{name}/pause": "pauseSchedule",
     "POST /schedules/{name}/resume": "resumeSchedule",
     "POST /schedules/{name}/run": "runSchedule",

@@ -43,7 +43,7 @@ UNIX_HOST = "localhost"
 """What clients of a Unix socket say as the Host, where there is none."""
 PUBLIC_PAGES = regex(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
 _PAGES = regex(
-    r"/|/(?:tasks|schedules)/.+|/logout|/drain|/undrain|/next|/new(?:/check)?|/repositories|/schedules"
+    r"/|/(?:tasks|schedules|hosts)/.+|/logout|/drain|/undrain|/next|/new(?:/check)?|/repositories|/schedules"
     r"|/(?:agents|select|sessions|specialists|channels|routing|decisions|policy|report|night)(?:/.+)?"
 )
 _FOR_PROGRAMS = regex(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")

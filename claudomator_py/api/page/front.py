@@ -13,6 +13,7 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import cost_text, filter_url, meaning_of, read_filter
 from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.api.page.rows import RowGroup, grouped, row_of, words_of
+from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.shape import Page
@@ -21,7 +22,7 @@ from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents.page import AgentCard, cards_of, spent_of
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView
-from claudomator_py.resources.daemon.service import DaemonService
+from claudomator_py.resources.daemon.service import DaemonService, Hosts
 from claudomator_py.resources.daemon.shape import DrainRequest
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
@@ -81,6 +82,16 @@ def router(access: Access) -> APIRouter:
     def undrain(by: Asking, request: Request) -> Response:
         access.as_(by)[DaemonService].undrain()
         return page_before(request)
+
+    @routes.post("/hosts/{name}/drain")
+    def drain_host(by: Asking, request: Request, name: str) -> Response:
+        access.as_(by)[Hosts].drain(name, DrainRequest())
+        return page_before(request, "/#hosts")
+
+    @routes.post("/hosts/{name}/undrain")
+    def undrain_host(by: Asking, request: Request, name: str) -> Response:
+        access.as_(by)[Hosts].undrain(name)
+        return page_before(request, "/#hosts")
 
     return routes
 
@@ -145,6 +156,7 @@ class Front:
     no_tasks: bool
     totals: tuple[tuple[StateName, str, int], ...] = ()
     """States, what they are called, and how many tasks are in each."""
+    hosts: Sequence[HostView] = ()
     schedules: tuple[ScheduleCard, ...] = ()
     spent: Sentence | None = None
     """By all agents today."""
@@ -214,6 +226,7 @@ def front_of(status: StatusView) -> Front:
         title=f"({needs}) Claudomator" if needs else "Claudomator",
         no_tasks=not sum(status.counts.values()),
         totals=tuple((state, words_of(state), status.counts.get(state, 0)) for state in STATES),
+        hosts=status.hosts,
         schedules=schedule_cards(status.schedules),
         spent=_spent_today(status),
         standstill=_standstill(status),

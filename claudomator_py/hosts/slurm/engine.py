@@ -71,6 +71,8 @@ class NodeList:
 
     version: str
     nodes: Sequence[NodeView]
+    cpus: int
+    cpus_used: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +133,15 @@ class Slurm:
     def nodes(self) -> NodeList:
         """Ask for the nodes that jobs of ours may get. Raises EngineSilent."""
         chosen = [] if self._host.partition is None else [f"--partition={self._host.partition}"]
-        listed = {}
-        for line in self._ask("sinfo", "--Node", "--noheader", "--format=%N|%T|%E", *chosen).splitlines():
-            name, _, rest = line.partition("|")
-            state, _, reason = rest.partition("|")
+        listed, cpus = {}, {}
+        for line in self._ask("sinfo", "--Node", "--noheader", "--format=%N|%T|%C|%E", *chosen).splitlines():
+            name, state, counts, reason = line.split("|", 3)
             # A node stands there once for each partition that has it. Slurm marks one that does not answer by a star.
             listed[name] = NodeView(name=name, state=state, reason=None if reason in ("", "none") else reason)
+            cpus[name] = [int(number) for number in counts.split("/")]  # allocated, idle, other, total
         version = self._ask("sinfo", "--version").strip()
-        return NodeList(version, [*listed.values()])
+        used, *_, whole = (sum(of_kind) for of_kind in zip(*cpus.values(), strict=True)) if cpus else (0, 0)
+        return NodeList(version, [*listed.values()], whole, used)
 
     @property
     def problem(self) -> str | None:

@@ -316,6 +316,8 @@ class ClusterRunHost(LocalRunHost):
             about,
             waits=waits,
             nodes=Counter(node.state for node in listed.nodes),
+            cpus=listed.cpus,
+            cpus_used=listed.cpus_used,
             unusable=tuple(node for node in listed.nodes if node.state not in _USABLE)[:_MAX_NODES],
             version=listed.version,
             problem=engine.problem,

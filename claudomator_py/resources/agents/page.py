@@ -15,6 +15,7 @@ from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.wording import Piece, Sentence
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.daemon.service import Hosts
 from claudomator_py.resources.session import Access
 from claudomator_py.values import dataclass
 
@@ -25,8 +26,9 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("")
     def show(by: Asking) -> Response:
-        found = access.as_(by)[Agents].all()
-        return render("agents.html", {"agents": cards_of(found), "place": "/agents"}, by=by)
+        granted = access.as_(by)
+        shown = {"agents": cards_of(granted[Agents].all()), "hosts": granted[Hosts].as_last_said()}
+        return render("agents.html", {**shown, "place": "/agents"}, by=by)
 
     @routes.post("/{name}/release")
     def release(by: Asking, request: Request, name: str, family: Annotated[str, Form(max_length=64)] = "") -> Response:

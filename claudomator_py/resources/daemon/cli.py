@@ -4,7 +4,6 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,24 +25,15 @@ from claudomator_py.cli.output import (
 )
 from claudomator_py.cli.times import moment
 from claudomator_py.domain.health import DrainView
-from claudomator_py.domain.host import HostView, NodeView
+from claudomator_py.domain.host import NodeView
 from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
 from claudomator_py.domain.units import format_duration, parse_duration, size_text
+from claudomator_py.resources.daemon.shape import HOSTS
 from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
-_HOSTS = Table[HostView](
-    Column("NAME", lambda host: host.name),
-    Column("KIND", lambda host: host.kind),
-    Column("RUNS", lambda host: host.live, right=True),
-    Column("WAITING", lambda host: _numbers(host.waits), flexible=True),
-    Column("NODES", lambda host: _numbers(host.nodes), flexible=True),
-    Column("DRAINED", lambda host: None if host.drained is None else host.drained or "yes", flexible=True),
-    Column("PROBLEM", lambda host: host.problem, flexible=True),
-    Column("VERSION", lambda host: host.version, wide=True),
-)
 _NODES = Table[tuple[str, NodeView]](
     Column("HOST", lambda row: row[0]),
     Column("NODE", lambda row: row[1].name),
@@ -63,15 +53,10 @@ def hosts(client: "Client", output: FormatOption = Format.TABLE) -> None:
         out_json(found)
         return
     wide = output is Format.WIDE
-    out(table_text(_HOSTS, found, wide=wide))
+    out(table_text(HOSTS, found, wide=wide))
     unusable = [(host.name, node) for host in found for node in host.unusable]
     if unusable:
         out(f"\n{heading('NODES WITHOUT RUNS')}\n{table_text(_NODES, unusable, wide=wide)}")
-
-
-def _numbers(counts: Mapping[str, int]) -> str | None:
-    """Return ``2 idle, 1 down``."""
-    return ", ".join(f"{number} {what}" for what, number in counts.items()) or None
 
 
 def copy_to_new(source: Path, target: Path) -> None:

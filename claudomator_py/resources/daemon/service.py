@@ -1,5 +1,6 @@
 """The daemon itself: whether it starts anything, copies of its database, and cleaning up after it."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -109,6 +110,23 @@ class DaemonService(Service):
             self._write(note)
 
 
+def with_runs(connection: Connection, hosts: Sequence[HostView], host_of: Callable[[str], str]) -> list[HostView]:
+    """Return the hosts with the live runs on each, by agent, and whether an operator has drained it."""
+    drained, runs = hold_rows.drained_hosts(connection), defaultdict[str, Counter[str]](Counter)
+    for run in run_rows.live(connection):
+        runs[host_of(run.id)][run.agent] += 1
+    return [
+        view.model_copy(
+            update={
+                "live": runs[view.name].total(),
+                "agents": dict(sorted(runs[view.name].items())),
+                "drained": drained[view.name] or "" if view.name in drained else None,
+            }
+        )
+        for view in hosts
+    ]
+
+
 class Hosts(Service):
     """What can be asked about hosts; nothing of it is any organisation's. name: a host's; of one that there is not, it
     raises NotFound."""
@@ -122,11 +140,13 @@ class Hosts(Service):
     @answers(HostCalls.hosts)
     def all(self) -> list[HostView]:
         """Return all of them."""
-        drained = self._read(hold_rows.drained_hosts)
-        return [
-            view.model_copy(update={"drained": drained[view.name] or ""}) if view.name in drained else view
-            for view in self._host.hosts()
-        ]
+        hosts = self._host.hosts()  # no snapshot is held meanwhile
+        return self._read(lambda connection: with_runs(connection, hosts, self._host.host_of))
+
+    def as_last_said(self) -> Sequence[HostView]:
+        """Return all of them without asking their engines; none if this machine is the only place for runs."""
+        hosts = self._host.hosts(ask=False)
+        return self._read(lambda connection: with_runs(connection, hosts, self._host.host_of)) if len(hosts) > 1 else ()
 
     @answers(HostCalls.drain_host)
     def drain(self, name: str, wanted: DrainRequest) -> DrainView:

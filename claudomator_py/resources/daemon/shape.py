@@ -1,5 +1,6 @@
 """The daemon itself: its health, its switches, its copies, and what can be asked about them."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from claudomator_py.domain.outcome import HoldKind, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, READ, Calls, JsonBody, JsonField, PathText, operation
+from claudomator_py.surface.table import Column, Table
 
 
 class DrainRequest(Strict):
@@ -125,6 +127,25 @@ class DaemonCalls(DrainCalls, BackupCalls, CleanupCalls, ReasonCalls, HealthCall
 
 
 HostName = Annotated[str, PathText("The host's name, such as `local`.")]
+
+
+def numbers_text(counts: Mapping[str, int]) -> str | None:
+    """Return ``2 idle, 1 down``; None if nothing is counted."""
+    return ", ".join(f"{number} {what}" for what, number in counts.items()) or None
+
+
+HOSTS = Table[HostView](
+    Column("HOST", lambda host: host.name),
+    Column("KIND", lambda host: host.kind, wide=True),
+    Column("RUNS", lambda host: host.live, right=True),
+    Column("AGENTS", lambda host: numbers_text(host.agents), flexible=True),
+    Column("CPUS", lambda host: None if host.cpus is None else f"{host.cpus_used}/{host.cpus}", right=True),
+    Column("WAITING", lambda host: numbers_text(host.waits), flexible=True),
+    Column("NODES", lambda host: numbers_text(host.nodes), flexible=True),
+    Column("DRAINED", lambda host: None if host.drained is None else host.drained or "yes", flexible=True),
+    Column("PROBLEM", lambda host: host.problem, flexible=True),
+    Column("VERSION", lambda host: host.version, wide=True),
+)
 
 
 class HostCalls(Calls):

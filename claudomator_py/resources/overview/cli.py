@@ -10,7 +10,7 @@ import typer
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.following import EventWatch
-from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, short_ids
+from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, short_ids, table_text
 from claudomator_py.cli.times import clock, localized, now_ms, until
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.health import CheckView
@@ -18,6 +18,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
+from claudomator_py.resources.daemon.shape import HOSTS
 from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks.cli import tasks_table
@@ -119,6 +120,8 @@ def overview(found: StatusView, *, wide: bool = False) -> str:
     if found.agents:
         parts.append(f"{heading('AGENTS')}\n{agents_table(found.agents, wide=wide, indent=_INDENT)}")
         parts += hold_tables(found.agents, wide=wide, indent=_INDENT)
+    if found.hosts:
+        parts.append(f"{heading('HOSTS')}\n{table_text(HOSTS, found.hosts, wide=wide, indent=_INDENT)}")
     return "\n\n".join(parts)
 
 

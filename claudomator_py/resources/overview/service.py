@@ -1,6 +1,6 @@
 """Everything at a glance: tasks, agents, files that are refused, and whether the daemon is well."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Self
 
@@ -8,16 +8,18 @@ from sqlalchemy import Connection
 
 from claudomator_py.dispatch.observe import Observer
 from claudomator_py.domain.health import CheckView
+from claudomator_py.domain.host import HostView
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.units import DAY_MS, MINUTE_MS
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.ports import Clock
+from claudomator_py.ports import Clock, RunHost
 from claudomator_py.resources import cursors
 from claudomator_py.resources.agents.ask import (
     agent_views,
     day_budget,
     spending_view,
 )
+from claudomator_py.resources.daemon.service import with_runs
 from claudomator_py.resources.daemon.shape import ReadinessView
 from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, OverviewCalls, StatusView
 from claudomator_py.resources.schedules.service import by_next_time
@@ -49,6 +51,7 @@ class Overview(Service):
         refusals: Refusals,
         health: Callable[[], list[CheckView]],
         task_views: TaskViews,
+        host: RunHost,
     ) -> None:
         """refusals: the files that are refused at present."""
         super().__init__(database)
@@ -58,6 +61,7 @@ class Overview(Service):
         self._refusals = refusals
         self._health = health
         self.task_views = task_views
+        self._host = host
         self._unchanged = Unchanged()
 
     def as_(self, by: Principal) -> Self:
@@ -104,6 +108,7 @@ class Overview(Service):
                 queued=shown["queued"],
                 recent=shown["recent"],
                 agents=tuple(agent_views(connection, self._registry, budgets, now_ms, self._by, (today, own))),
+                hosts=tuple(self._hosts(connection)) if whole else (),
                 schedules=tuple(by_next_time(connection, self._by)),
                 spent_today=spending_view(own.total),
                 budget=day_budget(budgets, today) if whole else None,
@@ -115,6 +120,10 @@ class Overview(Service):
         if not self._by.sees_all:
             return found  # what troubles the daemon may name what others have
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
+
+    def _hosts(self, connection: Connection) -> Sequence[HostView]:
+        hosts = self._host.hosts(ask=False)
+        return with_runs(connection, hosts, self._host.host_of) if len(hosts) > 1 else ()
 
     @answers(OverviewCalls.inbox_page)
     def inbox_page(self, cursor: str | None, limit: int) -> FileProblemPage:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.health import CheckView
+from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.shape import Page, View, all_items
 from claudomator_py.resources.agents.shape import AgentView, BudgetView, SpendingView
@@ -45,6 +46,8 @@ class StatusView(View):
     recent: tuple[TaskView, ...] = ()
     """Completed and cancelled tasks, newest first."""
     agents: tuple[AgentView, ...] = ()
+    hosts: tuple[HostView, ...] = ()
+    """Where runs execute, with what their engines said last; empty if this machine is the only place."""
     schedules: tuple[ScheduleView, ...] = ()
     """All of them, the next to come first, those that are paused last."""
     counts: dict[StateName, int] = Field(default_factory=dict)

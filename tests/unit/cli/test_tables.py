@@ -22,6 +22,7 @@ from claudomator_py.daemon.health import trouble_check
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
 from claudomator_py.domain.health import Trouble
+from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import Failed, Phase, Running, Waiting, WaitReason
 from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import ProgressRequest, TaskFilter
@@ -30,6 +31,7 @@ from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, f
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
 from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.overview.cli import overview
+from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks.cli import tasks_table
 from claudomator_py.resources.tasks.shape import TaskView
@@ -425,3 +427,14 @@ def test_it_paints_and_measures_as_rich_does(monkeypatch: pytest.MonkeyPatch) ->
         one, broad = text(), chance.randrange(1, 9)
         assert output._cells(one) == cell_len(one)
         assert output._cut(one, broad) == (one if cell_len(one) <= broad else set_cell_size(one, broad - 1) + "…")
+
+
+def test_hosts_are_part_of_the_whole_once_there_are_some() -> None:
+    cluster = HostView(name="cluster", kind="slurm", live=3, agents={"claude": 2, "codex": 1}, waits={"Priority": 1})
+    assert "HOSTS" not in overview(StatusView())
+    shown = overview(StatusView(hosts=(HostView(name="local", kind="local", live=0), cluster))).splitlines()
+    assert [line.split() for line in shown[shown.index("HOSTS") + 1 :]] == [
+        ["HOST", "RUNS", "AGENTS", "WAITING"],
+        ["local", "0"],
+        ["cluster", "3", "2", "claude,", "1", "codex", "1", "Priority"],
+    ]

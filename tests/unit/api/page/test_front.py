@@ -7,6 +7,7 @@ import pytest
 
 from claudomator_py.api.page.formatting import cost_text, took
 from claudomator_py.domain.errors import Problem
+from claudomator_py.domain.host import HostView
 from claudomator_py.domain.lifecycle import (
     Cancelled,
     Completed,
@@ -444,3 +445,26 @@ def test_agents_have_a_page(operator: Visitor, prepared: PreparedService) -> Non
     page = operator.get("/agents")
     assert "limited" in text_of(page)
     assert 'action="/agents/claude/release"' in page.body.decode()
+
+
+def test_where_runs_take_place_is_shown_once_there_is_more_than_this_machine(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    for path in ("/", "/agents"):
+        assert 'id="hosts"' not in operator.get(path).body.decode()
+    prepared.add_agent("claude")
+    prepared.add_run(prepared.add("here", Running(Phase.RUNNING)))
+    there = prepared.add_run(prepared.add("there", Running(Phase.RUNNING)))
+    host = prepared.world.host
+    host.clusters = [HostView(name="cluster", kind="slurm", live=7, waits={"no node has room (Resources)": 1})]
+    host.hosts_of_runs[there] = "cluster"
+    for path in ("/", "/agents"):
+        page = operator.get(path).body.decode()
+        shown = page[page.index('id="hosts"') :]
+        assert "1 not placed yet: no node has room (Resources)" in shown
+        assert shown.count("claude 1") == 2
+    assert operator.post("/hosts/cluster/drain").status == 404, "the daemon of this test has none"
+    assert operator.post("/hosts/local/drain").status == 303
+    assert 'action="/hosts/local/undrain"' in operator.get("/agents").body.decode()
+    assert operator.post("/hosts/local/undrain").status == 303
+    assert 'action="/hosts/local/drain"' in operator.get("/").body.decode()
