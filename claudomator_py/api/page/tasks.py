@@ -20,6 +20,7 @@ from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.agent import TIERS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
+from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.resources.agents.service import Agents
@@ -49,7 +50,9 @@ def router(access: Access) -> APIRouter:
         page = task_page_of(why, granted[Tasks].runs(why.task.id), run, check=check)
         changes = granted[Changes]
         shown = changes_of(changes.of_task(why.task.id).runs, changes.patch)
-        return render("task.html", {"page": page, "changes": shown}, by=by)
+        ended = why.task.state in ENDED
+        tree = granted[Tasks].one(why.task.id).worktree if ended and why.task.branch else None
+        return render("task.html", {"page": page, "changes": shown, "tree": tree}, by=by)
 
     @routes.get("/{ref}/cancel")
     def ask_to_cancel(by: Asking, ref: Ref) -> Response:

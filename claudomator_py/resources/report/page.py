@@ -34,6 +34,8 @@ REPOSITORIES = Table[RepositoryReport](
     Column("LAST RUN", lambda one: ago(one.last_at)),
     Column("BRANCHES", lambda one: _branches(one)),
 )
+_FIRST = 5
+"""Of what asks: what failed and what changed stands below."""
 SHOWN_BRANCHES = 5
 """Of each repository: the page of repositories has those that are not merged."""
 
@@ -58,6 +60,15 @@ def router(access: Access) -> APIRouter:
             "needs_you": grouped([row_of(view) for view in found.needs_you], {}),
             "cost": cost_text(found.cost_usd),
             "night": _night_of(found),
+            "first": _FIRST,
+            "contents": (
+                ("needs", "What needs you", found.needs_you_total),
+                ("failures", "What failed", found.failed),
+                ("doubtful", "What to doubt", found.doubtful),
+                ("changes", "What changed", len(found.repositories)),
+                ("waits", "What waits", found.waiting),
+                ("missed", "Scheduled times without a task", len(found.missed)),
+            ),
             "not_grouped": not_grouped,
         }
         return render("report.html", values, by=by)

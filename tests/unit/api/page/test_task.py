@@ -351,3 +351,14 @@ def test_forms_offer_a_choice_of_specialist_only_where_there_is_one(
     assert offered() == [True, True]
     monkeypatch.setattr(prepared.world.access[PolicyService], "_reviews", lambda: False)  # as with `preset: none`
     assert offered() == [False, False]
+
+
+def test_a_question_is_answered_on_the_page_of_its_task(operator: Visitor, prepared: PreparedService) -> None:
+    task = prepared.add("it", NeedsInput(InputKind.QUESTION))
+    prepared.add_run(task)
+    prepared.move(task, NeedsInput(InputKind.QUESTION), result_text="Which one?")
+    page = operator.get(f"/tasks/{task}")
+    assert f'action="/tasks/{task}/answer"' in page.body.decode()
+    answer = operator.post(f"/tasks/{task}/answer", {"version": hidden(page, "version"), "text": "The blue one."})
+    assert (answer.status, answer.headers["location"]) == (303, f"/tasks/{task}")
+    assert f'action="/tasks/{task}/answer"' not in operator.get(f"/tasks/{task}").body.decode()
