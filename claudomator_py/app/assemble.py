@@ -211,7 +211,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
             overview,
             DaemonService(database, cleaner, clock),
             Schedules(database, registry, workdirs, clock, task_views, repeats, cron.wake),
-            Nights(database, registry, clock, engine.budgets.zone),
+            Nights(database, registry, clock, engine.budgets.zone, around.host.host_of),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),
             Hosts(database, around.host, lambda: (LOCAL, *current().settings.hosts), clock),

@@ -42,6 +42,7 @@ class DrawnRun(NamedTuple):
     """See ``domain.outcome.OutcomeStatus``."""
     reason: str | None
     cost_usd: float | None
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) ->
 @lru_cache(maxsize=16)
 def _drawn(by: Principal) -> tuple[Statement, Statement]:
     """Those that have ended, and those that live."""
-    columns = (RUN.c.agent, RUN.c.started_ms, RUN.c.ended_ms, RUN.c.ended_as, RUN.c.reason, RUN.c.cost_usd)
+    columns = (RUN.c.agent, RUN.c.started_ms, RUN.c.ended_ms, RUN.c.ended_as, RUN.c.reason, RUN.c.cost_usd, RUN.c.id)
     since, begun, until = (bindparam(name, type_=BigInteger) for name in ("since", "begun", "until"))
     query = (
         select(RUN.c.task_id, TASK.c.name, *columns)

@@ -52,6 +52,21 @@ def test_each_agent_has_a_lane_with_what_became_of_its_runs_and_their_cost(world
     assert [one.agent for one in found.lanes] == ["claude", "codex", "lint"]
 
 
+def test_an_agent_has_a_lane_for_each_host_that_its_runs_were_on(world: World) -> None:
+    run(world, "here", 30)
+    for name, host in (("there", "cluster"), ("again", "cluster"), ("far", "barn")):
+        world.submit(name, agent={"type": "claude", "strict": True})
+        world.tick()
+        world.host.hosts_of_runs[world.live(name).id] = host
+        world.tick(10 * MINUTE_MS)
+        world.end(name)
+        world.tick()
+    found = night(world)
+    lanes = {one.agent: len(one.runs) for one in found.lanes if one.runs}
+    assert [*lanes.items()] == [("claude", 1), ("claude on barn", 1), ("claude on cluster", 2)]
+    assert "claude on cluster" in [label.words for label in drawn(found, world.now_ms).labels]
+
+
 def test_bars_stand_where_the_time_is_and_say_what_they_are(world: World) -> None:
     world.tick(HOUR_MS)
     run(world, "half", 5 * 60, exit_code=1, status="failed", reason="refused", cost_usd=0.25)
@@ -97,7 +112,15 @@ def test_runs_too_short_to_be_seen_are_one_bar_that_counts_them(world: World) ->
 def test_however_many_runs_there_are_the_picture_has_a_bounded_number_of_bars(world: World) -> None:
     runs = [
         report_rows.DrawnRun(
-            f"{at}", "t", "claude", START_MS + at * 6_000, START_MS + at * 6_000 + 60_000, "succeeded", None, None
+            f"{at}",
+            "t",
+            "claude",
+            START_MS + at * 6_000,
+            START_MS + at * 6_000 + 60_000,
+            "succeeded",
+            None,
+            None,
+            f"{at}",
         )
         for at in range(7_000)
     ]

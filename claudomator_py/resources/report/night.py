@@ -6,6 +6,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.environment.registry import AgentRegistry
@@ -27,9 +28,10 @@ UNDONE = (OutcomeStatus.FAILED.value, OutcomeStatus.LOST.value)
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """An agent."""
+    """An agent on one host."""
 
     agent: str
+    """Its name, and the host if that is not this machine: ``claude on cluster``."""
     runs: Sequence[DrawnRun]
     """By their beginning."""
     holds: Sequence[DrawnHold]
@@ -84,12 +86,20 @@ class Night:
 class Nights(Service):
     """What can be asked for a picture."""
 
-    def __init__(self, database: Database, registry: AgentRegistry, clock: Clock, zone: Callable[[], ZoneInfo]) -> None:
-        """zone: of the operator, in which days are counted."""
+    def __init__(
+        self,
+        database: Database,
+        registry: AgentRegistry,
+        clock: Clock,
+        zone: Callable[[], ZoneInfo],
+        host_of: Callable[[str], str],
+    ) -> None:
+        """zone: of the operator, in which days are counted. host_of: returns the host of a run."""
         super().__init__(database)
         self._registry = registry
         self._clock = clock
         self._zone = zone
+        self._host_of = host_of
         self._unchanged = Unchanged(most=2)
 
     def now_ms(self) -> int:
@@ -118,9 +128,9 @@ class Nights(Service):
             run for run in found if run.started_ms < until_ms and (run.ended_ms is None or run.ended_ms >= since_ms)
         ]
         now_ms, zone = self._clock(), self._zone()
-        by_agent: dict[str, list[DrawnRun]] = defaultdict(list)
+        by_agent: dict[str, dict[str, list[DrawnRun]]] = defaultdict(lambda: defaultdict(list))
         for run in runs:
-            by_agent[run.agent].append(run)
+            by_agent[run.agent][self._host_of(run.id)].append(run)
         known = {agent.name: agent for agent in self._registry.agents if agent.specialist is None}
         names = sorted(known) + sorted(by_agent.keys() - known.keys())
         lanes = []
@@ -131,7 +141,10 @@ class Nights(Service):
                 if agent is None
                 else [hold for hold in holds if hold.bucket.is_of(name, agent.kind, agent.quota_account)]
             )
-            lanes.append(_lane(name, by_agent[name], own, since_ms, min(until_ms, now_ms)))
+            on = by_agent[name] or {LOCAL: []}
+            for host in sorted(on, key=lambda host: (host != LOCAL, host)):
+                title = name if host == LOCAL else f"{name} on {host}"
+                lanes.append(_lane(title, on[host], own, since_ms, min(until_ms, now_ms)))
         return Night(
             since_ms,
             until_ms,
