@@ -68,7 +68,7 @@ class ResumedConversation(BaseModel):
 
     @property
     def holder(self) -> str | None:
-        """The only agent that may do the next run; None if others may, too."""
+        """The agent that the next run waits for, though not in all circumstances; None if it waits for none."""
         return None if self.given_up or self.optional else self.agent
 
 

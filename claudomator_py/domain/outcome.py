@@ -212,8 +212,8 @@ def _one_line(name: str) -> str:
 class Denied(BaseModel):
     """A tool call that was denied. input: its purpose in short, or in full for a call beyond the run's reach.
 
-    rule: the narrowest rule that allows the call, as written in ``permissions.allowed_tools``; None if there is none.
-    beyond: in words, what goes beyond the run's reach; None if it was denied for another reason.
+    rule: the narrowest rule expressible in its CLI that allows the call, as written in ``permissions.allowed_tools``;
+    None if there is none. beyond: in words, what goes beyond the run's reach; None if it was denied for another reason.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -76,7 +76,7 @@ class TreeStanding(StrEnum):
     UNCHANGED: no commit and no change. MERGED: all of its commits, or their changes, are in the branch that it was
     created from, or in that branch's upstream. AHEAD: it has commits that are not. DIRTY: uncommitted changes or new
     files. LOCKED: by ``git worktree lock``. GONE: the folder no longer exists, and its branch, if there is one, is
-    merged. UNKNOWN: git could not tell, or was not asked because the tree has been replaced.
+    merged. UNKNOWN: git could not tell, or was not asked, as the tree is no longer as it was created.
     """
 
     UNCHANGED = "unchanged"

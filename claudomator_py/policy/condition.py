@@ -154,10 +154,7 @@ def _shapes() -> Sequence[_Shape]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An operand of ``&&``, ``
-
-    ``, ``?`` and ``:``.
-    """
+    """An operand of ``&&``, ``||``, ``?`` and ``:``."""
 
     start: int
     end: int

@@ -12,9 +12,9 @@ from claudomator_py.scheduler.snapshot import AgentState, DayLeft, Kept, QueueHe
 from claudomator_py.values import dataclass
 
 SHARES: Final = frozenset({BlockCode.ORGANISATION_SLOTS, BlockCode.KEPT_SLOTS})
-"""Block codes of a tenant at its maximum, for which slots freed by others do not help."""
+"""Block codes of a limit on tenants, rather than of a lack of free slots as such."""
 NEWCOMER: Final = "new"
-"""Stands for any tenant without live runs. No principal has this name, as their names begin differently."""
+"""Stands for any tenant without live runs. No actual tenant has this name, as their names begin differently."""
 KEPT: Final = 1
 """Slots that all tenants together leave to the operator, if there are more than that."""
 

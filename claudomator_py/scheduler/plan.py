@@ -137,7 +137,7 @@ class Planner:
         return self._load.no_slot(OWN, self._rules, remote=False) is not None
 
     def shares_used(self, head: QueueHead) -> bool:
-        """Return whether the tenant's share blocks the head, so that slots freed by other tenants would not help."""
+        """Return whether a limit on tenants, rather than a lack of free slots as such, blocks the head."""
         seen = self._load.seen_by(head.tenant, open_to(head, tuple(self._agents.values())), self._rules)
         return any(agent.closed is not None and agent.closed.code in SHARES for agent in seen)
 
