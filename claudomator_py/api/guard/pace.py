@@ -9,7 +9,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Final, TypeVar
 
 from claudomator_py.domain.principal import OPERATOR, Principal
@@ -41,7 +41,7 @@ _DESK_S: Final = 0.1
 MAX_AHEAD_S: Final = 0.25
 """So long at most an answer to the operator keeps others from beginning: it may wait for something else itself."""
 MAX_BEHIND_S: Final = 0.1
-"""So long at most a call of others waits for such answers, however many there are."""
+"""So long at most others wait for such answers, however many there are, until as long is theirs."""
 _MAX_STRAIN: Final = 4.0
 _STRAIN_MEMORY: Final = 0.98
 _MAX_COMMON_DEBT_S: Final = 0.5
@@ -55,7 +55,7 @@ class PrincipalBusy(Exception):
 class ComputeQueue:
     """Where one at a time is served beside the loop: of several threads that compute, each keeps the loop waiting.
 
-    Nobody begins while the operator waits for an answer.
+    Nobody begins while the operator waits for an answer, but for a moment now and then: see ``behind``.
     """
 
     def __init__(self) -> None:
@@ -63,12 +63,24 @@ class ComputeQueue:
         self._ahead = 0
         self._clear = asyncio.Event()
         self._clear.set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether others may begin."""
+        return self._clear.is_set()
+
+    async def behind(self) -> None:
+        """Wait until the operator waits for nothing; where it asks all the time, others have every other moment."""
+        if not self._clear.is_set():
+            await self._clear.wait()
 
     @contextmanager
     def ahead(self) -> Iterator[Callable[[], None]]:
         """Keep others from beginning until the end, or sooner: by what is yielded, or after a moment."""
         self._ahead += 1
-        self._clear.clear()
+        if self._ahead == 1:
+            self._shut()
         is_ahead = True
 
         def leave() -> None:
@@ -77,7 +89,7 @@ class ComputeQueue:
                 is_ahead = False
                 self._ahead -= 1
                 if not self._ahead:
-                    self._clear.set()
+                    self._open()
 
         timer = asyncio.get_running_loop().call_later(MAX_AHEAD_S, leave)
         try:
@@ -92,7 +104,7 @@ class ComputeQueue:
         for something else than the processor."""
         await self._lock.acquire()
         try:
-            await self._wait_behind()
+            await self.behind()
         except asyncio.CancelledError:
             self._lock.release()
             raise
@@ -111,11 +123,19 @@ class ComputeQueue:
             timer.cancel()
             leave()
 
-    async def _wait_behind(self) -> None:
-        """Wait until the operator waits for nothing, but not for ever."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(MAX_BEHIND_S):
-                await self._clear.wait()
+    def _shut(self) -> None:
+        self._clear.clear()
+        self._timer = asyncio.get_running_loop().call_later(MAX_BEHIND_S, self._let_through)
+
+    def _let_through(self) -> None:
+        self._clear.set()
+        self._timer = asyncio.get_running_loop().call_later(MAX_BEHIND_S, self._shut)
+
+    def _open(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._clear.set()
 
 
 class Strain:
@@ -192,6 +212,7 @@ class Pace:
             await self._own.even()
             async with self._common.line:
                 await self._common.even()
+                await self._desk.behind()
                 self.charge(expected_s)
 
     async def served(self, call: Callable[[], T], run: Callable[[Callable[[], T]], Awaitable[T]]) -> T:
@@ -254,6 +275,11 @@ class Pace:
         strained_s = seconds * self.strain.factor
         self._own.charge(strained_s)
         self._common.charge(strained_s)
+
+    @property
+    def is_next(self) -> bool:
+        """Whether it may be seen to at once: the operator waits for nothing."""
+        return self._desk.is_clear
 
     @property
     def is_even(self) -> bool:

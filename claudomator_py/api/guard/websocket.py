@@ -71,6 +71,8 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         """What it costs is charged to; None: to nobody."""
         self._turn: asyncio.Task[None] | None = None
         """Waited for before more is read."""
+        self._unread = b""
+        """Came while it was not this one's turn."""
         self.app_state = {**self.app_state, "seat": self}
 
     @property
@@ -111,6 +113,14 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Take what came, now or when it is this one's turn: it is not looked at while the operator waits."""
+        if self._turn is None and (self.pace is None or self.pace.is_next):
+            self._take(data)
+        else:
+            self._unread += data
+            self._wait_for_turn()
+
+    def _take(self, data: bytes) -> None:
         """Take what came, in slices, as long as the connection is good."""
         began_s, computed_s = time.perf_counter(), time.thread_time()
         for start in range(0, len(data), _SLICE_BYTES):
@@ -124,15 +134,24 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
     def _pay(self, pace: Pace, seconds: float) -> None:
         """Charge it, and read nothing more until it is this one's turn again. Messages wait for theirs themselves."""
         pace.charge(seconds)
-        if pace.is_even or self._turn is not None or self.read_paused or self.transport.is_closing():
+        if not (pace.is_even or self.read_paused):
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        if self.pace is None or self._turn is not None or self.transport.is_closing():
             return
         self.transport.pause_reading()
-        self._turn = self.loop.create_task(pace.turn(0))
+        self._turn = self.loop.create_task(self.pace.turn(0))
         self._turn.add_done_callback(self._read_on)
 
     def _read_on(self, turn: asyncio.Task[None]) -> None:
         self._turn = None
-        if not (turn.cancelled() or self.read_paused or self.transport.is_closing()):
+        if turn.cancelled() or self.transport.is_closing():
+            return
+        unread, self._unread = self._unread, b""
+        if unread:
+            self._take(unread)
+        if not (self._turn is not None or self.read_paused or self.transport.is_closing()):
             self.transport.resume_reading()
 
     def handle_events(self) -> None:

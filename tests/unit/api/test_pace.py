@@ -1,6 +1,7 @@
 """What strangers cost the daemon's processor is bounded for each of them and for all together."""
 
 import asyncio
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -128,12 +129,43 @@ def test_an_operator_that_asks_all_the_time_keeps_nobody_for_ever() -> None:
         with among.desk.ahead():
             began = loop.time()
             assert await _when_served(among, guest("one")) == pytest.approx(began + MAX_BEHIND_S)
+            await asyncio.sleep(MAX_BEHIND_S * 1.1)
             given_up = asyncio.create_task(_when_served(among, guest("two")))
-            await asyncio.sleep(MAX_BEHIND_S / 2)
+            await asyncio.sleep(0)
             given_up.cancel()
+            await asyncio.wait([given_up])
+            assert given_up.cancelled()
             await asyncio.sleep(MAX_AHEAD_S)
             # It waits itself for longer than a moment, and whoever went has left the place.
             assert await _when_served(among, guest("three")) == pytest.approx(loop.time())
+
+    run_quickly(scenario())
+
+
+def test_messages_of_others_wait_with_their_calls_and_have_every_other_moment() -> None:
+    async def scenario() -> None:
+        among, loop = paces(), asyncio.get_running_loop()
+        end, turns = loop.time() + 40 * MAX_BEHIND_S, []
+
+        async def ask_without_end(offset: float) -> None:
+            await asyncio.sleep(offset)
+            while loop.time() < end:
+                with among.desk.ahead():
+                    await asyncio.sleep(MAX_AHEAD_S * 0.9)
+
+        async def talk(by: Principal) -> None:
+            while loop.time() < end:
+                await pace_of(among, by).turn(0)
+                turns.append(loop.time())
+                await asyncio.sleep(MAX_BEHIND_S / 100)
+
+        asking = [ask_without_end(part * MAX_AHEAD_S / 3) for part in range(3)]
+        await asyncio.gather(*asking, talk(guest("one")), talk(guest("two", "globex")))
+        gaps = [after - before for before, after in itertools.pairwise(turns)]
+        assert max(gaps) == pytest.approx(MAX_BEHIND_S, rel=0.05)
+        assert len(turns) == pytest.approx(2 * 100 * 20, rel=0.1)
+        assert sum(gap > MAX_BEHIND_S / 2 for gap in gaps) == pytest.approx(20, abs=1)
+        assert among.desk.is_clear
 
     run_quickly(scenario())
 

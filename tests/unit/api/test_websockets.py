@@ -34,20 +34,22 @@ class DEBTOR:
 
     now_s = 0.0
     pace: Any = None
+    among: Any = None
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer each message with its length; ``register`` keeps the place, ``share`` asks how many there may be, ``owe``
-    has it owe more than it may.
+    has it owe more than it may, and ``owe nothing`` nothing.
     """
     assert (await receive())["type"] == "websocket.connect"
     await send({"type": "websocket.accept"})
     while (message := await receive())["type"] == "websocket.receive":
         if message["text"] == "register":
             scope["state"]["seat"].keep()
-        if message["text"] == "owe":
-            scope["state"]["seat"].pace = DEBTOR.pace = Paces(lambda: DEBTOR.now_s).of(GUEST)
-            DEBTOR.pace.charge(2 * ONE_PRINCIPAL.burst_s)
+        if message["text"].startswith("owe"):
+            DEBTOR.among = Paces(lambda: DEBTOR.now_s)
+            scope["state"]["seat"].pace = DEBTOR.pace = DEBTOR.among.of(GUEST)
+            DEBTOR.pace.charge(2 * ONE_PRINCIPAL.burst_s if message["text"] == "owe" else 0)
         said = scope["state"]["seat"].share if message["text"] == "share" else len(message["text"])
         await send({"type": "websocket.send", "text": str(said)})
 
@@ -211,6 +213,32 @@ def test_of_who_owes_nothing_is_read_until_it_is_even() -> None:
         await asyncio.gather(*pongs)
         assert await told(debtor, "hello") == "5"
         for connection in (debtor, other):
+            await connection.close()
+
+    served(scenario)
+
+
+@pytest.mark.parametrize("pings", [1, 7, 1_500])
+def test_nothing_is_looked_at_while_the_operator_waits_and_nothing_is_lost(
+    pings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than is read at once, too."""
+    for name in ("MAX_AHEAD_S", "MAX_BEHIND_S"):
+        monkeypatch.setattr(f"{Paces.__module__}.{name}", 2 * PATIENCE_S)
+
+    async def scenario(address: str) -> None:
+        guest, other = [await opened(address) for _ in range(2)]
+        assert await told(guest, "owe nothing") == "11"
+        with DEBTOR.among.desk.ahead() as leave:
+            pongs = [asyncio.ensure_future(await guest.ping()) for _ in range(pings)]
+            answer = asyncio.ensure_future(told(guest, "x" * 30_000))
+            for _ in range(50):
+                assert await told(other, "hello") == "5"
+            assert not any(pong.done() for pong in pongs)
+            leave()
+            await asyncio.gather(*pongs)
+            assert await answer == "30000"
+        for connection in (guest, other):
             await connection.close()
 
     served(scenario)
