@@ -35,6 +35,7 @@ SEEN: Final = 44
 """From this bit on: what is seen in letters, in the order of the lexicon."""
 LEAD, CODE, TEST, BREAKS = (ROLE[name] for name in ("lead", "code", "test", "breaks"))
 ACTS: Final = VERB | ROLE["reads"] | ROLE["builds"]
+_LEADS: Final = LEAD | ROLE["reads"] | ROLE["builds"]
 _ORDERS: Final = ACTS | DONE | LEAD | ROLE["passive"]
 _LOANED: Final = VERB | THING | CODE | TEST | ROLE["prod"] | KNOWN | PROGRAM
 """What English words are in other languages."""
@@ -111,7 +112,7 @@ class Words(dict[str, int]):
             for (last,), tell in known["_"].items() if tells[place] & GAP else ():
                 if last in words[place + 1 : place + 1 + _MAX_GAP]:
                     # "Get it out" is an order, though "get" alone only leads to one.
-                    told_here = (told_here & ~LEAD if tell & VERB else told_here) | tell
+                    told_here = (told_here & ~_LEADS if tell & VERB else told_here) | tell
             if told_here != tells[place]:
                 said += [*words[done:place], " ".join(words[place : place + 1 + length])]
                 told += [*tells[done:place], told_here]

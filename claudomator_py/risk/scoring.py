@@ -22,7 +22,7 @@ _PROD: Final = ROLE["prod"] | BIT["prod.beside"] | BIT["prod.before"]
 _ROUNDED: Final = 1e-6
 """Weights have three decimals: what is nearer to none than that comes of adding them in another order."""
 _BOTH: Final = {**BIT, **{name: ROLE[name] for name in ("test", "prod", "many")}}
-_APART: Final = {name: ROLE[name] for name in ("reads", "builds", "code", "own", "not", "fails", "when", "strong")}
+_APART: Final = {name: bit for name, bit in ROLE.items() if bit <= ROLE["strong"] and name not in _BOTH}
 """What means something else in other languages, where it may be said of any word of a sentence."""
 
 
