@@ -254,7 +254,6 @@ EQUIVALENT = {
     "role = needed.role.value if needed.role is not None else Role.READ.value": (
         "what is open to all is refused to nobody"
     ),
-    "dispatch/policing.py: the condition is False: if self._reached:": "it only reads again what is known",
     "dispatch/policing.py: the condition is False: "
     "if not self._by_specialist or (judged.facts.specialist, judged.facts.skill) == (specialist, skill):": (
         "of the same facts follows the same verdict"
