@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.text import plain
@@ -47,8 +47,7 @@ _LABEL = 40
 """What the words of a time take, so that none is cut at the edge."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """A run, or several that are too short to stand by themselves."""
 
     x: float
@@ -149,12 +148,15 @@ def _rows(lane: Lane, now_ms: int) -> Sequence[Sequence[DrawnRun]]:
     rows: list[list[DrawnRun]] = []
     ends: list[int] = []
     for run in lane.runs:
-        place = next((place for place, end in enumerate(ends) if end <= run.started_ms), None)
-        if place is None and len(rows) < MAX_ROWS:
-            place = len(rows)
-            rows.append([])
-            ends.append(0)
-        place = MAX_ROWS - 1 if place is None else place
+        for place, end in enumerate(ends):  # noqa: B007 - where it ends, the run stands
+            if end <= run.started_ms:
+                break
+        else:
+            if (place := len(rows)) < MAX_ROWS:
+                rows.append([])
+                ends.append(0)
+            else:
+                place = MAX_ROWS - 1
         rows[place].append(run)
         ends[place] = max(ends[place], run.ended_ms or now_ms)
     return rows
@@ -162,24 +164,25 @@ def _rows(lane: Lane, now_ms: int) -> Sequence[Sequence[DrawnRun]]:
 
 def _bars(night: Night, runs: Sequence[DrawnRun], y: float, now_ms: int) -> Iterator[Bar]:
     """Yield the bars of a row: runs that touch and are too narrow become one."""
+    since_ms, until_ms = night.since_ms, night.until_ms
+    narrow_ms = MIN_BAR * (until_ms - since_ms) / (WIDTH - LEFT)
     together: list[DrawnRun] = []
-    begin = end = 0.0
+    begin = end = 0
     for run in runs:
-        left, right = _x(night, run.started_ms), _x(night, run.ended_ms or now_ms)
-        narrow = right - left < MIN_BAR
-        if together and not (narrow and left - begin < MIN_BAR):
+        left, right = max(run.started_ms, since_ms), min(run.ended_ms or now_ms, until_ms)
+        if together and not (right - left < narrow_ms and left - begin < narrow_ms):
             yield _bar(night, together, begin, end, y, now_ms)
             together = []
         if not together:
-            begin = left
+            begin, end = left, right
         together.append(run)
-        end = max(end, right) if len(together) > 1 else right
+        end = max(end, right)
     if together:
         yield _bar(night, together, begin, end, y, now_ms)
 
 
-def _bar(night: Night, runs: Sequence[DrawnRun], begin: float, end: float, y: float, now_ms: int) -> Bar:
-    first = runs[0]
+def _bar(night: Night, runs: Sequence[DrawnRun], begin_ms: int, end_ms: int, y: float, now_ms: int) -> Bar:
+    first, begin = runs[0], _x(night, begin_ms)
     if len(runs) == 1:
         ended = first.ended_as or "running"
         lasted = ((first.ended_ms or now_ms) - first.started_ms) // SECOND_MS * SECOND_MS
@@ -192,7 +195,7 @@ def _bar(night: Night, runs: Sequence[DrawnRun], begin: float, end: float, y: fl
         ended = "failed" if counts["failed"] else counts.most_common(1)[0][0]
         tally = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.most_common())
         words = f"{len(runs)} runs from {_clock(night, first.started_ms)}: {tally}"
-    width = max(round(end - begin, 1), MIN_BAR - 0.5)
+    width = max(round(_x(night, end_ms) - begin, 1), MIN_BAR - 0.5)
     return Bar(begin, y, width, _TONES.get(ended, "off"), words, f"/tasks/{first.task_id}")
 
 

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
+from math import inf
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.host import LOCAL
@@ -167,25 +168,26 @@ def _lane(name: str, runs: Sequence[DrawnRun], holds: Sequence[DrawnHold], since
 def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -> Sequence[Bin]:
     width = (until_ms - since_ms) / BINS
     done, failed = ([0] * (BINS + 1) for _ in range(2))  # the last one is of what comes afterwards
-    turns: list[tuple[int, int]] = []
+    ends: list[float] = []
     for run in runs:
         end_ms = run.ended_ms if run.ended_ms is not None else now_ms + 1
-        turns += [(run.started_ms, 1), (max(end_ms, run.started_ms + 1), -1)]
+        ends.append(max(end_ms, run.started_ms + 1))
         place = min(int((end_ms - since_ms) // width), BINS)
         done[place] += run.ended_as == DONE
         failed[place] += run.ended_as in UNDONE
-    turns.sort()  # of the same moment, what ends before what begins
-    coming = iter([*turns, (until_ms + 1, 0)])
-    at_ms, change = next(coming)
-    found, running = [], 0
+    starts = [*(run.started_ms for run in runs), inf]
+    ends = [*sorted(ends), inf]
+    found, running, begun, ended = [], 0, 0, 0
     for place in range(BINS):
         begin, end = since_ms + place * width, since_ms + (place + 1) * width
         most = 0
-        while at_ms < end:
+        while (at_ms := min(starts[begun], ends[ended])) < end:
             if at_ms > begin:
                 most = max(most, running)
-            running += change
-            at_ms, change = next(coming)
+            if ends[ended] == at_ms:  # of the same moment, what ends before what begins
+                running, ended = running - 1, ended + 1
+            else:
+                running, begun = running + 1, begun + 1
         found.append(Bin(round(begin), max(most, running), done[place], failed[place]))
     return found
 
