@@ -7,11 +7,11 @@ import importlib.util
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeVar, cast
+from typing import Any, NoReturn, Self, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
@@ -23,6 +23,7 @@ from claudomator_py.store.connections import Snapshots
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.events import caused_by
 from claudomator_py.store.stored_json import Clean, read_json
+from claudomator_py.store.unchanged import COMMITS
 from claudomator_py.store.writer import Writer
 
 __all__ = ["Database", "StoreUnavailable"]
@@ -93,8 +94,10 @@ class Database:
         """
         # Written out, not a ``with``: this is done several times a task.
         try:
+            commits = self._writer.commits
             connection = self._readers.take()
             try:
+                connection.info[COMMITS] = commits
                 return fn(connection)
             finally:
                 self._readers.give_back(connection)
@@ -142,12 +145,6 @@ class Database:
     def trouble(self) -> StoreUnavailable | None:
         """Why the last write failed that did for the database's sake; None if none has since one went well."""
         return self._writer.trouble
-
-    @property
-    def commits(self) -> int:
-        """How often something was written. What a snapshot says that is taken after a look at this holds for as long
-        as it stays the same, see ``Unchanged``."""
-        return self._writer.commits
 
     @property
     def written(self) -> Histogram:
@@ -328,34 +325,6 @@ def _postgresql_engine(url: URL, connections: int, settings: str) -> Engine:
         },
         json_deserializer=read_json,
     )
-
-
-class Unchanged:
-    """What was read last for each of some keys, until something is written. Safe to use from any thread.
-
-    A key says all that the answer depends on besides the rows, and whose rows they are above all.
-    """
-
-    def __init__(self, most: int = 64) -> None:
-        """most: so many keys are kept."""
-        self._most = most
-        self._kept: tuple[int, dict[Hashable, Any]] = 0, {}
-
-    def read(
-        self, commits: int, key: Hashable, read: Callable[[], T], keeps: Callable[[T], bool] = lambda _: True
-    ) -> T:
-        """Return what was read at this number of commits, see ``Database.commits``; read now, if nothing was. The
-        number is from before the snapshot that is read. keeps: whether that is kept, and not too much."""
-        kept = self._kept
-        if kept[0] != commits or len(kept[1]) >= self._most:
-            # A new one, and both in one step: whoever has the old one at hand goes on with that.
-            kept = self._kept = commits, {}
-        if key in kept[1]:
-            return cast(T, kept[1][key])
-        found = read()
-        if keeps(found):
-            kept[1][key] = found
-        return found
 
 
 def _make_private_folder(folder: Path) -> None:

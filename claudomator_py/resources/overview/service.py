@@ -27,7 +27,8 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import alike_rows, reads
-from claudomator_py.store.database import Database, StoreUnavailable, Unchanged
+from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.store.unchanged import Unchanged
 from claudomator_py.store.visibility import alike
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.holds import drain_check, drain_view
@@ -73,27 +74,31 @@ class Overview(Service):
     @answers(OverviewCalls.status)
     def status(self, shown_of_each: int = SHOWN) -> StatusView:
         """Return everything at a glance. shown_of_each: how many tasks each of its lists has at most."""
-        commits, who = self._database.commits, alike(self._by)
+        who = alike(self._by)
 
         def read(connection: Connection) -> StatusView:
             budgets, now_ms = self._observer.budgets, self._clock()
             # The same for a minute, so that what is counted is, too, as long as nothing is written.
             since_ms = now_ms - now_ms % MINUTE_MS - DAY_MS
             figures = self._unchanged.read(
-                commits, (who, since_ms), lambda: reads.status_figures(connection, since_ms, self._by)
+                connection, (who, since_ms), lambda: reads.status_figures(connection, since_ms, self._by)
             )
             today, own = self._unchanged.read(
-                commits, (who, budgets.day(now_ms)), lambda: budgets.seen(connection, now_ms, self._by)
+                connection, (who, budgets.day(now_ms)), lambda: budgets.seen(connection, now_ms, self._by)
             )
             whole = self._by.sees_all
             files = self._refusals.page(limit=SHOWN) if whole else ()
             refused = len(self._refusals) if whole else 0
-            lists = reads.status_lists(
-                connection, shown_of_each, failed_since_ms=since_ms, figures=figures, by=self._by
+            lists = self._unchanged.read(
+                connection,
+                (who, since_ms, shown_of_each),
+                lambda: reads.status_lists(
+                    connection, shown_of_each, failed_since_ms=since_ms, figures=figures, by=self._by
+                ),
             )
             unlisted = self._unchanged.read(
-                commits,
-                (who, since_ms, shown_of_each),
+                connection,
+                (who, since_ms, shown_of_each, "unlisted"),
                 lambda: alike_rows.unlisted(connection, lists, since_ms, self._by),
             )
             views = iter(self.task_views.of(connection, [task for found in lists.values() for task in found.tasks]))

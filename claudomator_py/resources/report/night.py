@@ -14,8 +14,9 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
 from claudomator_py.resources.session import Service
 from claudomator_py.store import report_rows
-from claudomator_py.store.database import Database, Unchanged
+from claudomator_py.store.database import Database
 from claudomator_py.store.report_rows import DrawnHold, DrawnRun
+from claudomator_py.store.unchanged import Unchanged
 from claudomator_py.store.visibility import alike
 from claudomator_py.values import dataclass
 
@@ -109,13 +110,12 @@ class Nights(Service):
 
     def night(self, since_ms: int, until_ms: int) -> Night:
         """Return that span, which is not empty."""
-        commits = self._database.commits
         # Of whole minutes, so that they are the same runs a little later.
         begin_ms, end_ms = since_ms - since_ms % MINUTE_MS, until_ms - until_ms % -MINUTE_MS
         found, holds, starts, has_earlier = self._read(
             lambda connection: (
                 self._unchanged.read(
-                    commits,
+                    connection,
                     (alike(self._by), begin_ms, end_ms),
                     lambda: report_rows.runs(connection, begin_ms, end_ms, self._by),
                     lambda runs: len(runs) <= MAX_KEPT,

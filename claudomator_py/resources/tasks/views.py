@@ -28,7 +28,7 @@ from claudomator_py.resources.agents.shape import HoldView
 from claudomator_py.resources.concealment import concealed, unnamed
 from claudomator_py.resources.runs.shape import InputView
 from claudomator_py.resources.session import Service
-from claudomator_py.resources.tasks.of_rows import EndedViews, Wait, task_view
+from claudomator_py.resources.tasks.of_rows import MAX_KEPT, EndedViews, Wait, task_view
 from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
 from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 from claudomator_py.scheduler.admission import admit
@@ -38,6 +38,7 @@ from claudomator_py.store import dependency_rows, queue, reads, run_rows, specia
 from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
+from claudomator_py.store.unchanged import Unchanged
 from claudomator_py.tasks.feasibility import acceptance_warnings
 from claudomator_py.tasks.inputs import asked_before, asked_of
 from claudomator_py.values import dataclass
@@ -74,17 +75,24 @@ class TaskViews(Service):
         self._clock = clock
         self._obstacle = obstacle
         self._ended = EndedViews()
+        self._unchanged = Unchanged(most=4)
 
     def changed(self, connection: Connection, task_id: str) -> TaskView:
         """Return a task with its content as its row says, which is what a change answers: why it is still queued is for
         the planner to say, to whoever asks afterwards."""
         tasks = [task_rows.get(connection, task_id)]
-        return self._of(connection, tasks, task_rows.specs_shown(connection, tasks), None, with_spec=True)[0]
+        specs = task_rows.specs_shown(connection, tasks)
+        return self._of(connection, tasks, specs, _runs(connection, tasks), None, with_spec=True)[0]
 
     def of(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
         """Return these tasks, with the reason and the time of every wait."""
-        specs = task_rows.specs_shown(connection, tasks)
-        return self._of(connection, tasks, specs, self._planned(connection, tasks, specs), with_spec=with_spec)
+        specs, runs = self._unchanged.read(
+            connection,
+            tuple((task.id, task.version) for task in tasks),
+            lambda: (task_rows.specs_shown(connection, tasks), _runs(connection, tasks)),
+            lambda _: len(tasks) <= MAX_KEPT,
+        )
+        return self._of(connection, tasks, specs, runs, self._planned(connection, tasks, specs), with_spec=with_spec)
 
     def _planned(
         self, connection: Connection, tasks: Sequence[Task], specs: Mapping[str, TaskSpec]
@@ -103,11 +111,11 @@ class TaskViews(Service):
         connection: Connection,
         tasks: Sequence[Task],
         specs: Mapping[str, TaskSpec],
+        found: Mapping[str, TaskRuns],
         planned: "_Planned | None",
         *,
         with_spec: bool,
     ) -> list[TaskView]:
-        found = reads.runs_told(connection, [task.id for task in tasks])
         runs = {
             task_id: replace(one, told=tuple(unnamed(connection, one.told, self._by))) for task_id, one in found.items()
         }
@@ -241,6 +249,10 @@ class TaskViews(Service):
         whole = [one if view is None else view.blocked for one, view in zip(verdict.params.agents, found, strict=True)]
         verdict = verdict.having(agents=tuple(one for one in whole if one is not None))
         return _blocked(verdict, present.now, tuple(view for view in found if view is not None))
+
+
+def _runs(connection: Connection, tasks: Sequence[Task]) -> Mapping[str, TaskRuns]:
+    return reads.runs_told(connection, [task.id for task in tasks])
 
 
 def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
