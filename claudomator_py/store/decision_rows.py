@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 from sqlalchemy import Connection, Select, bindparam, exists, insert, select
 
+from claudomator_py.domain.units import named_id
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store.statement import Statement, loader, writer
 from claudomator_py.store.tables import DECISION, SNAPSHOT, Decision
@@ -36,7 +37,7 @@ _LATEST = Statement(
     .order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc())
     .limit(1)
 )
-_DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55")
+_DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55").bytes
 
 
 def identity(kind: DecisionKind, about: str) -> str:
@@ -44,7 +45,7 @@ def identity(kind: DecisionKind, about: str) -> str:
 
     about: what is decided once, such as the id of a run.
     """
-    return str(uuid.uuid5(_DECISIONS, f"{kind.value}/{about}"))
+    return named_id(_DECISIONS, f"{kind.value}/{about}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from claudomator_py.domain.limits import RanOn
 from claudomator_py.domain.outcome import OUTAGES
 from claudomator_py.domain.principal import OPERATOR, Principal
+from claudomator_py.domain.units import named_id
 from claudomator_py.store.statement import Statement, loader, writer
 from claudomator_py.store.tables import RUN, TASK, Run
 from claudomator_py.store.visibility import runs_seen
 
-_RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11")
+_RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11").bytes
 MAX_COUNTED = 32
 run_from = loader(Run)
 """The row as a Run."""
@@ -48,13 +49,13 @@ _ANSWERED_OUTAGES = Statement(
     select(func.count()).where(*_ENDED, RUN.c.reason.in_(sorted(OUTAGES)), RUN.c.answered_ms.is_not(None))
 )
 
-_CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02")
+_CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02").bytes
 
 
 def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str, str]:
     """Return the run's id and its conversation's UUID: the same for the same run, however often it is planned."""
     name = f"{task_id}/{generation}/{attempt}/{seq}"
-    return str(uuid.uuid5(_RUNS, name)), str(uuid.uuid5(_CONVERSATIONS, name))
+    return named_id(_RUNS, name), named_id(_CONVERSATIONS, name)
 
 
 def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:

@@ -170,7 +170,7 @@ class _Form:
 def _rounded(length: int) -> int:
     """For how many values a list of that length is written. It takes as long to compile as there are values in it, and
     what comes in bursts is of another length each time."""
-    return length if length <= _EXACT or length > _MAX_ROUNDED else 1 << (length - 1).bit_length()
+    return length if length > _MAX_ROUNDED else 1 << (length - 1).bit_length()
 
 
 def _filled(values: Sequence[Any], length: int) -> Sequence[Any]:
@@ -212,7 +212,7 @@ class _Compiled:
 
     def form(self, given: Mapping[str, Any]) -> _Form:
         """For lists as long as these, or somewhat longer."""
-        lengths = tuple([_rounded(len(given[name])) for name in self._lists])
+        lengths = tuple([n if (n := len(given[name])) <= _EXACT else _rounded(n) for name in self._lists])
         form = self._forms.get(lengths)
         if form is None:
             if len(self._forms) >= MAX_FORMS:

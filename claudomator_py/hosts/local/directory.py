@@ -12,7 +12,7 @@ from claudomator_py.domain.run import RunConflict, RunFate, RunSpec, WindDown
 from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import FlushGroup, flush_directory
 from claudomator_py.hosts.git.changes import SCRATCH
-from claudomator_py.hosts.local.fate import decide_fate, held_lock, mark, shim_identity, write_revoked
+from claudomator_py.hosts.local.fate import AnyPath, decide_fate, held_lock, mark, shim_identity, write_revoked
 from claudomator_py.hosts.shim import events, procfs, record, spec
 from claudomator_py.hosts.shim.main import PROMPT
 
@@ -40,8 +40,13 @@ class RunAlive(RunConflict):
 class RunDirectory:
     """One directory of the protocol: a run's own, or that of a check in it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: AnyPath) -> None:
+        self._place = str(path)
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return Path(self._place)
 
     def create(self, order: RunSpec, *, scratch: str | None = None) -> None:
         """Make the directory with everything the shim needs; it is complete, or not there, and durable on return.
@@ -50,7 +55,7 @@ class RunDirectory:
         directory of an order without one; made here if it lies here; None: ``work``. What an earlier attempt left
         without starting the run is replaced. Raises RunStarted, RunAlive, OSError.
         """
-        path = str(self.path)
+        path = self._place
         if os.path.exists(path):
             if decide_fate(path).fate is not RunFate.REVOKED:
                 raise RunStarted(f"the run in {path} has been started already")

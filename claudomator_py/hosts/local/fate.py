@@ -157,7 +157,7 @@ def _exit_record(data: dict[str, object]) -> ExitRecord:
             "error": str() | None as error,
             "step": int(step),
         } if (
-            all(abs(number) <= _MAX_NUMBER for number in (exit_code or 0, started_ms, ended_ms, step))
+            max(abs(exit_code or 0), abs(started_ms), abs(ended_ms), abs(step)) <= _MAX_NUMBER
             and ended_by in _ENDED_BY
             and "\0" not in (error or "")
         ):

@@ -129,7 +129,7 @@ class LocalRunHost(ReportingHost):
 
         Raises RunStarted, RunAlive, OSError.
         """
-        directory = RunDirectory(self.path(order.run_id, step))
+        directory = RunDirectory(self.place(order.run_id, step))
         scratch = f"{self.place(order.scratch_of or order.run_id)}/{SCRATCH}"
         directory.create(order, scratch=scratch)
         if step == 0 and (order.cwd is not None or order.scratch_of is not None):
@@ -177,7 +177,7 @@ class LocalRunHost(ReportingHost):
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
         """Start the shim. It may start the run, or find it revoked. Raises OSError."""
         path = self.place(run_id, step)
-        shim = self._launcher.start(_path(path), environment, self.to_do_first(run_id, step))
+        shim = self._launcher.start(path, environment, self.to_do_first(run_id, step))
         with self._lock:
             before = self._launched.get(path)
             self._launched[path] = shim

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from claudomator_py.domain.crashpoint import crashpoint
+from claudomator_py.hosts.local.fate import AnyPath
 from claudomator_py.hosts.shim import crash, forkserver, procfs
 
 log = logging.getLogger(__name__)
@@ -68,12 +69,12 @@ class Shim:
         connection.setblocking(False)
         return connection
 
-    def give(self, run_dir: Path, environ: dict[str, str]) -> None:
+    def give(self, run_dir: AnyPath, environ: dict[str, str]) -> None:
         """Give it a run. Raises OSError."""
         if self._connection is None:
             raise OSError("it takes no further run")
         self._connection.settimeout(_ANSWER_S)
-        forkserver.send(self._connection, {"directory": str(run_dir.absolute()), "environ": environ})
+        forkserver.send(self._connection, {"directory": _absolute(run_dir), "environ": environ})
         self._connection.setblocking(False)
 
     def is_free(self) -> bool | None:
@@ -90,6 +91,11 @@ def ended_by_itself(connection: socket.socket, *, leave: bool = True) -> bool | 
         return None
     except OSError:
         return False
+
+
+def _absolute(run_dir: AnyPath) -> str:
+    place = str(run_dir)
+    return place if place.startswith("/") else str(Path(place).absolute())
 
 
 class Launcher:
@@ -113,7 +119,7 @@ class Launcher:
         self._idle: list[Shim] = []
         """Taken back; one may still be about to say that it is ready."""
 
-    def start(self, run_dir: Path, env: Mapping[str, str], first: Callable[[], None] | None = None) -> Shim:
+    def start(self, run_dir: AnyPath, env: Mapping[str, str], first: Callable[[], None] | None = None) -> Shim:
         """Give the run to a shim; it answers for itself in the run directory from then on.
 
         first: done before that, on a thread of its own, while the shim waits; it must not raise. A shim that is closed
@@ -142,7 +148,7 @@ class Launcher:
         crashpoint("run-spawned")
         return shim
 
-    def _waiting(self, run_dir: Path) -> Shim | None:
+    def _waiting(self, run_dir: AnyPath) -> Shim | None:
         """Return a shim that waits for a run; None: there is no fork server."""
         while self._idle:
             shim = self._idle.pop(0)
@@ -151,12 +157,12 @@ class Launcher:
             shim.close()
         return self._from_server(run_dir, _ForkServer.take)
 
-    def _give(self, shim: Shim, run_dir: Path, environ: dict[str, str], first: Callable[[], None]) -> None:
+    def _give(self, shim: Shim, run_dir: AnyPath, environ: dict[str, str], first: Callable[[], None]) -> None:
         try:
             first()
             shim.give(run_dir, environ)
         except Exception as problem:  # A shim that waited for ever would hold its slot as long.
-            log.warning("the shim of %s could not be given its run: %s", run_dir.name, problem)
+            log.warning("the shim of %s could not be given its run: %s", run_dir, problem)
             shim.close()
             return
         with self._lock:
@@ -187,7 +193,7 @@ class Launcher:
         else:
             shim.close()
 
-    def _reuse(self, run_dir: Path, environ: dict[str, str]) -> Shim | None:
+    def _reuse(self, run_dir: AnyPath, environ: dict[str, str]) -> Shim | None:
         for shim in list(self._idle):
             is_free = shim.is_free()
             if is_free is None:
@@ -200,10 +206,10 @@ class Launcher:
             shim.close()
         return None
 
-    def _ask(self, run_dir: Path, environ: dict[str, str]) -> Shim | None:
+    def _ask(self, run_dir: AnyPath, environ: dict[str, str]) -> Shim | None:
         return self._from_server(run_dir, lambda server: server.start(run_dir, environ))
 
-    def _from_server(self, run_dir: Path, ask: "Callable[[_ForkServer], Shim]") -> Shim | None:
+    def _from_server(self, run_dir: AnyPath, ask: "Callable[[_ForkServer], Shim]") -> Shim | None:
         problem: OSError | None = None
         for _ in range(_ATTEMPTS):
             try:
@@ -213,12 +219,12 @@ class Launcher:
             except OSError as failure:
                 problem = failure
                 self._drop()
-        log.warning("the fork server cannot be used, starting the shim of %s by itself: %s", run_dir.name, problem)
+        log.warning("the fork server cannot be used, starting the shim of %s by itself: %s", run_dir, problem)
         return None
 
-    def _start_directly(self, run_dir: Path, environ: dict[str, str]) -> int:
+    def _start_directly(self, run_dir: AnyPath, environ: dict[str, str]) -> int:
         self._reap()
-        command = interpreter(self.begin, "main", "main_with_input", str(run_dir.absolute()))
+        command = interpreter(self.begin, "main", "main_with_input", _absolute(run_dir))
         # What a task sets is for its agent: in the shim's own environment, LD_PRELOAD would be code in the supervisor.
         with in_memory(json.dumps(environ).encode()) as fd:
             given = (os.POSIX_SPAWN_DUP2, fd, 0)
@@ -266,7 +272,7 @@ class _ForkServer:
         ours.settimeout(_ANSWER_S)
         self._socket = ours
 
-    def start(self, run_dir: Path, environ: dict[str, str]) -> Shim:
+    def start(self, run_dir: AnyPath, environ: dict[str, str]) -> Shim:
         """Give the run to the process that the server has forked for it.
 
         Raises OSError, also when the server is gone or does not answer.

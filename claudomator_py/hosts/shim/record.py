@@ -87,7 +87,7 @@ def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str
     if len(text) > _MAX_READ_LENGTH:
         raise ValueError("it is too long")
     try:
-        data = json.loads(text)
+        data = json.loads(text.decode())
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(data, dict):

@@ -33,7 +33,7 @@ class CountingLauncher(Launcher):
         super().__init__()
         self.shims: list[Shim] = []
 
-    def start(self, run_dir: Path, env: Mapping[str, str], first: Callable[[], None] | None = None) -> Shim:
+    def start(self, run_dir: str | Path, env: Mapping[str, str], first: Callable[[], None] | None = None) -> Shim:
         self.shims.append(super().start(run_dir, env, first))
         return self.shims[-1]
 
