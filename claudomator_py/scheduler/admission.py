@@ -131,6 +131,8 @@ def _for_task(
         agent = agent.model_copy(update={"problem": "not for this task", "barred": True})
     elif sentence is not None:
         agent = agent.model_copy(update={"problem": sentence, "unfit": True})
+    if agent.fallback_model is None and not agent.holds:
+        return agent  # whatever the model
     hinted = hinted_by(head, agents)
     decided = tier_for(head, hinted, agent, classifier=rules.classifier, now_ms=now_ms)
     if isinstance(decided, TierPending):

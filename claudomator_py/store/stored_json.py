@@ -28,7 +28,7 @@ from claudomator_py.values import regex
 
 MAX_DEPTH: Final = 200
 """As for events of agents, the deepest of what is stored, see ``agents.jsonlines``."""
-MAX_KEPT: Final = 512
+MAX_KEPT: Final = 128
 """Values of a shape that are kept with the text that they were read from."""
 MAX_KEPT_TEXT: Final = 8 * 1024
 """Characters of such a text."""
