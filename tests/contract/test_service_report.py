@@ -170,6 +170,7 @@ def test_a_limit_that_another_agent_took_over_is_told_from_one_that_was_waited_f
     assert (found.limits, found.limits_flowed_around, found.waiting) == (2, 1, 2)
     assert "2 limits, 1 flowed around" in found.headline
     assert {group.reason for group in found.waits} == {"limited"}
+    assert all(re.fullmatch(r"[a-z]+ is limited \(.*[a-z]\)", group.text) for group in found.waits), found.waits
     assert all(group.until is not None for group in found.waits)
 
 

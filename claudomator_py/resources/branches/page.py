@@ -24,6 +24,8 @@ def router(access: Access) -> APIRouter:
     @routes.get("")
     def show(by: Asking, days: Days = 7) -> Response:
         granted = access.as_(by)
+        # How the branch of one that runs stands is not known before its run has ended.
+        settled = [one for one in granted[BranchService].all() if one.state != "RUNNING"]
         values = {
             "place": "/repositories",
             "days": days,
@@ -32,7 +34,7 @@ def router(access: Access) -> APIRouter:
             "repositories": granted[Reports].repositories(days),
             "branch_table": BRANCHES,
             "shown": _SHOWN,
-            "branches": [one for one in granted[BranchService].all() if not one.standing.is_spent],
+            "branches": [one for one in settled if not one.standing.is_spent],
         }
         return render("repositories.html", values, by=by)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from claudomator_py.domain.blocked_words import brief_of
+from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.changes import RefChange, RunChanges
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
@@ -225,6 +225,8 @@ def _said(view: TaskView) -> str:
 def _without_times(view: TaskView) -> str:
     """Return why it is where it is, without times, which differ from task to task though the reason is one."""
     brief = brief_of(view.blocked, view.reason_short or view.reason_text)
+    if brief is None and view.blocked is not None:
+        brief = wait_of(view.blocked, None)
     text = "" if brief is None else one_line(worded(brief, lambda _: ""))
     return _LEADING_TO_A_TIME.sub("", _TIME.sub("", text)).strip()
 
