@@ -16,6 +16,7 @@ from claudomator_py.api.problem import Refused
 from claudomator_py.domain.errors import Invalid, Problem, shown, suggestion
 from claudomator_py.domain.fields import refusal
 from claudomator_py.domain.units import number_fault
+from claudomator_py.schema.validation import MAX_JSON_PARTS, has_too_many_parts
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -58,8 +59,12 @@ async def read_json(request: Request) -> Any:
         said = f"The body is JSON in {shown(charset)}, and JSON is UTF-8"
         raise Refused(415, "unsupported_media_type", f"{said}.", "Send UTF-8, and Content-Type: application/json.")
     try:
+        text = _text(await request.body())
+        if has_too_many_parts(text):
+            said = f"The body has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas."
+            raise Refused(413, "too_large", said, "Send less at once, or as one text.")
         # Bytes, the library would take in any encoding of Unicode that it thinks to recognise.
-        return json.loads(_text(await request.body()), object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Refused(400, "bad_json", f"The body is not JSON: {shown(said)}.", "Send one JSON object.") from error

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -22,9 +23,14 @@ from claudomator_py.domain.errors import (
     suggestion,
 )
 from claudomator_py.domain.units import unknown_zone, zone_remedy
+from claudomator_py.values import regex
 
 MAX_DEPTH = 50
 MAX_PROBLEMS = 100
+MAX_JSON_PARTS = 30_000
+"""Of a JSON text from outside. A megabyte of empty lists has a million, and keeps a processor for seconds."""
+_JSON_PART = regex(r'"(?:[^"\\]++|\\.)*+"?|[,\[{]')
+"""A text, even one without an end: what follows it is not looked through again from each of its quotes."""
 _MAX_INT = 2**63 - 1
 _QUOTES = "put it in quotes if it is meant as text"
 
@@ -109,10 +115,19 @@ def first_problem(model: type[BaseModel], error: ValidationError) -> Problem:
     return _problem(model, error.errors(include_url=False)[0], {}, ())
 
 
+def has_too_many_parts(text: str) -> bool:
+    """Return whether the JSON text has more than ``MAX_JSON_PARTS`` texts, lists, objects and commas outside texts. It
+    is found out without reading it as JSON."""
+    if sum(map(text.count, '"[{,')) <= MAX_JSON_PARTS:
+        return False
+    return next(islice(_JSON_PART.finditer(text), MAX_JSON_PARTS, None), None) is not None
+
+
 def odd_values(
     value: object, lines: Lines, path: Path = (), *, model: type[BaseModel] | None = None, at: int = 0
 ) -> list[Problem]:
-    """Return problems of values that JSON or a database cannot hold, found before anything else looks at the values.
+    """Return problems of values that JSON or a database cannot hold, found before anything else looks at the values;
+    not many more than ``MAX_PROBLEMS``.
 
     model: of the whole document, or of the part ``at`` keys deep in it, if known.
     """
@@ -122,12 +137,16 @@ def odd_values(
     match value:
         case Mapping():
             for key, item in value.items():
+                if len(found) >= MAX_PROBLEMS:
+                    break
                 if isinstance(key, str):
                     found += _odd_text(key, lines, path) + odd_values(item, lines, (*path, key), model=model, at=at)
                 else:
                     found.append(problem_at(lines, path, f"the key {shown(repr(key))} is not text", "put it in quotes"))
         case list() | tuple():
             for index, item in enumerate(value):
+                if len(found) >= MAX_PROBLEMS:
+                    break
                 found += odd_values(item, lines, (*path, index), model=model, at=at)
         case str():
             found += _odd_text(value, lines, path)

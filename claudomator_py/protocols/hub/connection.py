@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
@@ -32,7 +33,7 @@ from claudomator_py.protocols.hub.methods import (
 )
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
+from claudomator_py.schema.validation import MAX_JSON_PARTS, MAX_PROBLEMS, has_too_many_parts, odd_values
 
 log = logging.getLogger(__name__)
 
@@ -260,6 +261,7 @@ class _Connection:
     async def _take(self, text: str) -> None:
         """Answer one frame. Raises Gone."""
         rpc_id: object = None
+        began_s = time.thread_time()
         try:
             document = _parsed(text)
             rpc_id = _id_of(document)
@@ -272,6 +274,9 @@ class _Connection:
         except HubError as error:
             await self._send({"jsonrpc": "2.0", "id": rpc_id, "error": error.document})
             return
+        finally:
+            if self._pace is not None:  # texts of one length differ a hundredfold
+                self._pace.charge(time.thread_time() - began_s)
         try:
             said: dict[str, Any] = {"result": await self._methods.call(method, params)}
         except HubError as error:
@@ -302,6 +307,8 @@ class _Connection:
 
 def _parsed(text: str) -> Mapping[str, Any]:
     """Raises RpcError."""
+    if has_too_many_parts(text):
+        raise HubError(INVALID_REQUEST, f"it has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas")
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -16,7 +16,7 @@ from claudomator_py.domain.fields import Name
 from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.protocols.hub.hub import AgentConnection, Hub, HubPeer
 from claudomator_py.resources.session import Session
-from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.service import HubRegistration, Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unread_keys
 from claudomator_py.schema.taskfile import parse_task
@@ -28,6 +28,7 @@ MAX_BYTES: Final = 1024 * 1024
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 NOT_PERMITTED, NOT_FOUND, CONFLICT, UNAVAILABLE = -32001, -32004, -32009, -32050
+_MAX_PARAMS: Final = 100
 _CODES: Final[Mapping[ErrorStatus, int]] = {
     "not_found": NOT_FOUND,
     "not_permitted": NOT_PERMITTED,
@@ -154,12 +155,17 @@ class Methods:
         for_a2a = is_written_for_a2a(asked.card)
         if unmet and not for_a2a:
             raise HubError(INVALID_PARAMS, f"card.{unmet[0]}: is not {said[unmet[0]]}; leave it out")
-        card = validate(Card, _own_fields({**asked.card, **said} if for_a2a else asked.card) | said, {}, ("card",))
-        if isinstance(card, list):
-            raise HubError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
-        registered = await self._run(lambda: self._granted[Specialists].register_itself(card))
+
+        def register() -> HubRegistration:
+            card = validate(Card, _own_fields({**asked.card, **said} if for_a2a else asked.card) | said, {}, ("card",))
+            if isinstance(card, list):
+                raise HubError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
+            return self._granted[Specialists].register_itself(card)
+
+        # Beside the loop, and charged: a card may be large, and wrong in many places.
+        registered = await self._run(register)
         if registered.is_new:
-            self._registered(card.id)
+            self._registered(asked.agent_id)
         if self._link is None:
             self._link = AgentConnection(asked.agent_id, asked.instance_id, asked.max_concurrent, self._peer)
         self._link.instance_id, self._link.most = asked.instance_id, asked.max_concurrent
@@ -243,6 +249,8 @@ def _key(name: str, document: Mapping[str, Any]) -> RequestKey:
 
 def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
     """Raises RpcError."""
+    if len(params) > _MAX_PARAMS:
+        raise HubError(INVALID_PARAMS, f"there are {len(params)} parameters, more than any method takes")
     try:
         return shape.model_validate(params)
     except ValidationError as error:

@@ -44,7 +44,7 @@ from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.ports import Clock
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.shape import ChannelView
-from claudomator_py.schema.validation import odd_values, validate
+from claudomator_py.schema.validation import has_too_many_parts, odd_values, validate
 from claudomator_py.tasks.messages import PostedMessage
 from claudomator_py.values import regex
 
@@ -187,7 +187,8 @@ def _read_private(path: Path) -> bytes:
 
 def _document(body: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(body.decode())
+        text = body.decode()
+        document = None if has_too_many_parts(text) else json.loads(text)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
