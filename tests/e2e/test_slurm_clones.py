@@ -4,8 +4,10 @@ there comes home, whatever happens to the address meanwhile."""
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,6 @@ class Server:
     """git's own, for the repositories in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.pid_file = folder / "git-daemon.pid"
         (port,) = free_ports(1)
         self.address = f"git://127.0.0.1:{port}"
@@ -49,10 +50,65 @@ def server(site: Site) -> Iterator[Server]:
     present.stop()
 
 
-def begin(site: Site, server: Server, *places: str, simulated: Sequence[str] = ("local",)) -> Daemon:
+class Backend(BaseHTTPRequestHandler):
+    """git's own way of serving by HTTP, for the repositories in a folder."""
+
+    folder: Path
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        variables = {
+            "PATH": os.environ["PATH"],
+            "GIT_PROJECT_ROOT": str(self.folder),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "REMOTE_USER": "ada",
+            "REQUEST_METHOD": self.command,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+        }
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        said = subprocess.run(["git", "http-backend"], input=body, env=variables, stdout=subprocess.PIPE, check=True)
+        head, _, content = said.stdout.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().splitlines())
+        self.send_response(int(fields.pop("Status", "200").split()[0]))
+        for name, value in {**fields, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(params=["git", "http"])
+def forge(request: pytest.FixtureRequest, site: Site) -> Iterator[str]:
+    """The address of ``forge/src``, in which ``shop`` has what the repository here has had a while ago."""
+    repository(site.root / "shop")
+    there = site.root / "forge" / "src" / "shop"
+    git(site.root, "clone", "-q", "--bare", str(site.root / "shop"), str(there))
+    git(there, "config", "http.receivepack", "true")
+    if request.param == "git":
+        present = Server(there.parent.parent)
+        yield f"{present.address}/src"
+        present.stop()
+        return
+    handler = type("Handler", (Backend,), {"folder": there.parent.parent})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/src"
+        server.shutdown()
+
+
+def begin(site: Site, address: str, *places: str, simulated: Sequence[str] = ("local",)) -> Daemon:
     scratch = site.root / "node"
     scratch.mkdir(exist_ok=True)
-    host = {"clone": {str(site.root): server.address}, "scratch": str(scratch)}
+    host = {"clone": {str(site.root): address}, "scratch": str(scratch)}
     on_cluster(site, *places, host=host, simulated=simulated)
     return start(site)
 
@@ -66,7 +122,7 @@ def left_on_node(site: Site) -> list[str]:
 
 
 def test_what_is_done_in_a_clone_comes_home_and_is_gone_on_with(site: Site, server: Server) -> None:
-    shop, daemon = site.root / "shop", begin(site, server)
+    shop, daemon = site.root / "shop", begin(site, server.address)
     does = f"pwd > {site.work}/where; echo more >> readme; {COMMIT} -a; echo loose > loose; mkdir in; echo a > in/b"
     daemon.client.submit(shop_task(site, "first", does, check=["test -f loose", "grep -q more readme"]))
     first = ended(daemon, "first")
@@ -89,8 +145,44 @@ def test_what_is_done_in_a_clone_comes_home_and_is_gone_on_with(site: Site, serv
     assert set(starts(site).values()) == {1}
 
 
+def test_a_forge_that_has_only_what_was_pushed_there_is_an_address_too(site: Site, forge: str) -> None:
+    shop, daemon = site.root / "shop", begin(site, forge)
+    there = site.root / "forge" / "src" / "shop"
+    before = git(there, "for-each-ref")
+    (shop / "later").write_text("only here\n")
+    git(shop, "add", "later")
+    git(shop, "commit", "-q", "-m", "later")
+    does = f"cat later > seen; {COMMIT} --allow-empty; echo loose > loose"
+    daemon.client.submit(shop_task(site, "first", does, check=["test -f loose", "test -f seen"]))
+    first = ended(daemon, "first")
+    assert first.state == "COMPLETED", first.reason_text
+    assert last_run(daemon, "first").host == "cluster"
+    assert git(shop, "show", f"{first.branch}:seen") == "only here"
+    assert git(shop, "show", f"{first.branch}:loose") == "loose"
+    daemon.client.submit(shop_task(site, "nothing", "true", check=["test -f later"]))
+    assert ended(daemon, "nothing").state == "COMPLETED"
+    assert site.command("merge", "first", **reaching()).returncode == 0
+    assert (shop / "loose").read_text() == "loose\n"
+    # What runs have had there for their way is gone.
+    assert git(there, "for-each-ref") == before
+    assert left_on_node(site) == []
+    assert set(starts(site).values()) == {1}
+
+
+def test_a_forge_that_takes_nothing_is_named(site: Site, forge: str) -> None:
+    hook = site.root / "forge" / "src" / "shop" / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho nobody pushes here >&2\nexit 1\n")
+    hook.chmod(0o755)
+    daemon = begin(site, forge)
+    daemon.client.submit(shop_task(site, "refused", "true", retry={"max_attempts": 1}))
+    refused = ended(daemon, "refused")
+    assert (refused.state, refused.reason) == ("FAILED", "clone_failed")
+    assert all(words in str(refused.reason_text) for words in (forge, "could not be pushed", "nobody pushes here"))
+    assert starts(site).total() == 0
+
+
 def test_a_push_that_is_refused_loses_nothing_and_says_so(site: Site, server: Server) -> None:
-    shop, daemon = site.root / "shop", begin(site, server)
+    shop, daemon = site.root / "shop", begin(site, server.address)
     hook = shop / ".git" / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho nobody pushes here >&2\nexit 1\n")
     hook.chmod(0o755)
@@ -109,7 +201,7 @@ def test_a_push_that_is_refused_loses_nothing_and_says_so(site: Site, server: Se
 
 @pytest.mark.slow
 def test_an_address_that_goes_away_during_a_run_loses_nothing(site: Site, server: Server) -> None:
-    daemon = begin(site, server)
+    daemon = begin(site, server.address)
     does, once = f"kill $(cat {server.pid_file}); sleep 0.5; echo kept > kept; exit 7", {"max_attempts": 1}
     daemon.client.submit(shop_task(site, "gone", does, retry=once))
     gone = ended(daemon, "gone")
@@ -130,7 +222,7 @@ def test_a_full_node_loses_nothing_that_was_committed(site: Site, server: Server
     node.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(node)], check=True)
     try:
-        daemon = begin(site, server)
+        daemon = begin(site, server.address)
         does = f"echo kept > kept; git add kept; {COMMIT}; dd if=/dev/zero of=large bs=1M count=64 || exit 1"
         daemon.client.submit(shop_task(site, "full", does, retry={"max_attempts": 1}))
         full = ended(daemon, "full")
@@ -143,7 +235,7 @@ def test_a_full_node_loses_nothing_that_was_committed(site: Site, server: Server
 
 @pytest.mark.slow
 def test_a_conversation_goes_on_where_it_is_or_begins_afresh_and_says_so(site: Site, server: Server) -> None:
-    daemon = begin(site, server, "local", "cluster", simulated=["local", "cluster"])
+    daemon = begin(site, server.address, "local", "cluster", simulated=["local", "cluster"])
     kind = {"agent": {"type": "simulated"}}
     dig = spec(site.root / "shop", "dig", "nothing", **kind, host="cluster")
     daemon.client.submit(dig.model_copy(update={"instructions": "Dig.\nsimulate: text=dug"}))

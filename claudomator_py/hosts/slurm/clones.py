@@ -29,8 +29,14 @@ log = logging.getLogger(__name__)
 
 REFERENCES: Final = "refs/claudomator/runs/"
 """Where a run's work is pushed to, by the run's id."""
-_FETCH_S: Final = 600.0
-_OVER_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+_NETWORK: Final[dict[str, Any]] = {
+    "timeout_s": 600.0,
+    "variables": {
+        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+        **{name: os.environ[name] for name in ("SSH_AUTH_SOCK",) if name in os.environ},
+    },
+}
 _FAULTS: Final = (GitRefused, NotMerged, TreeBusy, TreeFault, OSError, ValueError, LookupError)
 
 
@@ -69,6 +75,9 @@ class Clones:
             self._branches.commit(tree.name, f"What was left of run {short_id(run_id)}")
             with self._trees.opened(tree.name) as (_, shadow):
                 commit = shadow("rev-parse", "--verify", f"refs/heads/{tree.branch}")
+                start = _sent(
+                    shadow, address, tree.branch, commit, f"{REFERENCES}{run_id}{'' if returns else '-check'}"
+                )
         except (GitRefused, NotMerged, TreeBusy, TreeFault) as problem:
             raise OSError(f"no clone of {tree.path}: {problem}") from problem
         order = {
@@ -79,6 +88,7 @@ class Clones:
             "folder": f"{host.scratch}/claudomator-{os.geteuid()}/{tree.name}",
             "inner": str(Path(*inner.parts[1:])),
             "reference": f"{REFERENCES}{run_id}" if returns else None,
+            **start,
             "title": f"What run {short_id(run_id)} did not commit",
         }
         write_new(Path(run_dir) / record.CLONE, json.dumps(order).encode())
@@ -127,9 +137,9 @@ class Clones:
         if not _has(shadow, commit):
             if told["pushed"]:
                 fetch = ("fetch", "--quiet", "--no-tags", "--", order["address"], f"+{reference}:{reference}")
-                shadow(*fetch, timeout_s=_FETCH_S, variables=_OVER_NETWORK)
+                shadow(*fetch, **_NETWORK)
             else:
-                shadow("bundle", "unbundle", f"{run_dir}/{BUNDLE}", timeout_s=_FETCH_S)
+                shadow("bundle", "unbundle", f"{run_dir}/{BUNDLE}", timeout_s=_NETWORK["timeout_s"])
         now = shadow("rev-parse", "--verify", own)
         if now != commit:
             # It is kept by that until it is on the branch.
@@ -144,6 +154,10 @@ class Clones:
                 self._mover.move(shadow, move, lambda _: None)
         with suppress(GitRefused):
             shadow.delete(reference, commit)
+        if order.get("start") is not None:
+            # The address is of another repository, which would keep it for ever.
+            with suppress(GitRefused):
+                shadow("push", "--quiet", "--", order["address"], f":{reference}", **_NETWORK)
 
 
 def address_of(repository: str, addresses: Mapping[str, str]) -> str | None:
@@ -162,6 +176,23 @@ def with_fault(outcome: Outcome, fault: CloneFault) -> Outcome:
     if not never and outcome.status is not OutcomeStatus.SUCCEEDED:
         return outcome
     return outcome.model_copy(update={"status": OutcomeStatus.FAILED, "reason": fault.reason, "detail": fault.words})
+
+
+def _sent(shadow: ShadowRepository, address: str, branch: str, commit: str, reference: str) -> dict[str, str]:
+    """Have the commit at that address. Returns where it is if not on the branch, as at a forge, to which nobody has
+    pushed it: ``start``, a reference of the run's own; or ``refused``, why it is not there."""
+    try:
+        tip = shadow("ls-remote", "--", address, f"refs/heads/{branch}", **_NETWORK).partition("\t")[0]
+    except GitRefused:
+        # The node may reach it nevertheless; if not, its job says so.
+        return {}
+    if tip == commit:
+        return {}
+    try:
+        shadow("push", "--quiet", "--no-verify", "--", address, f"+{commit}:{reference}", **_NETWORK)
+    except GitRefused as problem:
+        return {"refused": f"{commit[:10]} of {branch} could not be pushed to {address}: {problem}"}
+    return {"start": reference}
 
 
 def _has(shadow: ShadowRepository, commit: str) -> bool:
