@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -81,7 +81,15 @@ class Cluster:
 
     def start_node(self, node: str) -> None:
         """Start a node's daemon."""
-        run("slurmd-wlm", "-N", node, "-d", f"{self.folder}/unpacked/usr/sbin/slurmstepd-wlm")
+        command = ["slurmd-wlm", "-N", node, "-d", f"{self.folder}/unpacked/usr/sbin/slurmstepd-wlm"]
+        try:
+            run(*command)
+        except subprocess.TimeoutExpired:
+            # It asks each step on its node first, without a limit: what stands still is said.
+            sys.stderr.write(self.standing(node))
+            run(*command)
+        # It leaves its id only after the command has returned, and until then the file is empty, or has the last one.
+        wait_until(lambda: self.lives(f"slurmd-{node}"), f"the daemon of {node}")
 
     def kill_controller(self) -> None:
         """Kill the controller without a word, and have it forget what it has not saved."""
@@ -90,6 +98,22 @@ class Cluster:
     def pid(self, name: str) -> int:
         """Return the id of ``slurmctld``, or of a node's ``slurmd-n1``."""
         return int((self.folder / f"{name}.pid").read_text())
+
+    def lives(self, name: str) -> bool:
+        """Whether the daemon's id is known, and a process has it."""
+        return _is_there(self.folder / f"{name}.pid")
+
+    def standing(self, node: str) -> str:
+        """Return the end of the log of a node's daemon, and what all of Slurm's processes here are doing."""
+        lines = (self.folder / f"slurmd-{node}.log").read_text(errors="replace").splitlines()[-20:]
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if f"SLURM_CONF={self.folder}/slurm.conf".encode() in (entry / "environ").read_bytes():
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    if "slurm" in command:
+                        state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                        lines.append(f"{entry.name} {state} {(entry / 'wchan').read_text()} {command[:80]}")
+        return f"{node} does not come back:\n" + "\n".join([*lines, ""])
 
     def close(self) -> None:
         """End the daemons, by their ids."""
