@@ -84,3 +84,27 @@ def test_so_does_who_approves_what_a_message_asks(site: Site) -> None:
         message = daemon.client.post_message("kitchen", NewMessage(content=f"@generalist {text}"))
         (answer,) = message.answers
         approved(site, daemon, str(answer.task_id))
+
+
+def test_a_message_to_a_role_that_needs_approval_asks_once_and_says_for_what(tmp_path: Path, warm: WarmStarter) -> None:
+    """Rules on its risk and on who does it, a role that restricts it, and the tool that it needs are one question."""
+    rules = [RULES[0], {"name": "role", "when": 'task.specialist == "keeper"', "approve": {"within": "1h"}}]
+    card = tmp_path / "keeper.yaml"
+    card.write_text(
+        "id: keeper\ndescription: Keeps packages.\nsystem_prompt: You keep packages.\nrestricts: true\n"
+        "permissions: {mode: default, allowed_tools: [Read]}\n"
+    )
+    agents = {"alpha": {"kind": "simulated", "auto_select": True}}
+    with open_site(tmp_path / "site", warm=warm, agents=agents, routing={}, policy=rules) as site:
+        daemon = site.start().ready()
+        assert site.command("specialists", "add", str(card)).returncode == 0
+        settings = ChannelSettings(primary=PrimaryRule.OFF)
+        daemon.client.create_channel(NewChannel(name="kitchen", participants=("keeper",), settings=settings))
+        text = "@keeper Run `npm publish` and then send the newsletter to all customers."
+        (answer,) = daemon.client.post_message("kitchen", NewMessage(content=text)).answers
+        ref = str(answer.task_id)
+        asked = str(in_state(daemon, ref, "NEEDS_INPUT").reason_text)
+        assert all(rule in asked for rule in ("ask", "role", "high-risk")), asked
+        assert "run `npm publish`" in site.command("why", ref).stdout
+        approved(site, daemon, ref)
+        assert "keeper works by its prompt: You keep packages." in site.command("why", ref).stdout

@@ -9,20 +9,21 @@ from claudomator_py.domain.blocked_words import blocked_text, refs_text
 from claudomator_py.domain.inputs import InputRequest, grant_text
 from claudomator_py.domain.lifecycle import UNSUCCESSFUL, DependencyState, InputKind
 from claudomator_py.domain.outcome import REASON_POLICIES, Denied, Outcome, Reason
-from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.report import Backlog
-from claudomator_py.domain.text import clause, subject_line
+from claudomator_py.domain.text import clause, one_line, subject_line
 from claudomator_py.domain.units import counted, format_instant, short_id, size_text
 from claudomator_py.domain.wording import TaskRef, clock_text, due_text, instant_text
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
 from claudomator_py.resources.runs.sentences import with_error
 from claudomator_py.resources.tasks.shape import TaskView
-from claudomator_py.store import dependency_rows, schedule_rows
+from claudomator_py.store import dependency_rows, schedule_rows, specialist_rows
 from claudomator_py.store.tables import Event, Task
 from claudomator_py.tasks.inputs import asked_before, asked_of
 
 _COMMIT = 10
+_MAX_ROLE = 160
 _FORGETTING = ("restart_requested", "content_changed")
 
 
@@ -181,6 +182,16 @@ def schedule_sentences(connection: Connection, task: Task) -> list[str]:
                     f"{name} is a schedule: its tasks are named {name}.TIME, and none of them ends the wait."
                 )
     return sentences
+
+
+def role_sentences(connection: Connection, task: Task, by: Principal) -> list[str]:
+    """Return what the card of whoever does the task says of how, on one line, if whoever asks may read it."""
+    card = None if task.specialist is None else specialist_rows.find(connection, task.specialist, by)
+    said = "" if card is None else one_line(card.card.system_prompt)
+    if not said:
+        return []
+    told = said if len(said) <= _MAX_ROLE else f"{said[:_MAX_ROLE].rsplit(' ', 1)[0]} \u2026"
+    return [f"{task.specialist} works by its prompt: {told}"]
 
 
 def rejection(task: Task) -> str | None:

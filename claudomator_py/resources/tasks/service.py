@@ -41,6 +41,7 @@ from claudomator_py.resources.tasks.sentences import (
     conversation_sentences,
     discarded_sentences,
     input_sentences,
+    role_sentences,
     schedule_sentences,
     thread_sentences,
     tree_sentences,
@@ -375,6 +376,7 @@ def why_view(
         *input_sentences(task, told, now_ms, specialists=specialists),
         *_event_sentences(connection, task, view, told),
         *(() if routing is None else routing.sentences),
+        *role_sentences(connection, task, by),
         *history_sentences(runs, by_run, told, now_ms),
     ]
     shape = WhyView(
