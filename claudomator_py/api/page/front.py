@@ -18,7 +18,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import counted
-from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.domain.wording import Piece, Sentence, instant_text
 from claudomator_py.resources.agents.page import AgentCard, cards_of, spent_of
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.agents.shape import AgentView
@@ -31,7 +31,7 @@ from claudomator_py.resources.schedules.page import cards_of as schedule_cards
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.resources.tasks.shape import TaskView
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, regex
 
 _PART = 50
 Text = Annotated[str, Query(max_length=200)]
@@ -42,6 +42,7 @@ _FIRST = 5
 """Lines of a list that another one, which matters as much, stands below and is to be seen without scrolling."""
 _FEWEST = 2
 """However much else stands there."""
+_INSTANT = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 STATES: tuple[StateName, ...] = ("NEEDS_INPUT", "RUNNING", "FAILED", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
 
 
@@ -291,7 +292,7 @@ def _standstill(status: StatusView) -> Sentence | None:
 
 def _notices(status: StatusView) -> tuple[AttentionItem, ...]:
     found = [
-        AttentionItem(f"check-{check.name}", "daemon", check.name, (check.detail,), remedy=check.remedy)
+        AttentionItem(f"check-{check.name}", "daemon", check.name, (_readable(check.detail),), remedy=check.remedy)
         for check in status.trouble
     ]
     for agent in status.agents:
@@ -301,12 +302,19 @@ def _notices(status: StatusView) -> tuple[AttentionItem, ...]:
             reason = None if agent.hold is None else agent.hold.reason
             lines = tuple(line for line in (meaning_of(reason), cause) if line)
             remedy = "Fix that, then release the agent: nothing starts on it before."
+            if agent.hold is None or agent.hold.reason is None:
+                remedy = "Nothing starts on it until it is released."
             found.append(
                 AttentionItem(f"held-{agent.name}", "agent held", agent.name, lines, remedy=remedy, release=agent.name)
             )
         if agent.problem is not None:
             found.append(AttentionItem(f"problem-{agent.name}", "agent cannot run", agent.name, (agent.problem,)))
     return tuple(found)
+
+
+def _readable(detail: str) -> str:
+    """Return the same with instants as people write them; the page's script puts them on the reader's clock."""
+    return _INSTANT.sub(lambda found: instant_text(found[0]), detail)
 
 
 def _refused(file: FileProblemView) -> AttentionItem:

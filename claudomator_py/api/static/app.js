@@ -51,8 +51,9 @@
   }
 
   function showTimes() {
-    for (const said of document.querySelectorAll(".sentences li:not([data-local])")) {
-      said.textContent = localized(said.textContent);
+    for (const said of document.querySelectorAll(".sentences li:not([data-local]), .notice .why span:not([data-local])")) {
+      const text = localized(said.textContent);
+      if (text !== said.textContent) said.textContent = text;
       said.dataset.local = "";
     }
     for (const time of document.querySelectorAll("time[data-show]")) {

@@ -17,7 +17,7 @@ from claudomator_py.domain.units import HOUR_MS, SECOND_MS
 from claudomator_py.resources.report.night_page import MAX_HOURS, night_url
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.shape import ReportSpan, ReportView, RepositoryReport
-from claudomator_py.resources.report.text import not_grouped
+from claudomator_py.resources.report.text import SHOWN_BRANCHES, more_branches, not_grouped
 from claudomator_py.resources.session import Access
 from claudomator_py.schema.validation import validate
 from claudomator_py.surface.table import Column, Table, ago
@@ -36,8 +36,6 @@ REPOSITORIES = Table[RepositoryReport](
 )
 _FIRST = 5
 """Of what asks: what failed and what changed stands below."""
-SHOWN_BRANCHES = 5
-"""Of each repository: the page of repositories has those that are not merged."""
 
 
 def router(access: Access) -> APIRouter:
@@ -84,5 +82,5 @@ def _night_of(report: ReportView) -> str:
 
 def _branches(one: RepositoryReport) -> str:
     words = [branch.words for branch in one.branches[:SHOWN_BRANCHES]]
-    more = len(one.branches) + one.more_branches - len(words)
+    more = more_branches(one)
     return ", ".join([*words, *([f"and {more} more"] if more else [])])

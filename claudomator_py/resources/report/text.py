@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from claudomator_py.domain.units import counted
 from claudomator_py.resources.report.shape import SCRATCH, ReportView, RepositoryReport, TaskGroup
 
+SHOWN_BRANCHES = 5
+"""Of each repository; `claudomator branches` and the page of repositories have those that are not merged."""
 Instants = Callable[[str | None], str]
 """How an instant is worded; empty for None."""
 
@@ -120,7 +122,12 @@ def _repository(one: RepositoryReport) -> Iterator[str]:
     changed.append(f"{counted(one.files, 'file')}{lines}")
     changed += [f"{one.uncommitted} not committed"] if one.uncommitted else []
     yield f"- {one.path}: {', '.join(changed)}, by {counted(one.tasks, 'task')}"
-    for branch in one.branches:
+    for branch in one.branches[:SHOWN_BRANCHES]:
         yield f"  - {branch.words}"
-    if one.more_branches:
-        yield f"  - and {counted(one.more_branches, 'more branch')}"
+    if more := more_branches(one):
+        yield f"  - and {counted(more, 'more branch')}"
+
+
+def more_branches(one: RepositoryReport) -> int:
+    """Return how many branches of the repository are not shown."""
+    return len(one.branches[SHOWN_BRANCHES:]) + one.more_branches

@@ -173,6 +173,9 @@ def test_the_head_of_every_page_says_what_is_not_started_and_leads_back(
     answer = operator.post("/drain", Referer="http://any.test/report?since=24h")
     assert (answer.status, answer.headers["location"]) == (303, "/report?since=24h")
     assert operator.post("/drain", Referer="http://any.test//evil.test/x").headers["location"] == "/"
+    needs = section(operator.get("/"), "needs-you")
+    assert not re.search(r"\d\dT\d\d:", needs), "an instant is worded"
+    assert " UTC" in needs
     for path in ("/night", "/report", "/channels", "/new"):
         page = operator.get(path).body.decode()
         assert "Drained: nothing is started" in page
@@ -181,6 +184,7 @@ def test_the_head_of_every_page_says_what_is_not_started_and_leads_back(
     operator.post("/agents/codex/hold")
     page = operator.get("/schedules").body.decode()
     assert "codex held" in page
+    assert "Nothing starts on it until it is released." in text_of(operator.get("/"))
     assert 'action="/agents/codex/release"' in page
     for name in ("claude", "gemini", "opencode"):
         operator.post(f"/agents/{name}/hold")
