@@ -156,6 +156,8 @@ class Budgets:
         self, connection: Connection, change: Callable[[Connection], T], run: Run, agent: AgentSpec, now_ms: int
     ) -> T:
         """Let the change happen in the transaction, and record which budgets of the run's day are used up by it."""
+        if not self._has_budget_of_day(agent):
+            return change(connection)
         before = self._used_up(connection, run, agent)
         done = change(connection)
         for of, found in self._used_up(connection, run, agent).items():
@@ -200,9 +202,13 @@ class Budgets:
             return found
         return [_DrawnOn(BudgetOf.TASK, None, spec.budget, spending_rows.of_task(connection, run.task_id)), *found]
 
+    def _has_budget_of_day(self, agent: AgentSpec) -> bool:
+        """True if a run of that agent draws on a budget for a day."""
+        return bool(agent.budget.units or self._budget().units)
+
     def _of_day(self, connection: Connection, run: Run, agent: AgentSpec) -> "list[_DrawnOn]":
         """Those of the run's day."""
-        if not agent.budget.units and not self._budget().units:
+        if not self._has_budget_of_day(agent):
             return []
         today = self.spent(connection, run.started_ms)
         return [

@@ -12,7 +12,6 @@ hold can forget it. What a run needs as it was given, such as a task's content, 
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final, NoReturn, TypeVar, cast
@@ -49,7 +48,13 @@ M = TypeVar("M", bound=BaseModel)
 log = logging.getLogger(__name__)
 Clean = Callable[[Any], Any]
 _SHAPES = Redactor()
-_clean: ContextVar[Clean] = ContextVar("clean", default=lambda value: clean(value, _SHAPES))
+
+
+def _without_shapes(value: Any) -> Any:
+    return clean(value, _SHAPES)
+
+
+_clean: ContextVar[Clean] = ContextVar("clean", default=_without_shapes)
 
 
 class Unreadable(Mapping[str, Any]):
@@ -304,11 +309,7 @@ def cleaned(text: str) -> str:
     return found
 
 
-@contextmanager
-def cleaned_with(known: Clean) -> Iterator[None]:
-    """Clean with that what this thread writes while the block lasts. known: the value, without any secret."""
-    token = _clean.set(known)
-    try:
-        yield
-    finally:
-        _clean.reset(token)
+def clean_with(known: Clean | None) -> None:
+    """Clean what this thread writes from now on with that. known: returns a value without any secret; None: as usual,
+    of secrets of well-known shapes."""
+    _clean.set(_without_shapes if known is None else known)

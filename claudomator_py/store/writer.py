@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, event
@@ -15,7 +14,7 @@ from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store.connections import Transactions, driver_of, raise_translated
 from claudomator_py.store.errors import CLOSED, StoreUnavailable, explain
-from claudomator_py.store.stored_json import Clean, cleaned_with
+from claudomator_py.store.stored_json import Clean, clean_with
 from claudomator_py.values import dataclass
 
 T = TypeVar("T")
@@ -72,6 +71,8 @@ class Writer:
         self._inside_item = False
         self.clean: Clean | None = None
         """What takes the known secrets out of values that may be shown; None: those of well-known shapes are."""
+        self._cleans: Clean | None = None
+        """What this thread cleans with at present, see ``clean_with``."""
         self.commits = 0
         """How many groups were committed, or may have been: counted before anybody is told of it."""
         self.trouble: StoreUnavailable | None = None
@@ -193,7 +194,8 @@ class Writer:
         batch: list[_Item] = []
         while not batch:
             with self._changed:
-                self._changed.wait_for(lambda: (self._queue and self._due) or self._closed)
+                while not ((self._queue and self._due) or self._closed):
+                    self._changed.wait()
                 if not self._queue:
                     return []
                 taken = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
@@ -205,11 +207,13 @@ class Writer:
         connection = self._connections.take()
         try:
             crashpoint("store-begin")
-            with nullcontext() if self.clean is None else cleaned_with(self.clean):
-                if len(batch) == 1:
-                    answers = [self._answer(connection, batch[0])]
-                else:
-                    answers = [self._answer_within(connection, item) for item in batch]
+            if self.clean is not self._cleans:
+                self._cleans = self.clean
+                clean_with(self.clean)
+            if len(batch) == 1:
+                answers = [self._answer(connection, batch[0])]
+            else:
+                answers = [self._answer_within(connection, item) for item in batch]
             driver = driver_of(connection)
             if all(answer.error is not None for answer in answers):
                 driver.rollback()
