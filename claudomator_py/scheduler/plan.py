@@ -103,8 +103,6 @@ class Planner:
         self._rules = snapshot.rules
         self._agents = {agent.name: agent for agent in snapshot.agents}
         self._load = load_of(snapshot)
-        self._seen: dict[str, tuple[AgentState, ...]] = {}
-        """The agents as tenants see them, until something starts."""
         self._taken: Taken | None = None
 
     @property
@@ -142,9 +140,7 @@ class Planner:
         return any(agent.closed is not None and agent.closed.code in SHARES for agent in seen)
 
     def _seen_by(self, tenant: str) -> tuple[AgentState, ...]:
-        if tenant not in self._seen:
-            self._seen[tenant] = self._load.seen_by(tenant, tuple(self._agents.values()), self._rules)
-        return self._seen[tenant]
+        return self._load.seen_by(tenant, tuple(self._agents.values()), self._rules)
 
     @property
     def now(self) -> int:
@@ -174,7 +170,6 @@ class Planner:
         begun = self._agents[verdict.agent]
         self._agents[verdict.agent] = begun.model_copy(update={"active": begun.active + 1})
         self._load = self._load.having_begun(head, self._rules, remote=chosen.remote)
-        self._seen.clear()
         self._taken = None
         return StartRun(head, verdict, chosen.default_model if verdict.model is None else None)
 

@@ -173,6 +173,9 @@ EQUIVALENT = {
     'policy/expression.py: left out: sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))': (
         "the library only takes longer to import"
     ),
+    "scheduler/admission.py: the condition is False: if agent.fallback_model is None and not agent.holds:": (
+        "neither changes with the model; it saves a look"
+    ),
     "scheduler/admission.py: LtE -> Lt: return kinds <= set(BY_NAME_KINDS)": "a hint means one kind of several",
     "scheduler/admission.py: any -> all: by_name_only = "
     "not any(agent.auto_select for agent in hinted) if hinted else head.agent_type in BY_NAME_KINDS": (
@@ -312,7 +315,7 @@ EQUIVALENT = {
     "dispatch/spending.py: the condition is False: if not spec.budget.units:": (
         "a budget that limits nothing stops no run; it saves a look"
     ),
-    "dispatch/spending.py: the condition is False: if not agent.budget.units and not self._budget().units:": (
+    "dispatch/spending.py: the condition is False: if not self._has_budget_of_day(agent):": (
         "a budget that limits nothing stops no run; it saves a look"
     ),
     "dispatch/spending.py: the condition is False: "
