@@ -1,1 +1,1 @@
-"""What can happen to a task, a run, a schedule or a hold: each inside one transaction, with all that follows."""
+"""State changes of tasks, runs, schedules and holds, each made in one transaction with all of its consequences."""

@@ -1,4 +1,4 @@
-"""Accepting a task, and content in place of what it had, inside one transaction."""
+"""Accepting a new task and replacing a task's content, inside one transaction."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -34,37 +34,37 @@ from claudomator_py.tasks.renewal import renew
 from claudomator_py.values import dataclass
 
 _NEW = Waiting(WaitReason.DEPENDENCY)
-"""A task before anything is known of its readiness."""
+"""State of a task before its readiness has been worked out."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A valid task on its way in."""
+    """A validated task that is about to be inserted."""
 
     spec: TaskSpec
     dir_key: str
-    """Of its working directory."""
+    """Key of the working directory."""
     source: str
     """``file``, ``api``, ``schedule`` or ``run``."""
     file_path: str | None = None
     place: int = 0
-    """Its place among those that come with it, which is their order if nothing else tells them apart."""
+    """Position among the tasks submitted with it; breaks ties in their order."""
     creator: str = OPERATOR.id
     """See ``store.tables.Task``."""
     organisation: str | None = None
     """See ``creator``."""
     channel: str | None = None
-    """The channel of the message that it is made of, by its id."""
+    """Id of the channel whose message the task was made from."""
     parent_run: str | None = None
-    """The run that makes it, by its id."""
+    """Id of the run that creates the task."""
     context: str | None = None
-    """What its creator calls the conversation that it belongs to."""
+    """The creator's name for the conversation that the task belongs to."""
     meant: Mapping[str, str] = field(default_factory=dict)
-    """Ids of the tasks that names in its content stand for, by name, where they are known already."""
+    """Task ids, by the name that the content uses for the task, where they are already known."""
 
     @property
     def shared(self) -> str:
-        """The directory that one run at a time may use: none, if each of its generations has a work tree of its own."""
+        """The directory that only one run may use at a time; empty if each generation has its own work tree."""
         return "" if self.spec.isolation is Isolation.WORKTREE else self.dir_key
 
 
@@ -98,9 +98,9 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
 
 
 def accept_ready(connection: Connection, orders: Sequence[tuple[NewTask, int]]) -> list[tuple[Task, TaskRevision]]:
-    """Insert tasks that are ready when they are new and for whose names no task waits; each with its content.
+    """Insert tasks that are ready on arrival and that no other task waits for by name; return each with its content.
 
-    orders: each with the time, in epoch milliseconds. However many they are, they take a statement for each table.
+    orders: each with its time, in epoch milliseconds. Any number of orders takes one statement per table.
     """
     event = BecameReady()
     tasks = [_new_task(order, now_ms, lifecycle.transition(_NEW, event), version=2) for order, now_ms in orders]
@@ -114,7 +114,7 @@ def accept_ready(connection: Connection, orders: Sequence[tuple[NewTask, int]]) 
 
 
 def _new_task(order: NewTask, now_ms: int, state: lifecycle.State = _NEW, version: int = 1) -> Task:
-    """The task that is to be inserted in that state."""
+    """Build the row of a new task in the given state."""
     spec = order.spec
     return Task(
         id=str(uuid.uuid4()),
@@ -139,7 +139,7 @@ def _new_task(order: NewTask, now_ms: int, state: lifecycle.State = _NEW, versio
 
 
 def rename(connection: Connection, task: Task, name: str, now_ms: int) -> Task:
-    """Give the task another name, and nothing else: its file, which names it, has another one."""
+    """Rename the task and change nothing else, as when its file is renamed."""
     record(connection, now_ms, "renamed", task_id=task.id, data={"from": task.name, "to": name})
     task = task_rows.change(connection, task, now_ms, name=name)
     _bind_waiters(connection, task, now_ms)
@@ -148,16 +148,18 @@ def rename(connection: Connection, task: Task, name: str, now_ms: int) -> Task:
 
 
 def _bind_waiters(connection: Connection, task: Task, now_ms: int) -> None:
-    """Tasks that wait for a task of this name wait for this one."""
+    """Make the tasks that wait for a task of this name wait for this task."""
     for waiter in dependency_rows.bind(connection, task):
         propagate_rank(connection, task_rows.get(connection, waiter), now_ms)
         record(connection, now_ms, "dependency_bound", task_id=waiter, data={"name": task.name, "to": task.id})
 
 
 def replace_content(connection: Connection, task: Task, order: NewTask, now_ms: int) -> Task:
-    """Give the task new content: now if it waits, after its run if it runs, as a new generation if it has ended.
+    """Replace the task's content: at once if it waits, after its run if it is running, as a new generation if it has
+    ended.
 
-    Content that is what runs already takes back what was to follow: nothing runs twice for an edit that was undone.
+    If the content equals what is already running, the pending revision is withdrawn, so an undone edit causes no second
+    run.
     """
     revision = task_rows.newest_revision(connection, task.id) + 1
     add_content(connection, task.id, revision, order.spec, order.shared, now_ms)
@@ -170,7 +172,7 @@ def replace_content(connection: Connection, task: Task, order: NewTask, now_ms: 
 
 
 def _runs_already(connection: Connection, task: Task, spec: TaskSpec) -> bool:
-    """Whether the present revision is this content, or was made of it, and no restart is to follow its run."""
+    """Whether the current revision has this content, or was derived from it, and no restart is to follow its run."""
     content = task_rows.revision_of(connection, task.id, task.revision)
     if content.derived_from is not None:
         content = task_rows.revision_of(connection, task.id, content.derived_from)

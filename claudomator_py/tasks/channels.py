@@ -1,4 +1,4 @@
-"""What can happen to a channel, each in one transaction: made, changed, joined and left."""
+"""Changes to a channel, each in one transaction: create, change settings, join, leave and mute."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -25,8 +25,8 @@ from claudomator_py.store.tables import Channel, ChannelMember
 
 
 def create(connection: Connection, request: NewChannel, by: Principal, now_ms: int) -> Channel:
-    """Make the channel, with these specialists and whoever asks. Raises Conflict for a name that is taken, Invalid for
-    specialists who do not exist for whoever asks."""
+    """Make the channel with these specialists and the caller as participants. Raises Conflict if the name is taken,
+    Invalid if a specialist does not exist for the caller."""
     if any(one.organisation == by.organisation for one in channel_rows.find(connection, request.name, by)):
         raise Conflict(f"There is a channel {request.name} already.", remedy="Choose another name.")
     channel = Channel(
@@ -50,10 +50,10 @@ def create(connection: Connection, request: NewChannel, by: Principal, now_ms: i
 
 
 def find(connection: Connection, ref: str, by: Principal, versions: Collection[int] | None = None) -> Channel:
-    """Return the channel of that id or name that exists for that principal. versions: the only ones that will do; None:
-    any.
+    """Return the channel with that id or name, as the principal sees it.
 
-    Raises NotFound, Conflict for a name of several, StaleVersion.
+    versions: the only acceptable versions; None: any. Raises NotFound, Conflict if several channels have the name,
+    StaleVersion if the version differs.
     """
     channels = channel_rows.find(connection, ref, by)
     if not channels:
@@ -70,7 +70,8 @@ def find(connection: Connection, ref: str, by: Principal, versions: Collection[i
 def change_settings(
     connection: Connection, channel: Channel, settings: ChannelSettings, primary: str | None, now_ms: int
 ) -> Channel:
-    """Give it these settings and this primary, who takes part from then on. Raises Invalid."""
+    """Give the channel these settings and this primary specialist, who joins if not yet a participant. Raises
+    Invalid if the specialist does not exist for the channel's creator."""
     if primary is not None and all(one.id != primary for one in channel_rows.members(connection, channel.id)):
         _require_specialist(connection, channel, primary)
         add_member(connection, channel.id, primary, Role.AGENT, now_ms)
@@ -80,8 +81,8 @@ def change_settings(
 
 
 def join(connection: Connection, channel: Channel, specialist: str, now_ms: int) -> Channel:
-    """Have a specialist take part; harmless when repeated. Raises Invalid for one that does not exist for the channel's
-    creator."""
+    """Have a specialist take part; harmless when repeated. Raises Invalid if the specialist does not exist for the
+    channel's creator."""
     if all(one.id != specialist for one in channel_rows.members(connection, channel.id)):
         _require_specialist(connection, channel, specialist)
         add_member(connection, channel.id, specialist, Role.AGENT, now_ms)
@@ -90,7 +91,7 @@ def join(connection: Connection, channel: Channel, specialist: str, now_ms: int)
 
 
 def leave(connection: Connection, channel: Channel, member_id: str, now_ms: int) -> Channel:
-    """Remove a participant; harmless when repeated. Its primary leaves the channel without one."""
+    """Remove a participant; harmless when repeated. If the primary specialist leaves, the channel has none."""
     if any(one.id == member_id for one in channel_rows.members(connection, channel.id)):
         channel_rows.remove_member(connection, channel.id, member_id)
         primary = None if channel.primary_agent == member_id else channel.primary_agent
@@ -99,7 +100,7 @@ def leave(connection: Connection, channel: Channel, member_id: str, now_ms: int)
 
 
 def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int | None, now_ms: int) -> Channel:
-    """Ask a specialist nothing until then; None: ask it again. Raises NotFound for one who does not take part."""
+    """Ask the specialist nothing until ``until_ms``; None: ask again. Raises NotFound if it does not take part."""
     member = next((one for one in channel_rows.members(connection, channel.id) if one.id == member_id), None)
     if member is None or member.role != Role.AGENT:
         raise NotFound(f"No specialist {shown(member_id)!r} takes part.", remedy="See `claudomator channel show`.")
@@ -109,7 +110,7 @@ def mute(connection: Connection, channel: Channel, member_id: str, until_ms: int
 
 
 def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Member]:
-    """Return those who take part, by the names that they have now."""
+    """Return the participants under their current names."""
     cards = specialist_rows.cards(connection, [one.id for one in rows if one.role == Role.AGENT])
     return [
         Member(
@@ -123,7 +124,7 @@ def members_of(connection: Connection, rows: Sequence[ChannelMember]) -> list[Me
 
 
 def creator_of(channel: Channel) -> Principal:
-    """Return the principal in whose name the channel's tasks are made, and whose work its specialists may be given."""
+    """Return the principal in whose name the channel's tasks are made; it determines which specialists may be used."""
     return Principal(channel.creator, PrincipalRole.OPERATE, channel.organisation)
 
 
@@ -145,7 +146,7 @@ def add_member(
     username: str | None = None,
     display_name: str | None = None,
 ) -> None:
-    """Have somebody take part who does not yet. Raises Conflict where the channel is full."""
+    """Have a new participant take part. Raises Conflict if the channel is full."""
     if len(channel_rows.members(connection, channel_id)) >= MAX_PARTICIPANTS:
         full = f"The channel already has {MAX_PARTICIPANTS} participants."
         raise Conflict(full, remedy="Remove a participant first.")

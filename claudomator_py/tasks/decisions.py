@@ -1,4 +1,4 @@
-"""What is decided about a task: records of decisions, and the route that a decision gives it, each in a transaction."""
+"""Recording decisions about a task, and applying the route that a decision gives it, each in a transaction."""
 
 from collections.abc import Mapping
 
@@ -23,19 +23,19 @@ from claudomator_py.store import decision_rows, events, task_rows
 from claudomator_py.store.tables import ChannelMessage, Decision, Run, Task
 
 ROUTED = "routed"
-"""The event: ``specialist``, ``skill``, ``risk`` and ``constraints``, as far as there are any."""
+"""Event whose data has those of ``specialist``, ``skill``, ``risk`` and ``constraints`` that are set."""
 _BEFORE_A_RUN = frozenset(STATE_NAMES[state] for state in (Waiting, Queued, NeedsInput))
 
 
 def route(
     connection: Connection, task: Task, routing: Routing, now_ms: int, *, lane: Mapping[str, str] | None = None
 ) -> Task:
-    """Write where the task was routed in its present generation; it is in the lane that follows from that.
+    """Write the route of the task's current generation, and move the task to the lane that follows from it.
 
-    lane: what follows for the agents that can take it, see ``scheduler.lanes``; None: nothing. task: as it was
-    when it was decided. What was planned for its former lane is void, as its version rises; the lane of the task that
-    this returns is still that one, see ``task_rows.change``. Raises
-    VersionConflict if it has changed since, or neither waits for its run nor for a person.
+    lane: columns of the new lane, see ``scheduler.lanes``; None: the lane is unchanged. task: as it was when the
+    decision was made. Its version rises, which voids anything planned for the old lane; the returned task still shows
+    the old lane, see ``task_rows.change``. Raises VersionConflict if the task has changed since, or waits neither for
+    its run nor for a person.
     """
     if task.state not in _BEFORE_A_RUN:
         raise task_rows.VersionConflict(task.id, task.version)
@@ -55,22 +55,23 @@ def route(
 
 
 def record_placement(connection: Connection, task: Task, run: Run, record: DecisionRecord, digest: str) -> None:
-    """Record why the run starts where it does. digest: the address of the snapshot, which is stored already."""
+    """Record why the run starts where it does. digest: address of the snapshot, which is already stored."""
     placed = {"run_id": run.id, "snapshot_hash": digest, "specialist": record.specialist, "skill": record.skill}
     decision = _decision(connection, task, DecisionKind.PLACEMENT, run.id, record, run.started_ms, **placed)
     decision_rows.add(connection, decision)
 
 
 def record_tier(connection: Connection, task: Task, revision: int, record: TierRecord, now_ms: int) -> None:
-    """Record what came of asking how strong a model the task needs in its present generation. revision: of which
-    content."""
+    """Record the tier decision (how strong a model is needed) for the task's current generation. revision: the
+    content that was judged."""
     about, of = f"{task.id}/{task.generation}", f"task:{task.id}/{revision}"
     decision = _decision(connection, task, DecisionKind.TIER, about, record, now_ms, input_ref=of)
     decision_rows.add(connection, decision)
 
 
 def record_specialist(connection: Connection, task: Task, record: SpecialistRecord, now_ms: int) -> None:
-    """Record who does the task in its present generation, or is to be asked for; with its intent, by fixed rules."""
+    """Record which specialist does the task's current generation, or must be asked for. If the record has no intent,
+    derive one by fixed rules."""
     if record.intent is None:
         spec = task_rows.spec_of(connection, task.id, task.revision)
         record = record.model_copy(update={"intent": intent_of(spec.instructions) or None})
@@ -83,7 +84,7 @@ def record_specialist(connection: Connection, task: Task, record: SpecialistReco
 def record_triage(
     connection: Connection, message: ChannelMessage, organisation: str | None, record: TriageRecord, now_ms: int
 ) -> None:
-    """Record who answers a message. organisation: the channel's."""
+    """Record who answers a message. organisation: the channel's organisation."""
     decision = Decision(
         id=decision_rows.identity(DecisionKind.TRIAGE, f"message:{message.id}"),
         kind=DecisionKind.TRIAGE.value,
@@ -99,7 +100,7 @@ def record_triage(
 
 
 def record_handoff(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> Decision:
-    """Record to whom a run hands the task on: decided once for each run."""
+    """Record the specialist to which a run hands off the task: at most one decision per run."""
     handed = {"run_id": record.run_id, "specialist": record.specialist, "input_ref": f"run:{record.run_id}"}
     decision = _decision(connection, task, DecisionKind.HANDOFF, record.run_id, record, now_ms, **handed)
     decision_rows.add(connection, decision)
@@ -107,14 +108,13 @@ def record_handoff(connection: Connection, task: Task, record: HandoffRecord, no
 
 
 def record_policy(connection: Connection, task: Task, record: PolicyRecord, now_ms: int) -> None:
-    """Record what the policy allows the task in its present generation."""
+    """Record what the policy allows the task's current generation."""
     about = f"{task.id}/{task.generation}/{task.version}/{record.verdict.value}"
     decision_rows.add(connection, _decision(connection, task, DecisionKind.POLICY, about, record, now_ms))
 
 
 def record_shadow(connection: Connection, beside: Decision, record: ShadowRecord, now_ms: int) -> bool:
-    """Record what another configuration would have decided in place of that decision; return whether it was not there
-    yet."""
+    """Record what another configuration would have decided instead; return False if that is already recorded."""
     about = f"{beside.id}/{record.about.value}/{record.versions.configuration}"
     identity = decision_rows.identity(DecisionKind.SHADOW, about)
     if decision_rows.find(connection, identity) is not None:
@@ -139,7 +139,7 @@ def record_shadow(connection: Connection, beside: Decision, record: ShadowRecord
 
 
 def approved_rules(connection: Connection, task: Task) -> frozenset[str]:
-    """Return the rules of the policy whose demand for approval a person has met, for the task's present content."""
+    """Return the policy rules whose demand for approval a person has met, for the task's current content."""
     standing = decision_rows.standing(connection, task.id, DecisionKind.POLICY)
     decision = None if standing is None else decision_rows.find(connection, standing)
     if decision is None or (decision.generation, decision.input_ref) != (task.generation, _input_ref(task)):
@@ -160,7 +160,7 @@ def _decision(
     now_ms: int,
     **others: str | None,
 ) -> Decision:
-    """others: columns that are of this kind, or that the task does not say."""
+    """Build the decision's row. others: columns specific to the kind, or that the task does not determine."""
     return Decision(
         id=decision_rows.identity(kind, about),
         kind=kind.value,

@@ -1,7 +1,7 @@
-"""Where a valid task could run at all: its agent, its directory, its time zone. Asked before it is accepted.
+"""Whether a valid task could run at all: its agent, directory and time zone. Checked before the task is accepted.
 
-What it expects to be there when it starts, and is not there yet, is warned of and not refused: folders, a repository,
-the programs of its check. Another task, or the agent itself, may make it in time.
+Things that are only needed when the task starts (folders, a repository, the programs of its check) cause a warning, not
+a refusal: another task, or the agent itself, may create them in time.
 """
 
 import os
@@ -22,11 +22,11 @@ from claudomator_py.schema.agent_settings import BY_NAME_KINDS, MODEL_KINDS
 from claudomator_py.schema.known_secrets import secrets_in
 
 _REMOTE = frozenset(transport.value for transport in Transport if transport is not Transport.LOCAL)
-"""What the names of agents that are remote specialists begin with, see ``routing.role.agent_name``."""
+"""Name prefixes of agents that are remote specialists, see ``routing.role.agent_name``."""
 
 
 def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdirs) -> list[Problem]:
-    """Return why the task could never run as it asks to."""
+    """Return the reasons why the task could never run as requested."""
     problems = []
     if spec.working_dir is not None and (problem := workdirs.problem(spec.working_dir)):
         problems.append(problem)
@@ -39,7 +39,7 @@ def placement_problems(spec: TaskSpec, registry: AgentRegistry, workdirs: Workdi
 
 
 def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
-    """Return what the task asks for and nobody can give it, and it is accepted anyway."""
+    """Return what the task asks for that no agent can give, although the task is accepted."""
     agent_type = spec.agent.type
     if agent_type is None or _insists(spec) or any(agent_type in (a.name, a.kind) for a in registry.configured):
         return []
@@ -50,8 +50,8 @@ def placement_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]
 
 
 def open_to(spec: TaskSpec, agents: Collection[AgentSpec]) -> list[AgentSpec]:
-    """Return those of the agents that may come to do the task: the one that it insists on, else all that are open to
-    balancing and those that it names."""
+    """Return the agents that may be given the task: the one it insists on, else the agents it names and all that are
+    open to balancing."""
     named = [agent for agent in agents if spec.agent.type in (agent.name, agent.kind)]
     if named and spec.agent.strict:
         return [agent for agent in named if agent.name == spec.agent.type] or named
@@ -59,7 +59,7 @@ def open_to(spec: TaskSpec, agents: Collection[AgentSpec]) -> list[AgentSpec]:
 
 
 def acceptance_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
-    """Return what is odd about a task that is accepted anyway."""
+    """Return warnings about a task that is accepted anyway."""
     return [
         *placement_warnings(spec, registry),
         *standing_warnings(spec),
