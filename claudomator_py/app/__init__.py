@@ -1,1 +1,1 @@
-"""The composition root: the only place that knows the concrete classes and puts them together into a daemon."""
+"""The composition root: the only package that knows the concrete classes and assembles a daemon from them."""

@@ -1,7 +1,8 @@
-"""The daemon put together from its parts: who needs whom is said here, once, for ``serve`` and for the tests.
+"""Assembles the daemon from its parts, in one place for ``serve`` and for the tests.
 
-What differs between the two is handed in as ``Surroundings``: the host that runs take place on, the clock, the way to
-those who are notified. The order is that of the layers: what ticks, what can be asked for, what is done in rounds.
+What differs between the two is passed in as ``Surroundings``: the host of the runs, the clock, the notification
+dispatcher. The order follows the layers: the engine that ticks, the services that answer requests, the background
+workers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +70,7 @@ from claudomator_py.workers.worker import Worker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is there before the daemon, and what it is handed from outside."""
+    """What exists before the daemon and is passed in from outside."""
 
     database: Database
     registry: AgentRegistry
@@ -78,32 +79,32 @@ class Surroundings:
     branches: Branches
     clock: Clock
     faults: Faults
-    """Of what the ticks do."""
+    """Faults met during ticks."""
     secrets: Secrets
-    """What takes secrets out of all that is stored, shown or sent."""
+    """Removes secrets from everything that is stored, shown or sent."""
     run_tokens: RunTokens
     environ: Mapping[str, str]
-    """The daemon's variables, among which are the secrets of webhooks."""
+    """The daemon's environment variables, which include the secrets of webhooks."""
     current: Callable[[], Configured]
-    """What is in force at present."""
+    """Returns the configuration in force."""
     disk_low: Callable[[], bool]
-    """Whether too little of the disk is free for another run."""
+    """Whether too little disk space is free for another run."""
     notifications: NotificationDispatcher
     health: Callable[[], list[CheckView]]
-    """What readiness says."""
+    """Returns the readiness checks."""
     judge: Judge
-    """Asks a cheap model whether a channel's primary specialist is to answer."""
+    """Asks a cheap model whether a channel's primary specialist should answer."""
     files_known: Callable[[], bool]
-    """Whether the folders of tasks were looked at, so that it is known which schedules have a file."""
+    """Whether the task folders have been scanned, so that schedules with a file are known."""
 
     def message_checks(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
-        """Return what the policy in force says of a message."""
+        """Return what the policy in force says about a message."""
         return self.current().policing.of_message(connection, channel, message)
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What ticks, and what it is made of."""
+    """The reconciler, which ticks, and its parts."""
 
     budgets: Budgets
     observer: Observer
@@ -125,23 +126,23 @@ class Services:
     repeats: IdempotentRequests
     channels: Channels
     refusals: Refusals
-    """The files that are refused, of tasks and of cards."""
+    """Refused task files and card files."""
     intake: StoreIntake
     schedule_runner: ScheduleRunner
     schedule_faults: Faults
-    """Of the thread that schedules have."""
+    """Faults of the schedules' thread."""
     cron: CronWorker
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What is done in rounds, each on a thread of its own."""
+    """Periodic work, each worker on its own thread."""
 
     answers: AnswerDispatcher
     shadow: Shadow
     retention_faults: Faults
     workers: tuple[Worker, ...]
-    """All of them."""
+    """All workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Components:
 
 
 def assemble(around: Surroundings) -> Components:
-    """Put the daemon together. Nothing of it begins. Raises StoreUnavailable."""
+    """Put the daemon together without starting any of it. Raises StoreUnavailable."""
     engine = _engine(around)
     desk = _services(around, engine)
     return Components(around, engine, desk, _background(around, desk))
@@ -234,7 +235,7 @@ def _about_tasks(
     repeats: IdempotentRequests,
     workdirs: Callable[[], Workdirs],
 ) -> Sequence[object]:
-    """What can be asked about tasks, their runs, and what these leave."""
+    """The services for tasks, their runs and what runs leave behind."""
     database, registry, host, clock = around.database, around.registry, around.host, around.clock
     current, secrets = around.current, around.secrets
     return [
@@ -263,7 +264,7 @@ def _about_tasks(
 def _about_decisions(
     around: Surroundings, repeats: IdempotentRequests, preview: Callable[..., Decided | None]
 ) -> Sequence[object]:
-    """What can be asked about who does a task, whether it may be done, and why."""
+    """The services for who does a task, whether it is allowed, and why."""
     database, clock, current = around.database, around.clock, around.current
     return [
         Decisions(database),

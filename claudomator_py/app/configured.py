@@ -1,4 +1,4 @@
-"""What follows from the configuration: rules, who decides, who is asked. Made again as a whole at a reload."""
+"""Everything derived from the configuration (rules, deciders, models to ask), rebuilt as a whole at a reload."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ log = get_logger("claudomator")
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What follows from the configuration: replaced as a whole, between two ticks."""
+    """Everything derived from the configuration; replaced as a whole, between two ticks."""
 
     settings: Settings
     rules: Rules
@@ -62,37 +62,38 @@ class Configured:
     asker: TierAsker | None
     router: SpecialistRouter | None
     decider: Decider | None
-    """Says what would become of a task; None: nothing is routed."""
+    """Predicts what would become of a task; None: routing is off and there are no policy rules."""
     directory: SpecialistDirectory | None
-    """The specialists as the configured encoder sees them; None: nothing is routed."""
+    """The specialists as seen by the configured encoder; None: routing is off."""
     fitted: Mapping[str, Fitted]
-    """What was fitted on the operator's own tasks, by id of the encoder."""
+    """Calibrations fitted on the operator's own tasks, by encoder id."""
     policing: Policing
-    """Asks the rules on what tasks may do."""
+    """Applies the rules on what tasks may do."""
     shadowed: Settings | None
-    """Those of ``shadow``."""
+    """Settings of the configuration that ``shadow`` names."""
     shadow: OtherConfiguration | None
-    """What decides beside this configuration; None: nothing does."""
+    """The shadow configuration, which decides alongside this one; None: there is none."""
 
     @property
     def cheap_model(self) -> GuardedModel | None:
-        """The model for small questions; None: none is configured."""
+        """The model for small questions; None: no model is configured."""
         return None if self.asker is None else self.asker.model
 
     def cosines(self, query: str) -> dict[Found, float] | None:
-        """Return how alike a query is to what each card says; None where nothing is routed, and so nothing encoded."""
+        """Return the similarity of a query to each card's text; None if routing is off, as nothing is encoded then."""
         return None if self.directory is None else self.directory.cosines(query)
 
     def twins(self, specialist_id: str) -> "Sequence[Twin]":
-        """Return the skills of others that are nearly one of that specialist's; none where nothing is encoded."""
+        """Return the skills of other specialists that nearly equal one of this specialist's; none if nothing is
+        encoded."""
         return () if self.directory is None else self.directory.twins(specialist_id)
 
     def preview(self, request: Request, by: Principal, requires: tuple[str, ...] = ()) -> Decided | None:
-        """Return what would become of such a task of that principal's; None where nothing is routed."""
+        """Return what would become of such a task from that principal; None if nothing decides."""
         return None if self.decider is None else self.decider.preview(request, by, requires)
 
     def close(self) -> None:
-        """Let go of what works beside the loop."""
+        """Let go of the executors that work beside the loop."""
         for beside in (self.asker, self.router):
             if beside is not None:
                 beside.close()
@@ -101,20 +102,19 @@ class Configured:
 
 
 def now_ms() -> int:
-    """Return the present, in epoch milliseconds."""
+    """Return the current time, in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def agents_of(settings: Settings) -> tuple[AgentSpec, ...] | None:
-    """Return those that a configuration names; None: it names none, and leaves it at those that there are."""
+    """Return the agents that the configuration names; None: it names none, so the detected agents are used."""
     return tuple(settings.agents.values()) if settings.agents_configured else None
 
 
 def load_trusted(path: Path, *, named: bool) -> LoadedConfig:
-    """Return the configuration, unless others could have written it: it says which programs are run. Raises
-    ConfigError.
+    """Return the configuration, provided that other users cannot have written it: it names the programs to run.
 
-    named: see ``trust.exposed_config``.
+    named: see ``trust.exposed_config``. Raises ConfigError.
     """
     try:
         problem = exposed_config(path, named=named)
@@ -133,11 +133,11 @@ def _shadow(
     registry: AgentRegistry,
     former: Configured | None,
 ) -> tuple[Settings | None, OtherConfiguration | None]:
-    """What decides beside these settings. Raises ConfigError and ValueError."""
+    """Return the shadow's settings and deciders. Raises ConfigError and ValueError."""
     if settings.shadow is None:
         return None, None
     path = Path(settings.shadow)
-    # The configuration in force names it, which others could not have written.
+    # # Named by the configuration in force, which is already known to be safe from other users.
     other = load_trusted(path, named=True).settings
     if other.shadow is not None:
         message, remedy = "shadow: is the key of a configuration that is itself a shadow", "remove it there"
@@ -158,8 +158,10 @@ def other_configuration(
     *,
     keeps: bool = True,
 ) -> OtherConfiguration:
-    """Return what decides as the daemon would with these settings. clock: when; keeps: see ``SpecialistDirectory``.
-    Raises ValueError where there is no such encoder."""
+    """Return a configuration that decides as the daemon would with these settings.
+
+    clock: the time to decide at; keeps: see ``SpecialistDirectory``. Raises ValueError if the encoder does not exist.
+    """
     rules = rules_of(settings)
     policing = _policing(settings, clock)
     decider, _ = _decider(settings, environ, database, registry, rules, fitted, policing, clock, keeps=keeps)
@@ -174,7 +176,7 @@ def _policing(settings: Settings, clock: Clock = now_ms) -> Policing:
 def _asker(
     classifier: Classifier, environ: Mapping[str, str], database: Database, former: Configured | None
 ) -> TierAsker | None:
-    """The former one as long as nothing that it depends on is different, so that it keeps what it has learnt."""
+    """Return the former asker if its settings are unchanged, so that what it has learnt is kept."""
     if former is not None and former.settings.classifier == classifier:
         return former.asker
     nobody = AgentSpec(name="classifier", kind="gemini", pass_env=CLI_VARIABLES)
@@ -198,7 +200,7 @@ def _router(
     former: Configured | None,
     policing: Policing,
 ) -> tuple[SpecialistDirectory | None, SpecialistRouter | None]:
-    """The former ones as long as nothing that they depend on is different, so that nothing is encoded again."""
+    """Return the former router and directory if their settings are unchanged, so that nothing is encoded again."""
     routing = settings.routing
     if not routing.enabled and not policing.has_rules:
         return None, None
@@ -244,7 +246,7 @@ def _decider(
     *,
     keeps: bool = True,
 ) -> tuple[Decider, SpecialistDirectory | None]:
-    """Raises ValueError where there is no such encoder."""
+    """Build the decider and its directory. Raises ValueError if the encoder does not exist."""
     routing, versions = settings.routing, Versions(configuration=rules.settings_hash)
     if not routing.enabled:
         nobody = RoutingRules(calibration_for(routing.preset, Hashed().id, fitted), versions=versions)
@@ -259,7 +261,7 @@ def _decider(
 
 
 def rules_of(settings: Settings) -> Rules:
-    """Return what planning depends on."""
+    """Return the settings that planning depends on."""
     return Rules(
         total=settings.concurrency.total,
         per_organisation=settings.concurrency.share,
@@ -287,10 +289,10 @@ def configured_by(
     registry: AgentRegistry,
     faults: Faults,
 ) -> Configured:
-    """Return all of it. former: what was in force; what has not changed since is kept. Raises ConfigError and
-    ValueError."""
+    """Return everything derived from the settings. former: what was in force; its unchanged parts are kept. Raises
+    ConfigError and ValueError."""
     roots = tuple(Path(root) for root in settings.workdir_roots)
-    # A card says what agents may do, so no agent is to write one.
+    # # A card says what agents may do, so no agent may write to these folders.
     watched = (*settings.inbox.paths, *settings.routing.specialists)
     workdirs = Workdirs(roots, (state, *map(Path, watched)))
     rules = rules_of(settings)

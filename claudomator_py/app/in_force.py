@@ -1,4 +1,4 @@
-"""What is in force: the agents and what follows from the configuration, taken into use at the start and at a reload."""
+"""What is in force: the agents and everything derived from the configuration, adopted at the start and at a reload."""
 
 import asyncio
 import os
