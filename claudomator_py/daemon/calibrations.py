@@ -1,4 +1,4 @@
-"""What ``claudomator calibrate --store`` has fitted: a file of the state folder, taken at a start or a reload."""
+"""What ``claudomator calibrate --store`` has fitted: a file in the state folder, read at a start or a reload."""
 
 import errno
 import os
@@ -16,9 +16,9 @@ from claudomator_py.log import get_logger
 from claudomator_py.routing.calibration import SCORING, Fitted, is_shipped
 
 FILE: Final = "calibrations.json"
-"""By id of the encoder."""
+"""Name of the file; its content is keyed by encoder id."""
 MAX_CHANGED: Final = 0.25
-"""Share of the cards that may have changed, come or gone since; beyond it, what was fitted says little of them."""
+"""Maximum share of the cards changed, added or removed since the fit; beyond it, the fit no longer describes them."""
 _NAME: Final = "routing"
 _AGAIN: Final = "fit it again: claudomator calibrate --store"
 _STORED = TypeAdapter(dict[str, Fitted])
@@ -27,7 +27,8 @@ log = get_logger("claudomator.routing")
 
 
 def read(state: Path) -> dict[str, Fitted]:
-    """Return what was fitted, by id of the encoder. A file that cannot be read is logged, and says nothing."""
+    """Return the stored calibrations, by encoder id. A missing file gives an empty mapping; so does an unreadable
+    one, which is logged."""
     path = state / FILE
     try:
         return _STORED.validate_json(path.read_bytes())
@@ -39,8 +40,10 @@ def read(state: Path) -> dict[str, Fitted]:
 
 
 def keep(state: Path, fitted: Fitted) -> Path:
-    """Write it into the file (0600), in place of what was fitted for that encoder; durable on return. Raises OSError,
-    also where there is no state folder, or it is that of another user, who could not read the file."""
+    """Write the calibration into the file (0600), replacing the encoder's previous one; durable on return.
+
+    Raises OSError, also if the state folder is missing or belongs to another user, who could not read the file.
+    """
     if state.stat().st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "the folder belongs to another user", str(state))
     path = state / FILE
@@ -60,10 +63,9 @@ def keep(state: Path, fitted: Fitted) -> Path:
 
 
 def checks(encoder: str, stored: Mapping[str, Fitted], cards: Mapping[str, str]) -> list[CheckView]:
-    """Return whether thresholds mean what they should for that encoder; nothing where those hold that come with
-    Claudomator.
+    """Return a check of whether the encoder's thresholds still apply; empty if the built-in thresholds are used.
 
-    stored: see ``read``. cards: content hashes of those that there are, by id.
+    stored: see ``read``. cards: content hashes of the current cards, by id.
     """
     fitted = stored.get(encoder)
     if fitted is None or fitted.scoring != SCORING:

@@ -1,4 +1,4 @@
-"""What readiness says besides the scheduler and the store: room on the disk, agents, and inboxes that can be read."""
+"""Readiness checks other than the store's: ticks, disk space, agents, and readable inboxes."""
 
 import shutil
 import time
@@ -16,14 +16,15 @@ from claudomator_py.schema.agent_settings import no_agent_found
 from claudomator_py.sources.inbox.values import FolderStatus
 
 LATE_S = 60.0
-"""A tick takes milliseconds; one that ends what a lost run left behind, some seconds."""
+"""Age of the last tick that counts as late. A tick takes milliseconds; one that cleans up after a lost run takes
+seconds."""
 _REMEDY = "see `dmesg` and the mount that it works on; if this lasts, restart the daemon: runs carry on without it"
 
 
 class Pulse:
-    """Safe to ask from any thread. doing: the item that the tick works on at this moment.
+    """Tracks whether ticks complete. Its checks may be called from any thread.
 
-    monotonic: in seconds; time in which the machine slept does not count.
+    doing: returns the item that the tick is working on. monotonic: in seconds; time asleep does not count.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Pulse:
         self._monotonic = monotonic
         self._round_s = monotonic()
         self.unserved: OverdueRequest | None = None
-        """The oldest request to cancel or restart that the last tick left untouched."""
+        """The oldest cancel or restart request that the last tick left untouched."""
 
     def came_round(self, unserved: OverdueRequest | None) -> None:
         """Note that a tick was completed."""
@@ -42,7 +43,7 @@ class Pulse:
         self.unserved = unserved
 
     def check(self) -> CheckView:
-        """Return whether a tick was completed lately, and has seen to what was asked for."""
+        """Return whether a tick completed recently and no cancel or restart request is overdue."""
         since_s = self._monotonic() - self._round_s
         if since_s > LATE_S:
             doing = self._doing()
@@ -56,12 +57,12 @@ class Pulse:
 
     @property
     def steady(self) -> bool:
-        """Whether the service manager may be told that all is well."""
+        """Whether to tell the service manager that all is well."""
         return self.check().ok
 
 
 def disk_check(state: Path, least: int) -> CheckView:
-    """Return whether there is room to start runs. least: ``limits.min_free``, in bytes."""
+    """Return whether there is enough disk space to start runs. least: ``limits.min_free``, in bytes."""
     try:
         free = shutil.disk_usage(state).free
     except OSError as error:
@@ -75,10 +76,10 @@ def disk_check(state: Path, least: int) -> CheckView:
 
 
 def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> CheckView:
-    """Return whether any agent is open to balancing. path: where programs are looked for; configured: or agents are
-    named.
+    """Return whether any agent is open to balancing.
 
-    A configuration without any says so on purpose; a machine without any agent is told about, and continues.
+    path: the PATH searched for programs. configured: whether the configuration has agents. If it does and none is open
+    to balancing, that is intended and passes; a machine without any agent fails the check, but the daemon continues.
     """
     names = [agent.name for agent in registry.agents if agent.auto_select]
     if not names and not configured:
@@ -92,7 +93,7 @@ def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> Chec
 
 
 def trouble_check(name: str, trouble: Trouble | None, instead: str, remedy: str) -> list[CheckView]:
-    """Return whether something answers that is asked and not needed. instead: what is done without it."""
+    """Return a failed check while an optional service does not answer. instead: what is done without it."""
     if trouble is None:
         return []
     since = instant_text(format_instant(trouble.since_ms))
@@ -106,7 +107,8 @@ def inbox_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
 
 
 def card_folder_checks(status: Mapping[str, FolderStatus]) -> list[CheckView]:
-    """Return whether each folder of specialists can be read. Nothing waits for the first look at it."""
+    """Return whether each folder of specialists can be read. Nothing waits for its first scan, so none of them
+    blocks."""
     checks = []
     for path, folder in sorted(status.items()):
         check = _inbox_check(path, folder, "specialists")

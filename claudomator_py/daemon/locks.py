@@ -1,4 +1,4 @@
-"""The lock that makes one daemon the only one on a state folder."""
+"""The lock that allows only one daemon per state folder."""
 
 import contextlib
 import fcntl
@@ -22,7 +22,8 @@ log = get_logger("claudomator")
 
 
 class PublishedRecord:
-    """The record of the daemon on a state folder. A home that cannot be written to costs the record, not the daemon."""
+    """The published record of the daemon on a state folder. If the home is not writable, the record is skipped and
+    logged."""
 
     def __init__(self, state: Path, environ: Mapping[str, str]) -> None:
         self._state = state
@@ -30,7 +31,8 @@ class PublishedRecord:
         self._path = self._folder / f"{digest_of(os.fsencode(state))[:32]}.json"
 
     def publish(self, loaded: LoadedConfig) -> None:
-        """Write it, whole or not at all, and remove those of daemons that were killed. loaded: what is valid by now."""
+        """Write the record atomically, and remove those of daemons that were killed. loaded: the configuration in
+        force."""
         record = DaemonRecord(self._state, loaded.path, loaded.digest)
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -44,7 +46,7 @@ class PublishedRecord:
             log.info("daemon_not_recorded", problem=str(error), note="only its configuration or --state-dir leads here")
 
     def withdraw(self) -> None:
-        """Remove it: the daemon ends."""
+        """Remove the record: the daemon ends."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 
@@ -61,15 +63,15 @@ _PROBED_S = (0.01, 0.03, 0.1)
 
 
 class StateInUse(CannotServe):
-    """Another daemon uses the state folder; the message names it and says what to do."""
+    """Another daemon uses the state folder; the message names that daemon and the remedy."""
 
 
 @contextmanager
 def hold_state(state: Path, announced: Iterable[str] = ()) -> Iterator[Callable[[], bool]]:
-    """Hold the lock; gives a look at whether the folder is still in its place. Raises StateInUse, OSError.
+    """Hold the lock; yields a function that tells whether the folder is still in its place. Raises StateInUse, OSError.
 
-    announced: files by which a daemon says where it listens. Those of a killed one are removed before the lock names
-    this process, so what is announced is always by the process that the lock names.
+    announced: files in which a daemon publishes where it listens. Those of a killed daemon are removed before the lock
+    names this process, so they always belong to the process that the lock names.
     """
     path = state / LOCK_FILE
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -89,7 +91,7 @@ def hold_state(state: Path, announced: Iterable[str] = ()) -> Iterator[Callable[
 
 
 def holder(state: Path) -> str | None:
-    """Return the pid of the daemon that holds a state folder, or ``unknown``; None: no daemon of this machine does."""
+    """Return the pid of the daemon that holds a state folder, or ``unknown``; None: no daemon on this machine does."""
     try:
         descriptor = os.open(state / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -104,7 +106,7 @@ def holder(state: Path) -> str | None:
 
 
 def _locked(descriptor: int) -> bool:
-    """Whether the lock is ours now. Whoever only asks for its holder has it for an instant, which is waited for."""
+    """Take the lock, if possible. ``holder`` takes it for an instant when probing, so a short wait is allowed for."""
     for pause_s in (*_PROBED_S, None):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,7 +123,7 @@ def _holder(descriptor: int) -> str:
 
 
 def _leads_to(path: Path, descriptor: int) -> bool:
-    """Whether the path still leads to the open file."""
+    """Whether the path still refers to the open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except OSError:
@@ -132,8 +134,11 @@ _HOME = "home"
 
 
 def claim_database(database: Database, state: Path) -> None:
-    """Write down that the daemon on this state folder works on it. Raises StateInUse where one of this machine, on
-    another folder, has the same database or that of which it is a copy; StoreUnavailable."""
+    """Write down in the database that the daemon on this state folder uses it.
+
+    Raises StateInUse if a daemon of this machine on another folder uses the same database or the original of this copy;
+    StoreUnavailable.
+    """
     here = {"state_dir": str(state.resolve())}
     claimed = database.read(partial(remembered.find, name=_HOME))
     if claimed == here:

@@ -1,4 +1,4 @@
-"""The loop: a tick whenever something happened, a slow one in case an event was missed, and an orderly stop."""
+"""The main loop: a tick after each event, a periodic tick in case an event was missed, and an orderly stop."""
 
 import asyncio
 import time
@@ -22,13 +22,14 @@ log = get_logger("claudomator.daemon")
 SAFETY_S = 5.0
 RETRY_S = 1.0
 MAX_RETRY_S = 15.0
-"""Pauses after ticks that failed: the first, and the longest that it grows to while one after another fails."""
+"""Seconds to wait after a failed tick: the first pause, and the maximum reached by doubling after consecutive
+failures."""
 
 TICK_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class StateLost(CannotServe):
-    """The state folder was removed or exchanged under the daemon: what it writes is nowhere any more."""
+    """The state folder was removed or replaced while the daemon ran, so its writes are lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ async def _tell_nobody() -> None:
 class Daemon:
     """Drives the reconciler from one asyncio loop. ``wake`` may be called from any thread.
 
-    in_place: whether the state folder is still the one that this daemon has locked. ticked: told on the loop after
-    each tick that came to its end, and only then. pulse: hears of each. longest_s: the most seconds between two ticks.
+    in_place: whether the state folder is still the one that this daemon locked. ticked: awaited on the loop after each
+    completed tick, and only then. pulse: records each completed tick. longest_s: maximum seconds between two ticks.
     """
 
     def __init__(
@@ -112,21 +113,21 @@ class Daemon:
             loop.call_soon_threadsafe(woken.set)
 
     def between_ticks(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Have the loop do this soon, while no tick is under way. On the loop's thread."""
+        """Have the loop run this work soon, while no tick is in progress. Call on the loop's thread."""
         self._between.append(work)
         self.wake()
 
     def stop(self, *, drain: bool = False) -> None:
-        """End after the present tick; nothing more is started.
+        """End after the current tick; nothing more is started.
 
-        Runs are left to their shims; with ``drain`` they are awaited, a check that is still to come included.
+        Runs are left to their shims; with ``drain`` they are awaited, including any check still to come.
         """
         self._stopping = True
         self._live_to_await = 1 if drain else None
         self.wake()
 
     def health(self) -> list[CheckView]:
-        """Return whether the last tick came to its end, and lately, and starts things."""
+        """Return whether the last tick completed, recently, and was allowed to start runs."""
         if self._stopping:
             detail = "the daemon is stopping: nothing is started any more"
             return [CheckView(name="scheduler", ok=False, detail=detail, remedy="start it again once it has ended")]
@@ -136,7 +137,7 @@ class Daemon:
         return [self._pulse.check()]
 
     async def _sweep(self) -> bool:
-        """Nothing is started before it has been done once."""
+        """Run the initial sweep; nothing is started before it has succeeded once."""
         try:
             await asyncio.to_thread(self._reconciler.sweep)
         except Exception as error:
@@ -146,7 +147,7 @@ class Daemon:
         return True
 
     async def _tick(self) -> TickReport | None:
-        """None, and the trouble remembered, if the tick failed: whatever it was, the next one carries on from there."""
+        """Run one tick. Returns None if it failed, and remembers the trouble; the next tick carries on from there."""
         begin_s = time.monotonic()
         try:
             starting = not self._stopping
@@ -168,7 +169,7 @@ class Daemon:
         return report
 
     def _failed(self, error: Exception) -> None:
-        """Logged once for as long as it is the same."""
+        """Remember the trouble, and log it unless the previous failure was the same."""
         known = isinstance(error, StoreUnavailable | OSError)
         trouble = str(error) if known else f"a tick failed unexpectedly: {error_text(error)}"
         if self._trouble != trouble:
@@ -176,17 +177,17 @@ class Daemon:
         self._trouble = trouble
 
     async def _guarded(self, work: Awaitable[None], event: str) -> None:
-        """Nothing that is done beside the ticks ends the loop."""
+        """Await the work and log any exception: work outside the ticks must not end the loop."""
         try:
             await work
         except Exception:
             log.exception(event)
 
     async def _rest(self, pause_s: float) -> None:
-        """Until something happens, or that long."""
+        """Wait until woken, at most that long."""
         if self._loop is None or self._woken is None or self._woken.is_set():
             return
-        # A timer that wakes takes less than a task of its own for each wait.
+        # # A timer is cheaper than creating a task for each wait.
         timer = self._loop.call_later(pause_s, self._woken.set)
         try:
             await self._woken.wait()
@@ -194,7 +195,7 @@ class Daemon:
             timer.cancel()
 
     def _retry_pause(self) -> float:
-        """Seconds until it is tried again, now that one more tick has failed."""
+        """Seconds until the retry after another failed tick; counts the failure."""
         pause: float = min(RETRY_S * 2**self._failed_in_a_row, MAX_RETRY_S)
         self._failed_in_a_row = min(self._failed_in_a_row + 1, 8)
         return pause
@@ -203,7 +204,7 @@ class Daemon:
         try:
             self._watch((step.run_id, step.step) for step in report.live)
         except OSError as error:
-            # As without a free descriptor: the slow tick finds the end of a run, and watching is tried again.
+            # # For example, no free descriptor: the periodic tick finds ended runs, and watching is retried.
             if not self._unwatched:
                 log.warning("runs_not_watched", problem=str(error))
             self._unwatched = True
@@ -211,7 +212,7 @@ class Daemon:
             self._unwatched = False
 
     def _pause(self, report: TickReport) -> float:
-        """Seconds until the next tick is due. Short of the longest interval even when a clock was set."""
+        """Seconds until the next tick is due; capped, so that a change of the wall clock cannot delay it."""
         if report.wake_ms is None:
             return self._longest_s
         return min(self._longest_s, max(0.0, (report.wake_ms - self._clock()) / 1000))

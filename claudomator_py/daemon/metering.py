@@ -1,4 +1,4 @@
-"""What is measured for monitoring: summed from rows when asked, beside what only this process knows."""
+"""Metrics for monitoring: totals computed from rows on request, plus what only this process knows."""
 
 import threading
 import time
@@ -28,10 +28,10 @@ from claudomator_py.values import dataclass
 
 FRESH_S = 5.0
 MAX_SAMPLES = 5
-"""Tasks of a lane that are looked at for one that can be read, as all of them wait for the same."""
+"""Maximum tasks examined per lane to find a readable one; all tasks of a lane wait for the same reason."""
 OTHER_AGENT = "other"
 BY_HAND = "operator"
-"""The reason of a hold that an operator has put there."""
+"""Reason of a hold that an operator placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Measured:
     agents: Sequence[AgentState]
     slots: int
     remote_slots: int | None
-    """None: runs on remote agents take the others."""
+    """None: remote runs share the local slots."""
     live: Mapping[tuple[str, str], int]
-    """Runs by agent and state."""
+    """Number of runs by agent and state."""
     ended: Sequence[EndedRuns]
     holds: Mapping[tuple[str, str], int | None]
-    """By agent and reason, until when; None: until released."""
+    """End of each hold in epoch milliseconds, by agent and reason; None: until released."""
     windows: Mapping[tuple[str, str, str], WindowUse]
     """By kind, account and window, what the account last said, until it resets."""
     answers: Mapping[tuple[str, str], int]
