@@ -259,6 +259,18 @@ def test_what_a_notice_is_about_stands_above_what_it_says(desktop: Desktop) -> N
     assert name == why
 
 
+def test_rows_that_ask_have_the_same_columns_whatever_can_be_done_about_them(desktop: Desktop) -> None:
+    _paths(desktop)  # an approval, a question and more
+    page = desktop.page(viewport={"width": 1_440, "height": 900})
+    _settle(page)
+    page.evaluate("document.querySelectorAll('#needs-you details').forEach((one) => { one.open = true; })")
+    ends = page.locator("#needs-you .row.task > .stamp").evaluate_all(
+        "all => all.map(one => Math.round(one.getBoundingClientRect().right))"
+    )
+    assert len(ends) > 1
+    assert len(set(ends)) == 1
+
+
 @pytest.mark.parametrize("width", [1_120, 1_440])
 def test_the_head_is_two_lines_though_the_daemon_is_drained_and_an_agent_held(desktop: Desktop, width: int) -> None:
     client = desktop.daemon.client
