@@ -29,7 +29,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.hosts.durable import FlushGroup
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.local.directory import CHECK
-from claudomator_py.hosts.local.fate import decide_fate
+from claudomator_py.hosts.local.fate import decide_fate, held_lock
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import sweep
@@ -50,6 +50,9 @@ ABSENT_S: Final = 30.0
 """How long Slurm must not have known a job before its run is given up. It may have been asked and not have said yet."""
 
 _POLL_S: Final = 0.15
+_POLL_YOUNG_S: Final = 0.08
+_YOUNG_S: Final = 5.0
+"""Some runs are over that soon after they have come, and their slots wait for a look."""
 _POLLS_S: Final = 0.002
 """For each of many runs: so a look at all of them takes some hundredth of the time between two."""
 _FORCE_S: Final = 30.0
@@ -59,6 +62,7 @@ _UNASKED_S: Final = 3.0
 _MAX_NODES: Final = 100
 _USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
 _OVER: Final = (record.EXIT, record.REVOKED)
+_SIGNS: Final = (record.STARTED, record.CANCEL, *_OVER)
 
 
 class ClusterRunHost(LocalRunHost):
@@ -98,6 +102,7 @@ class ClusterRunHost(LocalRunHost):
         self._active: Counter[str] = Counter()
         """How many live runs each host has."""
         self._poll: asyncio.TimerHandle | None = None
+        self._young_until = 0.0
         self._submitting: dict[str, Future[None]] = {}
         self._absent: dict[str, float] = {}
         """By job: when it was first not listed; on the monotonic clock, as the others."""
@@ -207,7 +212,10 @@ class ClusterRunHost(LocalRunHost):
         steps = [(self.host_of(run_id), (run_id, step)) for run_id, step in live]
         super().watch_shims(step for host, step in steps if host == LOCAL)
         self._active = Counter(host for host, _ in steps)
-        self._live = {step: self._live.get(step, False) for host, step in steps if host != LOCAL}
+        before = self._live
+        self._live = {step: before.get(step, False) for host, step in steps if host != LOCAL}
+        if self._live.keys() - before.keys():
+            self._young_until = time.monotonic() + _YOUNG_S
         if self._live and self._poll is None:
             self._poll = asyncio.get_running_loop().call_later(self._pause_s, self._look)
 
@@ -344,6 +352,8 @@ class ClusterRunHost(LocalRunHost):
         return chosen
 
     def _fate(self, engine: Slurm, path: str, key: str) -> RunStatus:
+        if self._is_on_its_way(path, key):
+            return RunStatus(RunFate.STARTING)
         status = decide_fate(path, awaited=True)
         self._missed(status)
         if status.fate is RunFate.STARTING:
@@ -356,6 +366,15 @@ class ClusterRunHost(LocalRunHost):
         else:
             self._forget(key)
         return status
+
+    def _is_on_its_way(self, path: str, key: str) -> bool:
+        """Whether it was submitted a moment ago, and nothing is there of it yet: each tick asks; its lock is left."""
+        submitting = self._submitting.get(key)
+        if submitting is None:
+            is_new = time.monotonic() < self._asked_from.get(key, -_UNASKED_S) + _UNASKED_S
+        else:
+            is_new = not submitting.done()
+        return is_new and not any(os.path.exists(f"{path}/{name}") for name in _SIGNS)
 
     def _missed(self, status: RunStatus) -> None:
         """Nothing is known of a run that is not there for as long as a folder is not. Raises OSError."""
@@ -414,15 +433,27 @@ class ClusterRunHost(LocalRunHost):
 
     @property
     def _pause_s(self) -> float:
-        return max(_POLL_S, _POLLS_S * len(self._live))
+        least = _POLL_YOUNG_S if time.monotonic() < self._young_until else _POLL_S
+        return max(least, _POLLS_S * len(self._live))
 
     def _look(self) -> None:
         self._poll = asyncio.get_running_loop().call_later(self._pause_s, self._look) if self._live else None
         for (run_id, step), is_told in self._live.items():
             path = "" if is_told else self.place(run_id, step)
-            if path and any(os.path.exists(f"{path}/{name}") for name in _OVER):
+            if path and _is_over(path):
                 self._live[run_id, step] = True
                 self.news()
+
+
+def _is_over(path: str) -> bool:
+    """Whether what a look at the run would find is its end: until its supervisor has let go of it, that is life. One
+    is revoked by the daemon alone, which knows."""
+    if not os.path.exists(f"{path}/{record.EXIT}"):
+        return False
+    is_free = True
+    with suppress(OSError), held_lock(path) as held:
+        is_free = held
+    return is_free
 
 
 def job_name(run_id: str, step: int = 0) -> str:
