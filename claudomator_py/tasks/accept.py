@@ -69,8 +69,8 @@ class NewTask:
 
 
 def in_context(connection: Connection, order: NewTask, context: str, by: Principal) -> NewTask:
-    """Return the task as one of the conversation that ``by`` calls so: it continues the last of its tasks that has not
-    come to nothing, or is the first."""
+    """Return the task as part of the conversation that ``by`` calls ``context``: it continues the conversation's
+    newest task that has not failed or been cancelled, or is the first."""
     last = reads.last_of_context(connection, context, by)
     if last is None or last.name == order.spec.name:
         return replace(order, context=context)
@@ -92,7 +92,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     task = ready(connection, task, spec, now_ms)
     propagate_rank(connection, task, now_ms)
     _bind_waiters(connection, task, now_ms)
-    # It may have failed already by a dependency of its own, which those that waited for its name have to hear.
+    # # The task may already have failed because of its own dependency; tasks waiting for its name must see that.
     ready_dependents(connection, task, now_ms)
     return task_rows.get(connection, task.id)
 

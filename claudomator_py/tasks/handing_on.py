@@ -1,4 +1,4 @@
-"""Handing a task on to another specialist, inside one transaction: with the run's end, or announced before it."""
+"""Handing a task on to another specialist, inside one transaction: when the run ends, or announced during the run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,16 +22,16 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.decisions import record_handoff
 
 HANDED_ON = "handed_on"
-"""The event: ``to`` and ``from`` are specialists, or ``to`` is ``default``; ``hop`` is how often the task was handed on
-by now."""
+"""Event: ``from`` and ``to`` are specialists, or ``to`` is ``default``; ``hop`` counts the handoffs including this
+one."""
 
 FAILURES = 2
-"""So often a specialist fails at a task before its fallback takes it."""
+"""Number of times a specialist fails at a task before its fallback takes over."""
 _SPEAKS_AGAINST = frozenset({Reason.AGENT_ERROR, Reason.REFUSED, Reason.HANDOFF_REFUSED})
 
 
 def hops(connection: Connection, task_id: str, generation: int) -> list[HandoffRecord]:
-    """Return how the task was handed on in that generation, in order."""
+    """Return the accepted handoffs of the task in that generation, in order."""
     records = [
         HandoffRecord.model_validate(decision.data)
         for decision in decision_rows.of_task(connection, task_id)
@@ -41,7 +41,7 @@ def hops(connection: Connection, task_id: str, generation: int) -> list[HandoffR
 
 
 def decided(connection: Connection, run_id: str) -> HandoffRecord | None:
-    """Return what was decided about that run's request; None: it has made none."""
+    """Return the decision about the run's handoff request; None: it has made none."""
     found = decision_rows.find(connection, decision_rows.identity(DecisionKind.HANDOFF, run_id))
     return None if found is None else HandoffRecord.model_validate(found.data)
 
@@ -55,10 +55,11 @@ def weigh(
     *,
     by: Principal | None = None,
 ) -> HandoffRecord:
-    """Weigh what becomes of the request, which is not written down yet. by: who makes it for the run, if anybody."""
+    """Weigh the request and return the decision, without storing it. by: who makes the request for the run, if
+    anybody."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
     may = specialist_rows.may_be_given(connection, request.to, creator)
-    # A run learns of no card that its task may not be given to, whatever its creator sees.
+    # # A run must not learn of cards that its task may not be given to, whatever the task's creator sees.
     is_run = by is not None and by.role is Role.RUN
     seen = not is_run and specialist_rows.find(connection, request.to, by or creator) is not None
     if by is not None and not is_run:
@@ -72,9 +73,9 @@ def weigh(
 def settled_handoff(
     connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int
 ) -> HandoffRecord | None:
-    """Return what becomes of the task as to handing on, now that its run has ended; None: nobody has asked for that.
+    """Return the decision about handing on the task now that its run has ended; None: no handoff was requested.
 
-    What was accepted while the run lived stays accepted. Nothing is written: see ``keep``.
+    A handoff accepted during the run stays accepted. Nothing is written: see ``keep``.
     """
     announced = decided(connection, run.id)
     if announced is not None or outcome.handoff is None:
@@ -85,11 +86,11 @@ def settled_handoff(
 def fallback_handoff(
     connection: Connection, task: Task, run: Run, outcome: Outcome, spec: TaskSpec, max_handoffs: int
 ) -> HandoffRecord | None:
-    """Return where a task goes at which its specialist failed for the second time: to the specialist that the card
-    names as its fallback, or on the route that it names; None: it stays where it is.
+    """Return the handoff of a task whose specialist has failed ``FAILURES`` times, to the specialist or route that its
+    card names as fallback; None: the task stays where it is.
 
-    Only reasons count that speak against whoever does it. A person decides where that specialist may not have it, but
-    is not asked by a task that asks nobody. Nothing is written: see ``keep``.
+    Only failures that speak against the specialist count. If the fallback may not be given the task, a person decides,
+    unless the task asks nobody. Nothing is written: see ``keep``.
     """
     if run.specialist is None or outcome.reason not in _SPEAKS_AGAINST or outcome.status is not OutcomeStatus.FAILED:
         return None
@@ -113,7 +114,7 @@ def fallback_handoff(
 
 
 def request_after_fallback(record: HandoffRecord, outcome: Outcome, run: Run, now_ms: int) -> InputRequest:
-    """Return what a person is asked about a task that has fallen back to them, see ``fallback_handoff``."""
+    """Return the request to a person about a task that has fallen back to them, see ``fallback_handoff``."""
     failed = f"failed twice. {ended(outcome.error or 'Its agent did not say why')}"
     if record.route is Route.CLARIFY:
         text = f"It {failed} Which specialist should do it, or what should be done differently?"
@@ -144,13 +145,13 @@ def request_after_fallback(record: HandoffRecord, outcome: Outcome, run: Run, no
 
 
 def keep(connection: Connection, task: Task, record: HandoffRecord, now_ms: int) -> None:
-    """Write the decision down, unless it is already."""
+    """Write the decision down, unless one is already stored for the run."""
     if decided(connection, record.run_id) is None:
         record_handoff(connection, task, record, now_ms)
 
 
 def apply_handoff_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpec) -> Outcome:
-    """Return the run's outcome once it is known whether the task is handed on: if not, a person is asked, or it
+    """Return the run's outcome given the handoff decision: if the handoff was refused, a person is asked or the run
     fails."""
     changes: dict[str, Any] = {"handoff": record.asked}
     if record.accepted:
@@ -169,15 +170,15 @@ def apply_handoff_verdict(outcome: Outcome, record: HandoffRecord, spec: TaskSpe
 def reassign_columns(
     connection: Connection, task: Task, spec: TaskSpec, record: HandoffRecord, now_ms: int
 ) -> dict[str, Any]:
-    """Return what to write to the task: it is routed again, and nobody continues in the conversation of who had it
-    before."""
+    """Return the columns that have the task routed again, leaving the previous specialist's conversation; records
+    the event."""
     data = {"from": record.by, "to": record.asked.to, "hop": record.hop}
     events.record(connection, now_ms, HANDED_ON, task_id=task.id, run_id=record.run_id, data=data)
     return routed_again(task, spec)
 
 
 def routed_again(task: Task, spec: TaskSpec) -> dict[str, Any]:
-    """Return what to write to a task for which somebody else is to be found; the conversation is left."""
+    """Return the columns that have another specialist found for the task; its conversation is given up."""
     before = resumption_of(task)
     kept = before is not None and (before.heard or before.follows is not None)
     resumption = before.model_copy(update={"given_up": True}) if before is not None and kept else None

@@ -1,5 +1,5 @@
-"""What can happen to holds: a run or the classifier meets a limit, an operator puts one on an agent, or ends those on
-what it draws on; and to the drain, which holds everything."""
+"""Changes to holds (after a run or the classifier meets a limit, or by an operator) and to the drain, which holds
+everything."""
 
 from sqlalchemy import Connection
 
@@ -18,10 +18,10 @@ from claudomator_py.store.tables import Run
 def hold_after_run(
     connection: Connection, run: Run, outcome: Outcome, now_ms: int, *, ended_ms: int, spare: str | None
 ) -> hold_rows.LimitHit | None:
-    """Hold what the run draws on, as its outcome demands; None: it demands nothing. Runs that meet one limit together
-    are told about once.
+    """Hold the run's account, agent or model as its outcome demands; return None if it demands no hold. Runs that meet
+    the same limit together cause one event.
 
-    ended_ms: when the run ended. spare: the model that its agent has for one that is not to be had.
+    ended_ms: when the run ended. spare: the model that the agent uses if the wanted one is unavailable.
     """
     bucket = bucket_after(outcome, RanOn(run.agent, run.kind, run.account, run.model, outcome.model), spare)
     if bucket is None:
@@ -38,7 +38,7 @@ def hold_after_run(
 
 
 def hold_account(connection: Connection, bucket: Bucket, task_id: str, outcome: Outcome, now_ms: int) -> None:
-    """Hold the account, as what came of asking the classifier about that task demands."""
+    """Hold the account as the classifier's outcome for that task demands."""
     hold = hold_after(outcome, bucket, hold_rows.latest(connection, bucket), now_ms)
     if hold is not None:
         hold_rows.add(connection, hold, None)
@@ -46,7 +46,7 @@ def hold_account(connection: Connection, bucket: Bucket, task_id: str, outcome: 
 
 
 def _hold_data(hold: Hold) -> dict[str, object]:
-    """What the event says of it."""
+    """The data of the hold's event."""
     data = {
         "bucket": hold.bucket.label,
         "window": hold.window,
@@ -58,7 +58,7 @@ def _hold_data(hold: Hold) -> dict[str, object]:
 
 
 def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, now_ms: int) -> None:
-    """Leave the agent alone as asked, or with it all that draw on its account. Raises Invalid."""
+    """Hold the agent as requested, or everything that draws on its account. Raises Invalid."""
     until_ms = None if request.until is None else round(request.until.timestamp() * SECOND_MS)
     family = request.family.lower() if request.family is not None else None
     refuse(_problems(agent, until_ms, family, now_ms))
@@ -73,7 +73,7 @@ def hold_agent(connection: Connection, agent: AgentSpec, request: HoldRequest, n
 
 
 def release_agent(connection: Connection, agent: AgentSpec, request: ReleaseRequest, now_ms: int) -> None:
-    """End all holds on what the agent draws on, or those on one family, whoever has put them there."""
+    """End all holds on what the agent draws on, or those on one model family, whoever placed them."""
     family = request.family.lower() if request.family is not None else None
     released = hold_rows.release(connection, agent.name, agent.kind, agent.quota_account, now_ms, family=family)
     data = {"agent": agent.name, "holds": released}
@@ -93,25 +93,25 @@ def _problems(agent: AgentSpec, until_ms: int | None, family: str | None, now_ms
 
 
 def drain(connection: Connection, reason: str | None, now_ms: int, *, host: str | None = None) -> None:
-    """Start nothing from here on, or nothing on that host. Harmless when repeated: the first time and reason stay."""
+    """Start nothing more, or nothing more on that host. Harmless when repeated: the first time and reason are kept."""
     if hold_rows.turn_on(connection, host_switch(host), reason, now_ms):
         data = {"reason": reason, "host": host}
         record(connection, now_ms, "drained", data={name: value for name, value in data.items() if value is not None})
 
 
 def undrain(connection: Connection, now_ms: int, *, host: str | None = None) -> None:
-    """Start again. Harmless when repeated."""
+    """Start runs again, everywhere or on that host. Harmless when repeated."""
     if hold_rows.turn_off(connection, host_switch(host)):
         record(connection, now_ms, "undrained", data={} if host is None else {"host": host})
 
 
 def host_switch(host: str | None) -> str:
-    """Return the name of the switch that drains the host; of None: that of everything."""
+    """Return the name of the switch that drains the host; None: the switch that drains everything."""
     return hold_rows.DRAIN if host is None else f"{hold_rows.OF_HOST}{host}"
 
 
 def drain_view(connection: Connection) -> DrainView:
-    """Return whether the daemon is drained, and how many runs are left."""
+    """Return whether the daemon is drained, and how many runs are live."""
     switch = hold_rows.find_switch(connection, hold_rows.DRAIN)
     running = len(run_rows.live(connection))
     if switch is None:
@@ -120,7 +120,7 @@ def drain_view(connection: Connection) -> DrainView:
 
 
 def drain_check(state: DrainView) -> CheckView:
-    """Return the same for readiness."""
+    """Return the drain's state as a readiness check."""
     if not state.drained:
         return CheckView(name="drain", ok=True, detail="tasks are started")
     why = f" ({state.reason})" if state.reason else ""

@@ -1,7 +1,7 @@
-"""Requests with an idempotency key: done once, however often they come.
+"""Requests with an idempotency key: carried out once, however often they are sent.
 
-The answer is kept in the transaction of the change itself, so a daemon that dies between commit and answer still knows
-it. A request that was refused has changed nothing and is not kept: it is judged again.
+The answer is stored in the same transaction as the change, so it survives a daemon that dies between commit and answer.
+A refused request has changed nothing, so nothing is stored and a repeat is judged again.
 """
 
 import threading
@@ -22,7 +22,7 @@ A = TypeVar("A", bound=BaseModel)
 
 
 class IdempotentRequests:
-    """Knows the keys in work and the answers given. Safe to use from any thread; one per database."""
+    """Knows the keys in progress and the answers given. Safe to use from any thread; one per database."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -32,12 +32,11 @@ class IdempotentRequests:
 
     @contextmanager
     def claim(self, key: RequestKey | None, principal_id: str, answer: type[A]) -> Iterator[A | None]:
-        """Keep the key for this request while the block lasts. Gives the answer of an earlier one, or None.
+        """Keep the key for this request while the block lasts; yields the answer of an earlier request, or None.
 
-        principal_id: who sent it: another's key of the same name is another one. answer: its shape.
-
-        Raises KeyInUse while another request has it, and KeyReused where it names a different request. Without a key
-        there is nothing to keep.
+        principal_id: the sender; keys of different senders are distinct. answer: the answer's shape. Raises KeyInUse
+        while another request holds the key, KeyReused if the key was used for a different request. Does nothing without
+        a key.
         """
         if key is None:
             yield None
@@ -57,7 +56,8 @@ class IdempotentRequests:
                 self._in_work.discard(owned_key)
 
     def kept(self, connection: Connection, key: RequestKey | None, answer: A, principal_id: str) -> A:
-        """Return the answer, kept in the transaction of what it tells. Without a key there is nothing to keep."""
+        """Return the answer after storing it in the transaction of the change it describes. Without a key, nothing
+        is stored."""
         if key is not None:
             document = answer.model_dump(mode="json")
             remembered.keep_answer(connection, principal_id, key.key, key.fingerprint, document, self._clock())

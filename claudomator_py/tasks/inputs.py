@@ -1,4 +1,4 @@
-"""What a person says to a task that needs input, inside one transaction: an answer, a grant of tools, or no."""
+"""A person's reaction to a task that needs input, inside one transaction: an answer, an approval or a rejection."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,34 +47,34 @@ _ASKED_FOR = {
 
 
 def asked_of(task: Task) -> InputRequest | None:
-    """Return what the task's row says that a person is asked, or was asked last."""
+    """Return the task's current or latest request to a person."""
     return None if task.asks is None else InputRequest.model_validate(task.asks)
 
 
 def specialist_meant(task: Task) -> str | None:
-    """Return what a person said when asked which specialist is meant, or when approving the task before its first
-    run."""
+    """Return the specialist that a person named, when asked which is meant or when approving the task before its
+    first run."""
     request = asked_of(task)
     return None if request is None else request.answer
 
 
 def with_granted_tools(task: Task, spec: TaskSpec, kind: str) -> TaskSpec:
-    """Return the content with what a person allowed it in addition, for an agent of that kind."""
+    """Return the content plus the tools that a person granted, for an agent of that kind."""
     return spec if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).granted(spec, kind)
 
 
 def granted_acts(task: Task, kind: str) -> tuple[str, ...]:
-    """Return the digests of calls beyond its reach that a person allowed it, for an agent of that kind."""
+    """Return the digests of calls beyond the task's reach that a person allowed, for an agent of that kind."""
     return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).acts(kind)
 
 
 def granted_commands(task: Task) -> tuple[str, ...]:
-    """Return the commands beyond its reach that a person allowed it before its first run."""
+    """Return the commands beyond the task's reach that a person allowed before its first run."""
     return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).commands
 
 
 def asked_before(task: Task) -> InputRequest:
-    """Return what is asked of a task that came to wait under an older version, which did not write it down."""
+    """Return a request for a task that began to wait under an older version, which did not store one."""
     text = "asks a question; see what it said last"
     kind = InputKind(str(task.reason))
     return InputRequest(kind=kind, text=text, since_ms=task.updated_ms, run_id=task.last_run_id)
@@ -83,9 +83,8 @@ def asked_before(task: Task) -> InputRequest:
 def answer(
     connection: Connection, task: Task, text: str, registry: AgentRegistry, now_ms: int, *, by: Principal = OPERATOR
 ) -> None:
-    """Let the agent continue with the answer, in the conversation in which it asked; or, where nobody has it yet, have
-    it routed by the answer. by: who answers. Raises Conflict or Invalid.
-    """
+    """Let the agent continue with the answer in the conversation in which it asked; if no agent has the task yet,
+    have the task routed by the answer. by: who answers. Raises Conflict or Invalid."""
     request = _pending(task, "answered")
     if request.kind is InputKind.LOGIN:
         remedy = f"Log in, then: claudomator release {request.agent or 'AGENT'}"
@@ -98,7 +97,7 @@ def answer(
         raise Conflict(f"{task.name} {request.words}: there is no agent to answer.", remedy=remedy)
     data = {"answer": _short(text)}
     record(connection, now_ms, "answered", task_id=task.id, run_id=request.run_id, data=data)
-    # An answer to a refused handoff says nothing of tools.
+    # # An answer to a refused handoff grants no tools.
     kind = InputKind.QUESTION if request.asks_to_continue else request.kind
     exchange = Exchange(kind=kind, asked=request.words, answer=text)
     run = run_rows.get(connection, request.run_id)
@@ -106,8 +105,8 @@ def answer(
 
 
 def _route_by(connection: Connection, task: Task, request: InputRequest, text: str, by: Principal, now_ms: int) -> None:
-    """Give the task to the specialist that is named. Anything but one word says more about the task and becomes part of
-    it, so that policy, routing and agent see it as they saw the rest."""
+    """Give the task to the specialist that the text names. Text of more than one word is appended to the
+    instructions instead, so that policy, routing and agent see it like the rest."""
     named, visible = specialists_for(connection, task, by)
     if text not in named and len(text.split()) == 1:
         remedy = f"say more about the task, or {name_suggestion(text, sorted(visible), LIST_OF_SPECIALISTS)}"
@@ -124,8 +123,8 @@ def _route_by(connection: Connection, task: Task, request: InputRequest, text: s
 
 
 def specialists_for(connection: Connection, task: Task, by: Principal) -> tuple[set[str], set[str]]:
-    """Return those whom that principal may give the task, which may be given work of whoever made it; and all whom it
-    sees."""
+    """Return the specialists that the principal may give the task, all of which accept work of the task's creator;
+    and all specialists that the principal sees."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
     visible = set(specialist_rows.ids_seen(connection, by))
     return visible.intersection(specialist_rows.ids_given(connection, creator)), visible
