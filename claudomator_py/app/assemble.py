@@ -117,7 +117,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What can be asked for, and what takes it in."""
+    """The services that answer requests, and what takes in files and schedules."""
 
     access: Access
     overview: Overview

@@ -30,12 +30,12 @@ log = get_logger("claudomator")
 
 
 def search_path() -> str:
-    """Return where the daemon looks for programs."""
+    """Return the PATH that the daemon searches for programs."""
     return os.environ.get("PATH", os.defpath)
 
 
 def agents_in(settings: Settings) -> list[AgentSpec]:
-    """Return the agents that are configured, else those whose programs are found."""
+    """Return the configured agents; if none are configured, those whose programs are found."""
     agents = list(settings.agents.values()) if settings.agents_configured else detected_agents(search_path())
     if not settings.hosts:
         return agents
@@ -47,8 +47,8 @@ def agents_in(settings: Settings) -> list[AgentSpec]:
 
 
 def card_folders(settings: Settings) -> Inbox:
-    """Return the folders of specialists, to be watched as the inbox is. The default one only if it is there or can be
-    made, as it need not be where the configuration is read-only."""
+    """Return the card folders, to be watched like an inbox. The default folder is included only if it exists or can
+    be made, which a read-only configuration may prevent."""
     folders = settings.routing.specialists
     if tuple(Path(folder).name for folder in folders) == RoutingSettings().specialists:
         folders = tuple(folder for folder in folders if _is_there(Path(folder)))
@@ -65,13 +65,13 @@ def _is_there(folder: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The folders that are watched."""
+    """The watched folders."""
 
     tasks: ConfiguredInbox
     cards: ConfiguredInbox
 
     def follow(self, settings: Settings) -> None:
-        """Watch the folders of these settings from now on, and no others. Blocks, see ``ConfiguredInbox.follow``."""
+        """Watch exactly the folders of these settings from now on. Blocks, see ``ConfiguredInbox.follow``."""
         self.tasks.follow(settings.inbox)
         self.cards.follow(card_folders(settings))
 
@@ -82,7 +82,7 @@ class Folders:
 
 
 def watched_folders(daemon: Components, wake: Callable[[], None]) -> Folders:
-    """Return the folders, of which none is watched yet. wake: called when something came of a file."""
+    """Return the folders, none of them watched yet. wake: called when a file had an effect."""
     desk, around = daemon.desk, daemon.surroundings
     cards = CardIntake(around.database, around.clock, lambda specialist_id: around.current().twins(specialist_id))
     folders = Folders(
@@ -112,8 +112,11 @@ class Renewal:
     state: Path
 
     async def apply_settings(self, settings: Settings) -> None:
-        """Take these settings into use. Everything is made before anything is replaced. Raises ConfigurationRefused
-        where an inbox is another daemon's, there is no such encoder, or the shadow configuration cannot be used."""
+        """Take these settings into use. Everything new is built before anything is replaced.
+
+        Raises ConfigurationRefused if an inbox belongs to another daemon, the encoder does not exist, or the shadow
+        configuration is unusable.
+        """
         around = self.daemon.surroundings
         agents = agents_in(settings)
         around.secrets.add(secrets_of(settings, agents, self.environ))
@@ -149,7 +152,7 @@ class Renewal:
 def _let_go(former: Configured, present: Configured) -> None:
     """Close what only the former configuration used."""
     if former.asker is not None and former.asker is not present.asker:
-        # Beside everything else: what it was asked is still answered.
+        # # On a thread of its own, as closing waits until pending questions are answered.
         threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
     if former.router is not None and former.router is not present.router:
         former.router.close()
@@ -158,7 +161,7 @@ def _let_go(former: Configured, present: Configured) -> None:
 
 
 def refresh_agents(registry: AgentRegistry, *, configured: bool) -> None:
-    """Look at every agent's program; without a configuration, also for programs installed since the last look."""
+    """Look at every agent's program; if no agents are configured, also for newly installed programs."""
     before = len(registry.agents)
     registry.refresh([] if configured else detected_agents(search_path()))
     if len(registry.agents) != before:
@@ -171,7 +174,7 @@ def agents_check(registry: AgentRegistry, *, configured: bool) -> CheckView:
 
 
 def log_agents(registry: AgentRegistry, *, configured: bool) -> None:
-    """Log which agents can run, and which cannot, and why; and that there is none, if so."""
+    """Log which agents can run, which cannot and why, and whether no agent can take a task that names none."""
     if not (check := agents_check(registry, configured=configured)).ok:
         log.warning("no_agent", problem=check.detail, remedy=check.remedy)
     for agent in registry.agents:

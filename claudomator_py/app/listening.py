@@ -1,4 +1,4 @@
-"""The state folder, before anything is opened in it: made if it is missing, this user's own, and closed to others."""
+"""The sockets to listen on, and the state folder: created if missing, owned by this user and closed to others."""
 
 import os
 import socket
@@ -14,11 +14,11 @@ log = get_logger("claudomator")
 
 
 class CannotListen(CannotServe):
-    """The address cannot be listened on; the message says why and what to do."""
+    """The address cannot be listened on; the message gives the reason and the remedy."""
 
 
 def open_sockets(address: str, state: Path) -> list[socket.socket]:
-    """Return the TCP socket on that address, and the Unix socket in the state folder where its file system takes one.
+    """Return a TCP socket on the address and, if the file system allows one, a Unix socket in the state folder.
 
     Raises CannotListen, ValueError.
     """
@@ -42,13 +42,13 @@ PRIVATE = 0o700
 
 
 class StateExposed(CannotServe):
-    """Others could read or exchange what is in the state folder; the message says why and what to do."""
+    """Others could read or replace the state folder's content; the message gives the reason and the remedy."""
 
 
 def make_private(state: Path) -> None:
-    """Make the folder (0700) with what is missing above it, or close the one that is there.
+    """Make the folder (0700) and any missing parents, or close an existing folder to other users.
 
-    Raises StateExposed before anything is made or changed, OSError.
+    Raises StateExposed, OSError; an exposed path is refused before anything is made or changed.
     """
     _refuse_exposed(state)
     for folder in (*reversed(state.parents), state):
@@ -59,7 +59,7 @@ def make_private(state: Path) -> None:
         if os.fstat(descriptor).st_uid != os.geteuid():
             raise StateExposed(f"{state} was exchanged a moment ago; see who can write to the folders above it")
         os.fchmod(descriptor, PRIVATE)
-        # A file system without permissions says yes and does nothing.
+        # # A file system without permissions reports success and does nothing.
         if (mode := stat.S_IMODE(os.fstat(descriptor).st_mode)) & 0o077:
             raise StateExposed(
                 f"{state} stays open to other users (mode {mode:04o}): its file system keeps no permissions; "
@@ -76,9 +76,9 @@ def _refuse_exposed(state: Path) -> None:
 
 
 def remove_leftovers(state: Path) -> None:
-    """Remove the files that a killed daemon was about to rename; its lock is held, so they are nobody's.
+    """Remove temporary files that a killed daemon left behind; the lock is held, so nobody uses them.
 
-    And pages that lead to login links of an earlier daemon, which this one does not know.
+    Also remove pages with login links of an earlier daemon, which this one does not know.
     """
     for pattern in (".token.*", ".endpoint.*", ".agents.json.*", "backups/.*.partial", "login-*.html"):
         for path in state.glob(pattern):

@@ -1,4 +1,5 @@
-"""The surroundings of a daemon on this machine: its state folder, database and secrets, runs as local processes."""
+"""The surroundings of a daemon on this machine: its state folder, database and secrets, with runs as local
+processes."""
 
 import os
 import shutil
@@ -49,22 +50,22 @@ class Ground:
 
     state: Path
     in_place: Callable[[], bool]
-    """Whether the state folder is still the one that this daemon has locked."""
+    """Whether the state folder is still the one that this daemon locked."""
     token: str
-    """The operator's."""
+    """The operator's token."""
     run_tokens: RunTokens
     environ: Mapping[str, str]
-    """The daemon's variables, with its credentials."""
+    """The daemon's environment variables, including its credentials."""
     secrets: Secrets
     database: Database
     launcher: Launcher
 
 
 def prepare(settings: Settings, state: Path, umask: int, files: int, notifier: Notifier, stack: ExitStack) -> Ground:
-    """Lock the state folder, open the database and bring it up to date. What is open is closed with the stack.
+    """Lock the state folder, open the database and bring it up to date. The stack closes what is opened.
 
-    umask, files: what runs get as their umask and limit of open files. Raises StateExposed, StateInUse,
-    StoreUnavailable, TokenFileError, OSError.
+    umask, files: the runs' umask and limit of open files. Raises StateExposed, StateInUse, StoreUnavailable,
+    TokenFileError, OSError.
     """
     make_private(state)
     in_place = stack.enter_context(hold_state(state, ANNOUNCED))
@@ -72,7 +73,8 @@ def prepare(settings: Settings, state: Path, umask: int, files: int, notifier: N
     token = operator_token(state)
     run_tokens = RunTokens(token)
     environ = with_credentials(os.environ)
-    # All that is stored, shown, logged or sent goes through this one; the settings' own are added with their agents.
+    # # Everything that is stored, shown, logged or sent is redacted with these; secrets in the settings are added with
+    # the agents.
     secrets = Secrets((token, *secrets_in(environ)), run_tokens.of)
     clean_log_with(secrets.redact)
     database = stack.enter_context(Database.open(settings.database, state_dir=state))
@@ -87,13 +89,13 @@ def prepare(settings: Settings, state: Path, umask: int, files: int, notifier: N
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The surroundings on this machine, and what of them the start goes on with."""
+    """The surroundings on this machine, and their parts that the startup still needs."""
 
     around: Surroundings
     current: Current[Configured]
     host: LocalRunHost
     known: KnownHealth
-    """Where the health of agents is kept, so that the next start need not look first."""
+    """Stored health of agents, so that the next start need not check them first."""
 
 
 def surroundings(
@@ -103,7 +105,7 @@ def surroundings(
     files_known: Callable[[], bool],
     stack: ExitStack,
 ) -> Local:
-    """Return what a daemon with these settings works with. health, files_known: see ``Surroundings``."""
+    """Return the surroundings for these settings. health, files_known: see ``Surroundings``."""
     state, environ, secrets, database = ground.state, ground.environ, ground.secrets, ground.database
     agents = agents_in(settings)
     secrets.add(secrets_of(settings, agents, environ))
@@ -148,7 +150,7 @@ def surroundings(
 def _run_host(
     settings: Settings, ground: Ground, registry: AgentRegistry, trees: LocalTrees, branches: LocalBranches
 ) -> LocalRunHost:
-    """Return where runs take place: what is for clusters is imported where there is one."""
+    """Return the host of the runs; the code for clusters is imported only if hosts are configured."""
     made: Callable[..., LocalRunHost] = LocalRunHost
     if settings.hosts:
         from claudomator_py.hosts.slurm.clones import Clones  # few have one

@@ -1,4 +1,4 @@
-"""What readiness says: one list of checks, from all that can tell of trouble."""
+"""The readiness checks, gathered into one list from everything that can report trouble."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from claudomator_py.workers.worker import Worker
 
 
 def faults_of(daemon: Components) -> list[Fault]:
-    """Return what fails again and again, of the ticks and of what has a thread of its own."""
+    """Return the repeated failures of the ticks and of the schedule and retention threads."""
     held = (daemon.surroundings.faults, daemon.desk.schedule_faults, daemon.background.retention_faults)
     return [fault for faults in held for fault in faults.all()]
 
@@ -31,7 +31,7 @@ def readiness_checks(
     configuration: Callable[[], CheckView],
     workers: Callable[[], Sequence[Worker]],
 ) -> list[CheckView]:
-    """Return all checks. state: the state folder; loop: what the loop says of itself."""
+    """Return all checks. state: the state folder; loop: returns the loop's own checks."""
     around = daemon.surroundings
     current = around.current()
     return [
@@ -49,7 +49,7 @@ def readiness_checks(
 
 
 def _trouble_checks(current: Configured) -> list[CheckView]:
-    """Whether the encoder and the classifier answer, as far as they were asked. Nothing waits for either."""
+    """Whether the encoder and the classifier answered when last asked. Nothing waits for either."""
     return [
         *trouble_check(
             "encoder",
@@ -67,7 +67,7 @@ def _trouble_checks(current: Configured) -> list[CheckView]:
 
 
 def _calibration_checks(current: Configured, database: Database) -> list[CheckView]:
-    """Whether thresholds mean what they should for the encoder in use."""
+    """Whether the thresholds still apply to the encoder in use."""
     if current.directory is None or current.settings.routing.preset is not Preset.CALIBRATED:
         return []
     try:

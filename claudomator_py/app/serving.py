@@ -1,4 +1,4 @@
-"""The daemon, run until it is told to end."""
+"""Runs the daemon until it is told to end."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ EXIT_FAILURE = 1
 def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_format: LogFormat | None = None) -> int:
     """Run the daemon until SIGTERM or SIGINT; return the exit code of the process.
 
-    log_format: instead of the configured one.
+    log_format: overrides the configured format.
     """
     set_up_log(Log(format=log_format or LogFormat.TEXT))
     install_crash_hook(os.environ)
@@ -62,7 +62,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
         set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
         with ExitStack() as stack:
-            # All that is ours is private; what runs and commands write is as open as the user has it.
+            # # The daemon's own files are private; what runs and commands write keeps the user's umask.
             umask = os.umask(PRIVATE_UMASK)
             stack.callback(os.umask, umask)
             files = raise_open_files()
