@@ -34,9 +34,9 @@ class StateLost(CannotServe):
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """The ticks of this process. durations: in seconds, of those that came to their end; completed_ms: the last.
+    """Counters of this process's ticks. durations: seconds per completed tick; completed_ms: time of the last one.
 
-    unserved_ms: when the oldest request to cancel or restart was made that the last one left untouched.
+    unserved_ms: time of the oldest cancel or restart request that the last tick left untouched.
     """
 
     durations: Histogram

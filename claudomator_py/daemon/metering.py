@@ -36,8 +36,9 @@ BY_HAND = "operator"
 
 @dataclass(frozen=True, slots=True)
 class WaitCount:
-    """Why tasks wait. agent: the configured agent or kind that they ask for; ``other``, or empty if they ask for none.
+    """Key under which waiting tasks are counted.
 
+    agent: the configured agent or kind that the tasks ask for; ``other`` for any other name, empty if they name none.
     reason and code: as the API gives them for each task.
     """
 
@@ -49,7 +50,7 @@ class WaitCount:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Everything at one moment. Histograms in seconds, times in epoch milliseconds, sizes in bytes."""
+    """All metrics at one moment. Histograms in seconds, times in epoch milliseconds, sizes in bytes."""
 
     database: str
     tasks: Mapping[StateName, int]
