@@ -1,1 +1,1 @@
-"""What is done in the background, in rounds: no task waits for it."""
+"""Periodic background work that no task waits for."""

@@ -1,7 +1,7 @@
-"""Giving answers: what came of the tasks of messages becomes messages, each once, whatever becomes of the daemon.
+"""Delivers answers: turns the results of tasks made from messages into messages, each exactly once.
 
-Which answers are due is asked of the rows each time; an answer and the mark that it was given are one transaction. So a
-crash between them is none: before it nothing was given, and after it the answer is no longer due.
+Due answers are read from the rows each time, and an answer and its delivered mark share one transaction. So a crash at
+any point is harmless: before the commit nothing was delivered, after it the answer is no longer due.
 """
 
 import logging
@@ -23,11 +23,11 @@ from claudomator_py.workers.worker import Worker
 log = logging.getLogger("claudomator.channels")
 
 SETTLE_S = 0.1
-"""What is committed together is looked at once."""
+"""Delay that lets changes committed in quick succession be handled in one round."""
 
 
 def place_key(working_dir: str | None, workdirs: Workdirs) -> str | None:
-    """Return what tasks in that directory share; None: no task may work there, or nobody can look at it."""
+    """Return the key that tasks in that directory share; None: no task may work there, or it cannot be examined."""
     if working_dir is not None and workdirs.problem(working_dir) is not None:
         return None
     try:
@@ -37,7 +37,7 @@ def place_key(working_dir: str | None, workdirs: Workdirs) -> str | None:
 
 
 class AnswerDispatcher(Worker):
-    """Gives the answers that are due, in the background. policy: see ``tasks.messages.Policy``."""
+    """Delivers due answers in the background. policy: see ``tasks.messages.Policy``."""
 
     wakes_on_commit = True
 
@@ -50,7 +50,7 @@ class AnswerDispatcher(Worker):
         self._policy = policy
 
     def run_once(self) -> int:
-        """Give all that is due; how many. Raises StoreUnavailable."""
+        """Give all due answers; return how many. Raises StoreUnavailable."""
         given = 0
         while found := self._database.read(channel_rows.ready):
             before = given
@@ -70,7 +70,7 @@ class AnswerDispatcher(Worker):
         except StoreUnavailable:
             raise
         except Exception:
-            # One that cannot be given keeps no other from being given; it is tried again.
+            # # An answer that cannot be delivered blocks no other; it is retried.
             log.exception("the answer of %s to message %s was not given", answer.specialist, answer.message_id)
             return 0
         crashpoint("answer-given")

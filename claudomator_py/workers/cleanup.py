@@ -1,7 +1,7 @@
-"""Cleaning up after tasks that have ended: spent work trees with their branches, and directories of old runs.
+"""Cleans up after ended tasks: spent work trees with their branches, and directories of old runs.
 
-Whether something may go is decided again at the last moment, in the order that keeps it safe: first no run can get it
-any more, then the task is seen to have ended, then it goes. A restart that comes in between finds it gone, not going.
+Whether something may be removed is decided again at the last moment, in a safe order: first keep new runs from getting
+it, then see that the task has ended, then remove it. A restart in between finds it gone, never half removed.
 """
 
 import threading
@@ -32,11 +32,11 @@ log = get_logger("claudomator.cleanup")
 MAX_AT_ONCE = 500
 MAX_S = 20.0
 PATIENCE_S = 2.0
-"""How long one cleanup waits for another."""
+"""How long one cleanup waits for another to finish."""
 
 
 class Cleaner:
-    """Cleans up when asked, one request at a time. Safe to call from many threads."""
+    """Cleans up on request, one request at a time. Safe to call from many threads."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class Cleaner:
         self._one_at_a_time = threading.Lock()
 
     def clean(self, request: CleanupRequest) -> CleanupView:
-        """Remove what may go, or say what would; for about 20 seconds at most. Raises Conflict if one is under way, and
-        is not over in a moment, as the daemon's own mostly is."""
+        """Remove what may go, or with ``dry_run`` list it; takes about 20 seconds at most. Raises Conflict if
+        another cleanup is running and does not finish within ``PATIENCE_S``, as the daemon's own mostly does."""
         if not self._one_at_a_time.acquire(timeout=PATIENCE_S):
             raise Conflict("A cleanup is already running.", remedy="Wait for it to finish, then try again.")
         try:
@@ -64,9 +64,9 @@ class Cleaner:
             self._one_at_a_time.release()
 
     def remove_old_runs(self, before_ms: int, most: int, faults: Faults) -> int:
-        """Remove directories of runs that ended before then, by the same rules, at most so many; how many.
+        """Remove at most ``most`` directories of runs that ended before then, by the same rules; return how many.
 
-        faults: of those that cannot be removed, which keep no other. Raises StoreUnavailable.
+        faults: records directories that cannot be removed, which block no others. Raises StoreUnavailable.
         """
         gone: set[str] = set()
         with self._one_at_a_time:
@@ -109,7 +109,7 @@ class Cleaner:
             yield self._guarded("worktree", tree.path, tree.task_id, looking)
 
     def _guarded(self, kind: str, path: str, task_id: str, look: Callable[[], CleanupItemView]) -> CleanupItemView:
-        """What look says; where it raises, that this one stays. Raises StoreUnavailable."""
+        """Return the result of ``look``; if it raises, an item that is kept. Raises StoreUnavailable."""
         try:
             return look()
         except StoreUnavailable:
@@ -158,7 +158,7 @@ class Cleaner:
             except TreeFault as fault:
                 return item(str(fault))
             except Exception as error:
-                # Somebody is at it at the moment, or something is wrong with this one: the others continue.
+                # # Somebody may be using the tree, or it is broken: continue with the others.
                 log.warning("tree_not_removed", tree=tree.path, problem=repr(error))
                 return item("it is in use")
         return item(_why_spent(state), removed=True, size=size)
@@ -166,7 +166,8 @@ class Cleaner:
     # --- directories of runs ----------------------------------------------------------------------------------------
 
     def _old_runs(self, before_ms: int) -> list[Run]:
-        """Ended runs that have a directory, the latest of a task first: one that continues in it goes before it."""
+        """Ended runs that have a directory, newest first: a run that continues in another's directory is removed
+        before it."""
         there = self._host.run_ids()
 
         def read(connection: Connection) -> list[Run]:
@@ -177,7 +178,7 @@ class Cleaner:
         return self._database.read(read)
 
     def _run(self, run: Run, gone: set[str], *, dry_run: bool) -> CleanupItemView:
-        """Raises OSError if it cannot be removed."""
+        """Remove the run's directory if it may go. Raises OSError if it cannot be removed."""
         path = self._host.place(run.id)
         task = self._database.read(lambda connection: task_rows.get(connection, run.task_id))
 
@@ -203,7 +204,8 @@ class Cleaner:
             return item("its task has ended", removed=True, size=size)
 
         def give_up(connection: Connection) -> bool:
-            # In the one writer: a restart comes before, and the task has not ended; or after, and the folder is gone.
+            # # All writes are serial: a restart comes either before this, so the task has not ended, or after, so the
+            # folder is gone.
             current = task_rows.get(connection, run.task_id)
             if current.state not in ENDED or still_needed_by(connection, current) is not None:
                 return False
@@ -220,7 +222,7 @@ class Cleaner:
 
 
 def _last_used_ms(connection: Connection, task: Task, tree: Tree) -> int:
-    """When the last run in the tree ended; of one that no run was in, when its task last changed."""
+    """When the last run in the tree ended; if there was none, when the task last changed."""
     runs = [run for run in run_rows.of_task(connection, task.id) if Path(run.dir_key).name == tree.name]
     return max((run.ended_ms or run.started_ms for run in runs), default=task.updated_ms)
 

@@ -1,8 +1,8 @@
-"""Telling people: events become notices in an outbox, in order, and each gets to its target at least once.
+"""Notifies people: events become notices in an outbox, in order, and each reaches its target at least once.
 
-A thread for each target, so that one that does not answer delays no other, and none delays a task. How far the events
-were looked at is kept with the notices that were made of them, in one transaction: none is forgotten by a crash, and
-none is made twice. One that was sent right before a crash is sent again, under the same id.
+Each target has its own thread, so a target that does not answer delays neither other targets nor tasks. The event
+cursor is stored in the same transaction as the notices made from the events, so a crash neither loses nor duplicates a
+notice. A notice sent right before a crash is sent again, under the same id.
 """
 
 import logging
@@ -32,8 +32,11 @@ _KINDS = ("budget_spent", "hold", "report_made", "schedule_held_up", "state")
 
 
 class NotificationDispatcher:
-    """Tells those who are configured, in the background. messenger: makes the way to a target. secrets: what no notice
-    may hold; None: nothing but what is one by its shape."""
+    """Notifies the configured targets in the background.
+
+    messenger: makes the messenger of a target. secrets: values removed from notices; None: only what has the shape of a
+    secret.
+    """
 
     def __init__(
         self,
@@ -49,9 +52,9 @@ class NotificationDispatcher:
         self._couriers: dict[str, _TargetWorker] = {}
 
     def follow(self, targets: Mapping[str, NotifyTarget]) -> None:
-        """Tell these, and no others. One that is new is told about what happens from now on, not of the past.
+        """Notify exactly these targets. A new target is notified of events from now on, not of past ones.
 
-        What is on its way to one that is gone, or has changed, is sent once it is there again.
+        Pending notices of a removed or changed target are sent once it is configured again.
         """
         former = self._couriers
         kept = {name: courier for name, courier in former.items() if targets.get(name) == courier.target}
@@ -67,21 +70,21 @@ class NotificationDispatcher:
 
     @property
     def messengers(self) -> Mapping[str, Messenger]:
-        """The ways to the targets, by name."""
+        """The messengers, by name of the target."""
         return {name: courier.messenger for name, courier in self._couriers.items()}
 
     @property
     def workers(self) -> Sequence[Worker]:
-        """One for each target."""
+        """One worker per target."""
         return tuple(self._couriers.values())
 
     def wake(self) -> None:
-        """Look for news: something was committed. Quick, and from any thread."""
+        """Look for new events after a commit. Quick; may be called from any thread."""
         for courier in self._couriers.values():
             courier.wake()
 
     def close(self) -> None:
-        """Stop; what is on its way is sent after the next start."""
+        """Stop; pending notices are sent after the next start."""
         _end(list(self._couriers.values()))
 
 
@@ -105,13 +108,13 @@ class _TargetWorker(Worker):
         self._secrets = secrets
 
     def run_once(self) -> None:
-        """Gather what is to be told, and send what is due. Raises StoreUnavailable."""
+        """Gather new notices, and send those that are due. Raises StoreUnavailable."""
         self._gather()
         while not self._stopped.is_set() and (row := self._next()) is not None:
             self._deliver(row)
 
     def pause_s(self) -> float:
-        """Return the seconds until a notice is due again. Raises StoreUnavailable."""
+        """Return the seconds until the next notice is due. Raises StoreUnavailable."""
         next_ms = self._database.read(lambda connection: outbox_rows.next_due(connection, self._to))
         if next_ms is None:
             return IDLE_S
@@ -129,7 +132,8 @@ class _TargetWorker(Worker):
                 return
 
     def _gather_page(self, cursor: int, newest: int) -> bool:
-        """Look at the events after the cursor; whether there may be more of them. newest: at least up to here."""
+        """Process one page of events after the cursor; return whether there may be more. newest: the cursor moves at
+        least here."""
         rows = self._database.read(lambda connection: outbox_rows.events_after(connection, cursor, _KINDS, PAGE))
         more = len(rows) == PAGE
         reached = max([cursor if more else max(newest, cursor), *(row["id"] for row in rows)])
@@ -143,7 +147,7 @@ class _TargetWorker(Worker):
         self._database.write(lambda connection: self._store(connection, notices, reached))
 
     def _readable(self, row: dict[str, object]) -> Notice | None:
-        """The notice of an event, if there is to be one. An event that cannot be read keeps no later one."""
+        """The notice of an event, or None. An event that cannot be read is logged and does not block later ones."""
         try:
             return self._notice(row)
         except Exception:
@@ -201,7 +205,8 @@ class _TargetWorker(Worker):
         self._database.write(lambda connection: outbox_rows.change(connection, row.id or 0, **changes))
 
     def _hand_over(self, row: Outbox) -> None:
-        """Raises DeliveryFault, whatever it was: a notice that cannot be sent holds up none behind it."""
+        """Send the notice. Turns any failure into DeliveryFault, so that a notice that cannot be sent holds up none
+        behind it."""
         try:
             notice = self._secrets.clean(Notice.model_validate(row.notice))
         except ValueError as error:
