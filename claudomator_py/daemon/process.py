@@ -1,6 +1,7 @@
 """The daemon's own process: the memory that it gives back, and the files that it may open."""
 
 import ctypes
+import gc
 import resource
 from typing import Final
 
@@ -10,6 +11,18 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 ARENAS: Final = 2
 """Heaps for all threads together. They hold the interpreter while they ask for memory, so they hardly ever meet."""
+
+_FULL_AFTER: Final = 30
+"""Collections of what is a little older; Python's own number is 10. With 100, a crowd's garbage took 7 MiB more."""
+
+
+def collect_all_rarely() -> None:
+    """Have the interpreter look through all objects a third as often.
+
+    With a thousand connections that takes 40 to 130 ms, in which nobody is answered. Young ones are collected as ever.
+    """
+    young, older, _ = gc.get_threshold()
+    gc.set_threshold(young, older, _FULL_AFTER)
 
 
 def limit_heaps() -> None:
@@ -28,10 +41,11 @@ def limit_heaps() -> None:
 
 
 def give_back() -> None:
-    """Give the system what is free by now, which takes some milliseconds.
+    """Give the system what is free by now, objects that nothing refers to any more included, which takes a moment.
 
     glibc keeps the pages that the small blocks of a thousand connections were in. Elsewhere it does nothing.
     """
+    gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(ctypes.c_size_t(0))

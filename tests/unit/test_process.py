@@ -76,3 +76,37 @@ print((full - resident()) // 2**20)
 def test_small_blocks_are_given_back_where_some_among_them_are_kept() -> None:
     ran = subprocess.run([sys.executable, "-c", CROWD], capture_output=True, text=True, check=True)
     assert int(ran.stdout) > 40, ran.stdout
+
+
+def test_all_objects_are_looked_through_rarely_and_young_ones_as_ever() -> None:
+    program = """
+import gc
+from claudomator_py.daemon.process import collect_all_rarely
+
+before = gc.get_threshold()
+collect_all_rarely()
+after = gc.get_threshold()
+assert after[:2] == before[:2] and after[2] >= 3 * before[2], (before, after)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_nothing_refers_to_any_more_is_given_back_in_whatever_circles_it_refers_to_itself() -> None:
+    program = """
+import gc, weakref
+from claudomator_py.daemon.process import give_back
+
+class Node: pass
+
+gc.disable()
+seen = []
+for length in range(1, 9):
+    ring = [Node() for _ in range(length)]
+    for one, other in zip(ring, ring[1:] + ring[:1]):
+        one.next = other
+    seen.append(weakref.ref(ring[0]))
+del ring, one, other
+give_back()
+assert not any(one() for one in seen), seen
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
