@@ -173,6 +173,7 @@ EQUIVALENT = {
     'policy/expression.py: left out: sys.modules.setdefault("cel.cli", ModuleType("cel.cli"))': (
         "the library only takes longer to import"
     ),
+    "scheduler/plan.py: the condition is True: if self._taken is None:": "it saves a look",
     "scheduler/admission.py: the condition is False: if agent.fallback_model is None and not agent.holds:": (
         "neither changes with the model; it saves a look"
     ),

@@ -77,11 +77,12 @@ class Tests:
         return in_child(work, 4 * self._longest_s)
 
     def _collect(self) -> None:
-        kept = os.dup(1), os.dup(2)
+        kept, folder = (os.dup(1), os.dup(2)), tempfile.tempdir
         try:
             self._redirect()
             pytest.main([*_OPTIONS, "--collect-only", *self._paths])
         finally:
+            tempfile.tempdir = folder  # that of the tests is gone with them
             os.dup2(kept[0], 1)
             os.dup2(kept[1], 2)
 
