@@ -8,7 +8,7 @@ _SERVICE = "tests/contract/test_service"
 MODULES = {
     "scheduler/plan.py": [_SCHEDULER],
     "scheduler/admission.py": [_SCHEDULER],
-    "scheduler/load.py": [f"{_SCHEDULER}/test_load.py", f"{_SCHEDULER}/test_spent_budgets.py"],
+    "scheduler/load.py": [_SCHEDULER],
     "scheduler/snapshot.py": [_SCHEDULER],
     "scheduler/tiers.py": [_SCHEDULER],
     "scheduler/classification.py": [f"{_SCHEDULER}/test_tier.py", f"{_SCHEDULER}/test_tiers.py"],
@@ -174,6 +174,7 @@ EQUIVALENT = {
         "the library only takes longer to import"
     ),
     "scheduler/plan.py: the condition is True: if self._taken is None:": "it saves a look",
+    "scheduler/load.py: the condition is True: if head.constraints.caps:": "without caps nothing is added",
     "scheduler/admission.py: the condition is False: if agent.fallback_model is None and not agent.holds:": (
         "neither changes with the model; it saves a look"
     ),
