@@ -92,7 +92,7 @@ def accept(connection: Connection, order: NewTask, now_ms: int) -> Task:
     task = ready(connection, task, spec, now_ms)
     propagate_rank(connection, task, now_ms)
     _bind_waiters(connection, task, now_ms)
-    # # The task may already have failed because of its own dependency; tasks waiting for its name must see that.
+    # The task may already have failed because of its own dependency; tasks waiting for its name must see that.
     ready_dependents(connection, task, now_ms)
     return task_rows.get(connection, task.id)
 

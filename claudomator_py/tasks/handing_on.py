@@ -59,7 +59,7 @@ def weigh(
     anybody."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
     may = specialist_rows.may_be_given(connection, request.to, creator)
-    # # A run must not learn of cards that its task may not be given to, whatever the task's creator sees.
+    # A run must not learn of cards that its task may not be given to, whatever the task's creator sees.
     is_run = by is not None and by.role is Role.RUN
     seen = not is_run and specialist_rows.find(connection, request.to, by or creator) is not None
     if by is not None and not is_run:

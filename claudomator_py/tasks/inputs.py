@@ -97,7 +97,7 @@ def answer(
         raise Conflict(f"{task.name} {request.words}: there is no agent to answer.", remedy=remedy)
     data = {"answer": _short(text)}
     record(connection, now_ms, "answered", task_id=task.id, run_id=request.run_id, data=data)
-    # # An answer to a refused handoff grants no tools.
+    # An answer to a refused handoff grants no tools.
     kind = InputKind.QUESTION if request.asks_to_continue else request.kind
     exchange = Exchange(kind=kind, asked=request.words, answer=text)
     run = run_rows.get(connection, request.run_id)
@@ -174,7 +174,7 @@ def _approve_content(
     why: str | None,
     specialist: str | None,
 ) -> None:
-    """Let the task begin: its rules or commands are approved before its first run."""
+    """Let the task begin: its policy rules or commands are approved before its first run."""
     changes: dict[str, Any] = {}
     if specialist is not None:
         named, visible = specialists_for(connection, task, by)
@@ -211,7 +211,7 @@ def _approve_calls(
     now_ms: int,
     why: str | None,
 ) -> None:
-    """Allow the tools that the run was denied, and continue with its conversation."""
+    """Allow the tools that the run was denied, and continue its conversation."""
     allowed = _named_rules(tools, request) or _rules(task, request)
     before = ToolGrant(kind=run.kind, tools=())
     if task.granted_tools is not None:
@@ -235,7 +235,7 @@ def _continue_itself(
     registry: AgentRegistry,
     now_ms: int,
 ) -> None:
-    """Whoever would have handed the task on continues with it. Raises Invalid."""
+    """Have the specialist that asked for a handoff continue with the task itself. Raises Invalid."""
     if tools:
         message = "were not requested: it asks whether to continue the task itself"
         raise Invalid.of([Problem(field="tools", message=message, remedy="leave them out")])
@@ -245,7 +245,7 @@ def _continue_itself(
 
 
 def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) -> None:
-    """End it, as a person does not want it to continue. Raises Conflict."""
+    """End the task, as a person does not want it to continue. Raises Conflict."""
     request = _pending(task, "rejected")
     data = {} if reason is None else {"reason": reason}
     record(connection, now_ms, "rejected", task_id=task.id, run_id=request.run_id, data=data)
@@ -256,7 +256,7 @@ def reject(connection: Connection, task: Task, reason: str | None, now_ms: int) 
 
 
 def may_approve(request: InputRequest, by: Principal) -> bool:
-    """Return whether each rule that says who names that principal, or its role."""
+    """Return whether every approver list names the principal or its role."""
     return all(_is_one_of(listed, by) for listed in request.approvers)
 
 
@@ -265,7 +265,8 @@ def _is_one_of(listed: Sequence[str], by: Principal) -> bool:
 
 
 def refuse_others(approvers: Sequence[Sequence[str]], by: Principal) -> None:
-    """Refuse somebody whom a rule does not name, nor their role. approvers: by rule. Raises Forbidden."""
+    """Refuse a principal whom one of the rules names neither by id nor by role. approvers: by rule. Raises
+    Forbidden."""
     for listed in approvers:
         if not _is_one_of(listed, by):
             raise Forbidden(
@@ -275,12 +276,12 @@ def refuse_others(approvers: Sequence[Sequence[str]], by: Principal) -> None:
 
 
 def _event_data(why: str | None, **data: list[str]) -> dict[str, Any]:
-    """The data of an event, without what is empty."""
+    """The data of an event, without empty values."""
     return {name: value for name, value in {"why": why, **data}.items() if value}
 
 
 def expire(connection: Connection, task: Task, now_ms: int) -> None:
-    """End it, as nobody has done what it needed by the time that was set for it."""
+    """End the task, as nobody gave the needed input by its deadline."""
     request = asked_of(task)
     asks = None if request is None else request.model_dump(mode="json")
     task = task_rows.advance(connection, task, Failing(Reason.EXPIRED), now_ms, asks=asks)
@@ -288,7 +289,7 @@ def expire(connection: Connection, task: Task, now_ms: int) -> None:
 
 
 def _pending(task: Task, participle: str) -> InputRequest:
-    """The open request. participle: what was to be done to it, for the refusal if there is none."""
+    """The open request. participle: the attempted action, for the message of the Conflict raised if nothing is open."""
     if task.state != "NEEDS_INPUT":
         raise Conflict(f"{task.name} is {task.state}: it asks nothing that could be {participle}.", remedy=_LOOK)
     return asked_of(task) or asked_before(task)
@@ -307,9 +308,8 @@ def _remedy(task: Task, request: InputRequest) -> str:
 def _with_exchange(
     connection: Connection, task: Task, run: Run, exchange: Exchange, registry: AgentRegistry, now_ms: int
 ) -> dict[str, Any]:
-    """What to write so that the next run continues with it, in the conversation of the run that asked; if that is gone,
-    a fresh one is told all.
-    """
+    """Columns that have the next run continue the conversation of the run that asked, with the exchange; if that
+    conversation is gone, a fresh one is told everything."""
     spec = task_rows.spec_of(connection, task.id, task.revision)
     resumption = ResumedConversation(
         run_id=run.id, agent=run.agent, kind=run.kind, tier=run.tier, revision=run.revision
@@ -338,7 +338,7 @@ def _with_exchange(
 
 
 def _rules(task: Task, request: InputRequest) -> tuple[str, ...]:
-    """What allows the calls that were denied. Raises Conflict where there is nothing as narrow as the call."""
+    """The rules that allow the denied calls. Raises Conflict if a call has no rule as narrow as the call itself."""
     rules: dict[str, None] = {}
     for call in request.tools:
         if call.rule is None:
@@ -350,9 +350,9 @@ def _rules(task: Task, request: InputRequest) -> tuple[str, ...]:
 
 
 def _named_rules(tools: Sequence[str], request: InputRequest) -> tuple[str, ...]:
-    """What a person names to allow, where a call beyond the reach may be named as it is shown. Raises Invalid for what
-    would open no fence, or that of a call which nobody was asked about.
-    """
+    """The rules that a person names; a call beyond the reach may be named the way it is shown. Raises Invalid for a
+    name that allows none of the denied calls, if all of them went beyond the reach, or for a call that was not
+    denied."""
     fenced = {call.rule: call for call in request.tools if call.rule is not None and call.beyond is not None}
     by_name = {name: rule for rule, call in fenced.items() for name in (*_names(rule), call_text(call))}
     rules, problems = dict[str, None](), list[Problem]()
@@ -375,7 +375,7 @@ def _names(rule: str) -> tuple[str, ...]:
 
 
 def _lacking(grant: ToolGrant, spec: TaskSpec, run: Run, registry: AgentRegistry) -> list[Problem]:
-    """What the run's agent cannot be told to allow, in sentences that say why."""
+    """Problems for what the run's agent has no means to allow."""
     agent = registry.find(run.agent)
     if agent is None:
         return []

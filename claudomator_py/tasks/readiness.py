@@ -1,4 +1,4 @@
-"""Whether a task can start, and what follows for it and for those that wait for it, inside one transaction."""
+"""Whether a task can start, and the consequences for it and its dependents, inside one transaction."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -33,14 +33,14 @@ from claudomator_py.store.tables import Task, TaskRevision
 
 
 def is_ready_when_new(spec: TaskSpec, now_ms: int) -> bool:
-    """Return whether a new task of that content can be queued at once, as it waits for nothing."""
+    """Return whether a new task with that content can be queued at once."""
     if spec.prerequisites or is_spent(spec.budget, Spending):
         return False
     return isinstance(readiness((), _not_before(spec), None, now_ms, approved=not spec.approval), Queued)
 
 
 def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
-    """Let a WAITING or QUEUED task become what its readiness says, if that is something else; and its dependents."""
+    """Let a WAITING or QUEUED task enter the state that its readiness demands; if it ends, its dependents follow."""
     task = become_ready(connection, task, spec, now_ms)
     if task.state in ENDED:
         ready_dependents(connection, task, now_ms)
@@ -75,7 +75,8 @@ def ask(connection: Connection, task: Task, request: InputRequest, now_ms: int) 
     spec = task_rows.spec_of(connection, task.id, task.revision)
     request = request.within(spec.expires)
     if request.kind is InputKind.APPROVAL and spec.permissions.mode is not PermissionMode.PLAN:
-        # One approval covers what the task says that it will run, so that it is not stopped there a second time.
+        # One approval also covers the commands that the task announces, so that it is not stopped at them a second
+        # time.
         request = request.model_copy(update={"commands": needed_commands(spec.instructions)})
     data, event = request.event_data, InputAsked(request.kind, request.until_ms)
     return task_rows.advance(connection, task, event, now_ms, data=data, asks=request.model_dump(mode="json"))
@@ -84,7 +85,8 @@ def ask(connection: Connection, task: Task, request: InputRequest, now_ms: int) 
 def go_on(
     connection: Connection, task: Task, now_ms: int, *, data: Mapping[str, Any] | None = None, **changes: Any
 ) -> Task:
-    """Return a person has said what the task needed: it becomes what its readiness says. changes: of its columns."""
+    """Return the task in the state its readiness demands, after a person gave the needed input. changes: of its
+    columns."""
     spec = task_rows.spec_of(connection, task.id, task.revision)
     approved = changes.get("approved_ms", task.approved_ms) is not None
     found = readiness_of(connection, task, spec, None, now_ms, approved=approved)
@@ -95,7 +97,8 @@ def go_on(
 
 
 def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
-    """What a task waited for is complete: it takes over the place, thread and conversation of one that it continues.
+    """Have a task whose dependencies are complete take over the place, thread and conversation of the task it
+    continues.
 
     spec: its content.
     """
@@ -128,7 +131,7 @@ def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> 
 
 
 def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms: int) -> Task:
-    """A dependency ended badly, and the task fails by it."""
+    """Fail the task because a dependency ended unsuccessfully."""
     if task.state == "QUEUED":
         task = task_rows.advance(connection, task, Deferred(WaitReason.DEPENDENCY), now_ms)
     names = [state.name for state in dependency_rows.states(connection, task.id) if state.state in UNSUCCESSFUL]
@@ -136,8 +139,7 @@ def _fail_dependent(connection: Connection, task: Task, failing: Failing, now_ms
 
 
 def ready_dependents(connection: Connection, task: Task, now_ms: int) -> None:
-    """Let every task that waits for this one, which has ended, become ready, or fail by it, and then those behind
-    it."""
+    """Let every task that waits for this ended one become ready or fail; if one fails, its own dependents follow."""
     ended = deque([task] if task.state in ENDED else [])
     while ended:
         for dependent in dependency_rows.dependents(connection, ended.popleft().id):
@@ -177,8 +179,8 @@ def content_row(
 
 
 def propagate_rank(connection: Connection, task: Task, now_ms: int) -> None:
-    """Hand on its rank: a dependency inherits the rank of a dependent that is ahead of it, and so do the dependencies
-    of that one."""
+    """Hand on the task's rank: a dependency inherits the rank of a dependent that is ahead of it, and so on
+    transitively."""
     waiting = deque([task] if task.state not in ENDED else [])
     while waiting:
         dependent = waiting.popleft()
@@ -202,12 +204,12 @@ def _not_before(spec: TaskSpec) -> int | None:
 
 
 def cycle_problems(connection: Connection, contents: Sequence[tuple[Task, TaskSpec]]) -> list[Problem]:
-    """Return the cycle of dependencies that these tasks close with this content, which is stored or will be; none, or
-    one."""
+    """Return the dependency cycle that these tasks would close with this content, stored or not; at most one
+    problem."""
     if not any(spec.prerequisites for _, spec in contents):
         return []
     wanted = {task.id: spec.prerequisites for task, spec in contents}
-    # What a running task will depend on once its run has ended.
+    # Dependencies that running tasks will have once their runs have ended.
     coming = {
         task_id: spec.prerequisites for task_id, spec in task_rows.coming_contents(connection) if task_id not in wanted
     }

@@ -1,4 +1,4 @@
-"""Ending a task and beginning it again, inside one transaction: cancelled, restarted, revived with its dependents."""
+"""Ending a task or beginning it again, inside one transaction: cancel, restart, and revive its dependents."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -37,9 +37,10 @@ from claudomator_py.tasks.specialists import task_problems
 
 
 def request_cancel(connection: Connection, task: Task, now_ms: int) -> Task:
-    """Have the run of a RUNNING task end, and with it what was to follow: a restart, and content that came meanwhile.
+    """Have the run of a RUNNING task end, and discard what was to follow it: a restart, and content that arrived
+    meanwhile.
 
-    A restart of the cancelled task runs that content; and so does its file, when it is saved or dropped again.
+    Restarting the cancelled task runs the discarded content; so does its file, when saved or dropped again.
     """
     discarded = task.next_revision
     if task.cancel_requested_ms is not None and discarded is None:
@@ -63,11 +64,11 @@ def renew(
     place: int = 0,
     resumption: ResumedConversation | None = None,
 ) -> Task:
-    """Begin again with this content. new_generation: a new generation; else the present one, of which nothing has run.
-    place: see ``NewTask``. resumption: the conversation to continue in; None: a fresh one.
+    """Begin the task again with this content. new_generation: a new generation; else the current one, of which nothing
+    has run. place: see ``NewTask``. resumption: the conversation to continue; None: a fresh one.
 
-    What failed by this task is revived, and so are its own dependents; what was ready because this task had completed
-    waits for it again.
+    Dependents that failed because of this task are revived, and theirs in turn; those that were ready because this task
+    had completed wait for it again.
     """
     task = _renew(
         connection,
@@ -86,7 +87,7 @@ def renew(
             ready_dependents(connection, dependency, now_ms)
             continue
         for listed in dependency_rows.dependents(connection, dependency.id):
-            # Lending its rank may have changed it since it was listed.
+            # Inheriting a rank may have changed the row since it was listed.
             dependent = task_rows.get(connection, listed.id)
             if _revivable(connection, dependent):
                 revived = {"revived_by": dependency.name}
@@ -157,7 +158,7 @@ def _renew(
 
 
 def _revivable(connection: Connection, dependent: Task) -> bool:
-    """Whether it failed by a dependency, and none of them stands in its way any more."""
+    """Whether the task failed because of a dependency, and none of its dependencies is unsuccessful any more."""
     if task_rows.state_of(dependent) != Failed(Reason.DEPENDENCY_FAILED):
         return False
     states = dependency_rows.states(connection, dependent.id)
@@ -165,7 +166,7 @@ def _revivable(connection: Connection, dependent: Task) -> bool:
 
 
 def cancel_now(connection: Connection, task: Task, now_ms: int, *, data: Mapping[str, Any] | None = None) -> Task:
-    """Cancel a task of which no run lives."""
+    """Cancel a task that has no live run."""
     task = task_rows.advance(connection, task, lifecycle.Cancelling(), now_ms, data=data, cancel_requested_ms=None)
     ready_dependents(connection, task, now_ms)
     return task
@@ -182,9 +183,9 @@ def restart(
     workdirs: Workdirs,
     resuming: ResumePolicy,
 ) -> None:
-    """Begin a new generation of the task; one that runs is cancelled first. by: who asks for it. workdirs: what is
-    allowed. Raises Conflict when it is queued, or runs and the request does not force it; Invalid.
-    """
+    """Begin a new generation of the task; a running task is cancelled first. by: the caller. workdirs: the allowed
+    directories. Raises Conflict if the task is queued and the request pins nothing, if it is running and not forced,
+    or if a dependency did not complete; Invalid."""
     if task.state == "QUEUED" and not request.pins:
         remedy = "It starts by itself; `claudomator why` says when. Name a specialist or an agent to change that."
         raise Conflict(f"{task.name} is QUEUED already.", remedy=remedy)
@@ -204,7 +205,7 @@ def restart(
     data = {"revision": revision, **request.model_dump(mode="json", exclude_none=True)}
     record(connection, now_ms, "restart_requested", task_id=task.id, data=data)
     if task.state == "RUNNING":
-        # Which conversation is meant is known for certain when the run has ended.
+        # Which conversation to resume is only certain once the run has ended.
         task_rows.change(connection, task, now_ms, restart_requested=data, cancel_requested_ms=None)
     else:
         resumption = None if earlier is None else conversation_of(earlier, request.reason, asked=True)
@@ -221,9 +222,9 @@ def _revision(
     registry: AgentRegistry,
     workdirs: Workdirs,
 ) -> int:
-    """The content to begin again with: the file's own, or a revision made of it with what the request pins.
+    """The revision to begin again with: the newest one given, or a new one derived from it with what the request pins.
 
-    earlier: the run whose conversation continues; a model that is asked for is one of its agent.
+    earlier: the run whose conversation continues; a requested model is one of its agent's.
     """
     if earlier is not None and request.agent is None and request.model is not None:
         request = request.model_copy(update={"agent": earlier.agent})
@@ -242,7 +243,7 @@ def _revision(
     changed = spec.model_copy(update=changes)
     problems = placement_problems(changed, registry, workdirs)
     problems += task_problems(connection, changed, by)
-    # Who names an agent now is there to correct it.
+    # A caller who names an agent now can correct it, so warnings are refused too.
     warnings = placement_warnings(changed, registry) if request.agent is not None else []
     refuse([*problems, *warnings])
     revision = task_rows.newest_revision(connection, task.id) + 1
@@ -251,9 +252,9 @@ def _revision(
 
 
 def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
-    """What the request says goes first; a model pinned for another agent does not bind this one.
+    """The request overrides the hint; a model pinned for another agent is dropped.
 
-    A tier and a model are two ways to say how strong: one that is asked for replaces the other that was pinned.
+    A tier and a model both say how strong the model should be, so requesting one replaces a pinned other.
     """
     agent = hint.type if request.agent is None else request.agent
     same_agent = agent == hint.type
@@ -269,5 +270,5 @@ def _hint(hint: AgentHint, request: RestartRequest) -> AgentHint:
 
 
 def _budget(budget: Budget, requested: Budget | None) -> Budget:
-    """What is asked for goes first; what it does not name stays."""
+    """The task's budget, overridden by the limits that the request names."""
     return budget if requested is None else budget.model_copy(update=requested.model_dump(exclude_none=True))

@@ -1,4 +1,4 @@
-"""How a run ends, in one transaction: its outcome and hold, what it hands on, and what becomes of its task."""
+"""How a run ends, in one transaction: its outcome and hold, its handoff, and its task's next state."""
 
 from dataclasses import field, replace
 from typing import Any
@@ -42,28 +42,29 @@ GIVEN_UP_PAUSE_MS = SECOND_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """What is known of the end of a run, besides its row."""
+    """What is known about the end of a run in addition to its row."""
 
     outcome: Outcome
     exit: ExitRecord | None = None
-    """Of its agent, or of its check if that was being run; None: its supervisor was lost, or it did not start."""
+    """Exit of the agent, or of the check if that was running; None: the supervisor was lost, or the run did not
+    start."""
     now_ms: int
     answered: bool = False
-    """Whether its model said or did anything."""
+    """True if the model produced any output."""
     input_hold_ms: int = 0
-    """How long the directory of a task that needs input is kept for it."""
+    """How long the directory of a task that needs input is reserved for it."""
     fallback_model: str | None = None
-    """The model that its agent has for one that is not to be had."""
+    """The model that the agent uses if the wanted one is unavailable."""
     check_output: str | None = None
-    """The end of what its check wrote, if that failed."""
+    """Tail of the check's output; None unless the check failed."""
     max_handoffs: int = 0
-    """How often the task may be handed on."""
+    """Maximum number of handoffs."""
     spec: TaskSpec | None = None
-    """The content that it ran, if that is at hand."""
+    """The content that the run used, if already loaded."""
 
     @property
     def ended_ms(self) -> int:
-        """When it ended, in epoch milliseconds."""
+        """When the run ended, in epoch milliseconds."""
         return self.now_ms if self.exit is None else self.exit.ended_ms
 
 
@@ -73,12 +74,13 @@ class Finished:
 
     outcome: Outcome
     hold: Hold | None
-    """On what it draws on, if it has met a limit that was not known to last so long."""
+    """New hold on what the run draws on; None if the run met no limit or the limit was already known to last that
+    long."""
 
 
 @dataclass(slots=True)
 class _Finishing:
-    """A run that is being finished, and what the steps have found by now."""
+    """A run that is being finished, and the results of the steps so far."""
 
     run: Run
     task: Task
@@ -87,14 +89,14 @@ class _Finishing:
     outcome: Outcome
     answered: bool = False
     handing: HandoffRecord | None = None
-    """What was asked for about handing on, and decided; None: nothing."""
+    """The handoff decision; None: no handoff was requested."""
     asks: InputRequest | None = None
-    """What a person is asked instead of the specialist to whom it could not be handed on."""
+    """The request to a person, made if the task could not be handed on."""
     conversation_id: str | None = None
-    """That a later run can continue in."""
+    """Conversation that a later run can continue."""
     limit: hold_rows.LimitHit | None = None
     data: dict[str, Any] = field(default_factory=dict)
-    """Of the event."""
+    """Data of the event."""
 
     @property
     def succeeded(self) -> bool:
@@ -106,8 +108,8 @@ class _Finishing:
 
 
 def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None:
-    """Record the end of the run: outcome, hold and the task's next state. None, and nothing was written, if it was
-    recorded before."""
+    """Record the end of the run: outcome, hold and the task's next state. Returns None and writes nothing if it is
+    already recorded."""
     task = task_rows.get(connection, run.task_id)
     spec = task_rows.spec_of(connection, task.id, run.revision) if end.spec is None else end.spec
     it = _Finishing(run, task, spec, end, believable(end.outcome, end.ended_ms))
