@@ -137,7 +137,7 @@ def _shadow(
     if settings.shadow is None:
         return None, None
     path = Path(settings.shadow)
-    # # Named by the configuration in force, which is already known to be safe from other users.
+    # Named by the configuration in force, which is already known to be safe from other users.
     other = load_trusted(path, named=True).settings
     if other.shadow is not None:
         message, remedy = "shadow: is the key of a configuration that is itself a shadow", "remove it there"
@@ -292,7 +292,7 @@ def configured_by(
     """Return everything derived from the settings. former: what was in force; its unchanged parts are kept. Raises
     ConfigError and ValueError."""
     roots = tuple(Path(root) for root in settings.workdir_roots)
-    # # A card says what agents may do, so no agent may write to these folders.
+    # A card says what agents may do, so no agent may write to these folders.
     watched = (*settings.inbox.paths, *settings.routing.specialists)
     workdirs = Workdirs(roots, (state, *map(Path, watched)))
     rules = rules_of(settings)

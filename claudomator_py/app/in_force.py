@@ -102,7 +102,7 @@ def _guard(wanted: Inbox) -> InboxGuard:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """Puts other settings in force in a daemon that runs."""
+    """Applies new settings to a running daemon."""
 
     daemon: Components
     current: Current[Configured]
@@ -152,7 +152,7 @@ class Renewal:
 def _let_go(former: Configured, present: Configured) -> None:
     """Close what only the former configuration used."""
     if former.asker is not None and former.asker is not present.asker:
-        # # On a thread of its own, as closing waits until pending questions are answered.
+        # On a thread of its own, as closing waits until pending questions are answered.
         threading.Thread(target=former.asker.close, kwargs={"wait": True}, daemon=True).start()
     if former.router is not None and former.router is not present.router:
         former.router.close()

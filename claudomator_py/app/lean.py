@@ -7,5 +7,5 @@ from claudomator_py.imports import hiding
 with hiding("rich"):
     import structlog  # noqa: F401 - without a console; from here on it is there as it is
 
-# # FastAPI imports pydantic's v1 compatibility package only to ask of each model whether it is a v1 model.
+# FastAPI imports pydantic's v1 compatibility package only to ask of each model whether it is a v1 model.
 sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]  # as the language reference has it

@@ -59,7 +59,7 @@ def make_private(state: Path) -> None:
         if os.fstat(descriptor).st_uid != os.geteuid():
             raise StateExposed(f"{state} was exchanged a moment ago; see who can write to the folders above it")
         os.fchmod(descriptor, PRIVATE)
-        # # A file system without permissions reports success and does nothing.
+        # A file system without permissions reports success and does nothing.
         if (mode := stat.S_IMODE(os.fstat(descriptor).st_mode)) & 0o077:
             raise StateExposed(
                 f"{state} stays open to other users (mode {mode:04o}): its file system keeps no permissions; "

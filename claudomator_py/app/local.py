@@ -46,7 +46,7 @@ AGENTS_FILE = "agents.json"
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the daemon stands on. Made once, before anything is put together; nothing of it changes at a reload."""
+    """What the daemon builds on. Made once, before anything is assembled; a reload changes none of it."""
 
     state: Path
     in_place: Callable[[], bool]
@@ -73,7 +73,7 @@ def prepare(settings: Settings, state: Path, umask: int, files: int, notifier: N
     token = operator_token(state)
     run_tokens = RunTokens(token)
     environ = with_credentials(os.environ)
-    # # Everything that is stored, shown, logged or sent is redacted with these; secrets in the settings are added with
+    # Everything that is stored, shown, logged or sent is redacted with these; secrets in the settings are added with
     # the agents.
     secrets = Secrets((token, *secrets_in(environ)), run_tokens.of)
     clean_log_with(secrets.redact)

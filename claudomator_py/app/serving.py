@@ -63,7 +63,7 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
         set_up_log(told if log_format is None else told.model_copy(update={"format": log_format}))
         state = resolve_state_dir(state_dir, loaded.settings, os.environ, loaded.base_dir)
         with ExitStack() as stack:
-            # # The daemon's own files are private; what runs and commands write keeps the user's umask.
+            # The daemon's own files are private; what runs and commands write keeps the user's umask.
             umask = os.umask(PRIVATE_UMASK)
             stack.callback(os.umask, umask)
             files = raise_open_files()
@@ -143,7 +143,7 @@ async def _serve(
 
 
 def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:
-    """What drives the ticks, not yet running."""
+    """The loop that drives the ticks, not yet running."""
     pulse = Pulse(lambda: daemon.surroundings.faults.doing, now_ms)
     return Daemon(
         daemon.engine.reconciler,
@@ -157,7 +157,7 @@ def _loop(daemon: Components, ground: Ground, notifier: Notifier) -> Daemon:
 
 
 def _wake_on_news(daemon: Components, loop: Daemon) -> None:
-    """Have a tick follow whatever one may have something to do about."""
+    """Wake the loop after every change that may give a tick something to do."""
     daemon.engine.worktrees.made = loop.wake
     daemon.surroundings.branches.recover()
     daemon.engine.worktrees.begin()
@@ -167,7 +167,7 @@ def _wake_on_news(daemon: Components, loop: Daemon) -> None:
 
 
 def _start(daemon: Components, workers: Sequence[Worker], web: Web, settings: Settings, state: Path) -> None:
-    """Start what works beside the loop, and say so."""
+    """Start the background work and log it."""
     daemon.desk.cron.start()
     daemon.surroundings.notifications.follow(settings.notify)
     for worker in workers:
@@ -178,7 +178,7 @@ def _start(daemon: Components, workers: Sequence[Worker], web: Web, settings: Se
 
 
 def _workers(daemon: Components, settings: Settings, ground: Ground, stack: ExitStack) -> tuple[Worker, ...]:
-    """All workers, which commits wake and the stack closes; none has begun."""
+    """All workers, none started; commits wake them and the stack closes them."""
     exporter = span_exporter(settings.telemetry, ground.environ)
     senders = () if exporter is None else (SpanSender(ground.database, exporter, now_ms, ground.secrets),)
     workers = (*daemon.background.workers, *senders)

@@ -1,4 +1,4 @@
-"""What a start of the daemon does before anything is put together: configuration, service manager, token, database."""
+"""What the daemon does at its start before anything is assembled: configuration, service manager, token, database."""
 
 import faulthandler
 import os
@@ -30,12 +30,12 @@ from claudomator_py.tasks.specialists import ship
 log = get_logger("claudomator")
 
 SHIPPED_CARDS = "shipped_cards"
-"""Under which the hash of the cards is remembered that came with the last version."""
+"""Name under which the hash of the cards shipped with the last version is stored."""
 MIGRATION_S = 600
 
 
 def load(named: Path | None) -> LoadedConfig:
-    """Return the configuration that was named, else the one that is found, else the defaults. Raises ConfigError."""
+    """Return the named configuration, else the one that is found, else the defaults. Raises ConfigError."""
     path = find_config(named, os.environ, Path.cwd())
     is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
     return load_config(None) if path is None else load_trusted(path, named=is_named)
@@ -53,7 +53,7 @@ def read_again(path: Path | None) -> LoadedConfig:
 
 
 def service_manager() -> Notifier:
-    """Return the way to the service manager, which nothing that the daemon starts gets to know."""
+    """Return the notifier of the service manager; its address is hidden from everything that the daemon starts."""
     notifier = Notifier.from_environ(os.environ)
     for name in VARIABLES:
         os.environ.pop(name, None)
@@ -63,7 +63,7 @@ def service_manager() -> Notifier:
 
 
 def migrate_database(database: Database, notifier: Notifier) -> None:
-    """Migrate the database, unless it is of this version. Raises StoreUnavailable."""
+    """Migrate the database unless it already has this version. Raises StoreUnavailable."""
     # Should what a new one begins with be of an older version, it is brought to this one like any other.
     if not (is_current(database) or (begin(database) and is_current(database))):
         notifier.status("bringing the database to this version")
@@ -92,7 +92,7 @@ def ship_cards(database: Database, *, wanted: bool) -> None:
 
         database.write(put)
     except StoreUnavailable as error:
-        # A full disk must not keep a daemon from telling of it: the next start ships them.
+        # A full disk must not keep the daemon from starting and reporting it: the next start ships the cards.
         log.warning("cards_not_shipped", problem=str(error))
 
 
@@ -103,11 +103,11 @@ def operator_token(state: Path) -> str:
 
 
 def note_start(database: Database) -> None:
-    """Record that a daemon has begun, unless the store fails, which the ticks tell of."""
+    """Record that a daemon has started; if the store fails, the ticks report it."""
     with suppress(StoreUnavailable):
         database.write(lambda connection: record(connection, now_ms(), "daemon_started", data={"version": __version__}))
 
 
 def tell_user(text: str) -> None:
-    """Say on stderr why there is no daemon, without the secrets that the text may have."""
+    """Say on stderr why the daemon does not start, with secrets removed from the text."""
     sys.stderr.write(f"{escaped(Redactor().redact(text))}\n")

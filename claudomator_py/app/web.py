@@ -57,7 +57,7 @@ class Web:
 
 
 def publish(url: str, state: Path, in_place: Callable[[], bool], stack: ExitStack) -> None:
-    """Have commands find the daemon at that address, until the stack is closed."""
+    """Have commands find the daemon at that address until the stack is closed."""
     stack.callback(withdraw, state, in_place)
     publish_endpoint(state, url)
 
