@@ -187,7 +187,7 @@ class Daemon:
         """Wait until woken, at most that long."""
         if self._loop is None or self._woken is None or self._woken.is_set():
             return
-        # # A timer is cheaper than creating a task for each wait.
+        # A timer is cheaper than creating a task for each wait.
         timer = self._loop.call_later(pause_s, self._woken.set)
         try:
             await self._woken.wait()
@@ -204,7 +204,7 @@ class Daemon:
         try:
             self._watch((step.run_id, step.step) for step in report.live)
         except OSError as error:
-            # # For example, no free descriptor: the periodic tick finds ended runs, and watching is retried.
+            # For example, no free descriptor: the periodic tick finds ended runs, and watching is retried.
             if not self._unwatched:
                 log.warning("runs_not_watched", problem=str(error))
             self._unwatched = True

@@ -65,9 +65,9 @@ class Measured:
     holds: Mapping[tuple[str, str], int | None]
     """End of each hold in epoch milliseconds, by agent and reason; None: until released."""
     windows: Mapping[tuple[str, str, str], WindowUse]
-    """By kind, account and window, what the account last said, until it resets."""
+    """Latest use of each window that has not reset yet, by kind, account and window."""
     answers: Mapping[tuple[str, str], int]
-    """Questions for a tier by source and cause."""
+    """Number of tier questions, by source and cause."""
     ticks: Ticks
     writes: Histogram
     writes_pending: int
@@ -75,32 +75,32 @@ class Measured:
     free_bytes: int
     least_free_bytes: int
     checks: Mapping[str, bool]
-    """What readiness says, by name."""
+    """Whether each readiness check passed, by name."""
     hosts: Sequence[HostView] = ()
-    """Where runs take place, as far as that is known without asking; none where there is this machine alone."""
+    """The hosts as far as known without asking them; empty if there is only this machine."""
     failing: Mapping[str, int] = field(default_factory=dict)
-    """Items that fail again and again, by what is done for them."""
+    """Number of items that fail repeatedly, by activity."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessGauges:
-    """What is measured and is in no row."""
+    """Sources of the metrics that are in no row."""
 
     ticks: Callable[[], Ticks]
     checks: Callable[[], Sequence[CheckView]]
     refused_files: Callable[[], int]
     free_bytes: Callable[[], int]
     least_free_bytes: Callable[[], int]
-    """Below it nothing is started."""
+    """Threshold below which nothing is started."""
     hosts: Callable[[], Sequence[HostView]] = tuple
     faults: Callable[[], Sequence[Fault]] = tuple
-    """Of single items."""
+    """Faults of single items."""
 
 
 class Meter:
-    """Measures; synchronous, and safe to call from many threads.
+    """Takes measurements. Synchronous, and safe to call from many threads.
 
-    However often it is asked, it reads the rows once in ``FRESH_S``.
+    However often it is asked, it reads the rows at most once per ``FRESH_S`` seconds.
     """
 
     def __init__(self, database: Database, observer: Observer, clock: Clock, around: ProcessGauges) -> None:
@@ -112,7 +112,7 @@ class Meter:
         self._last: tuple[float, Measured] | None = None
 
     def measure(self) -> Measured:
-        """Return the present, or what was measured a few seconds ago. Raises Unavailable."""
+        """Return current metrics, at most ``FRESH_S`` seconds old. Raises Unavailable."""
         with self._lock:
             if self._last is not None and time.monotonic() - self._last[0] < FRESH_S:
                 return self._last[1]
@@ -152,7 +152,8 @@ class Meter:
         )
 
     def _waits(self, connection: Connection, present: Snapshot) -> Mapping[WaitCount, int]:
-        """A queued task's reason is asked of the planner, once for all that wait for the same."""
+        """Count waiting tasks by reason. The planner is asked for a queued task's reason once per group that waits
+        for the same."""
         waits: Counter[WaitCount] = Counter()
         for reason, number in metric_rows.waiting(connection).items():
             waits[WaitCount("WAITING", reason, code=WAITS.get(reason, ""))] += number
@@ -165,7 +166,7 @@ class Meter:
         heads = {task.lane: found[task.id] for task, _ in reversed(samples) if task.id in found}
         faults = Counter(task.lane for task, _ in samples if task.id not in found)
         for group in metric_rows.queued(connection, load.taken(present.rules)):
-            # Where none of its first tasks can be read, none of the lane starts.
+            # If none of a lane's first tasks can be read, nothing in the lane starts.
             broken = group.number if group.lane not in heads else min(faults[group.lane], group.number)
             faults[group.lane] -= broken
             if broken:
@@ -184,7 +185,7 @@ class Meter:
 
 
 def _holds(present: Snapshot) -> Mapping[tuple[str, str], int | None]:
-    """By agent and reason, when the last hold ends (epoch milliseconds); None: it is to be released."""
+    """End of the last hold by agent and reason, in epoch milliseconds; None: until released."""
     ends: dict[tuple[str, str], int | None] = {}
     for agent in present.agents:
         for hold in sorted((hold for hold in agent.holds if hold.room is None), key=lambda hold: hold.end):
@@ -204,7 +205,7 @@ def _windows(
 
 
 def _known(agent_type: str | None, present: Snapshot) -> str:
-    """A task may ask for anything; only what is configured becomes a label."""
+    """The label of an agent type: a task may ask for anything, so only configured names become labels."""
     if not agent_type:
         return ""
     return agent_type if any(agent_type in (agent.name, agent.kind) for agent in present.agents) else OTHER_AGENT

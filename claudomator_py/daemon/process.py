@@ -1,4 +1,4 @@
-"""The daemon's own process: the memory that it gives back, and the files that it may open."""
+"""Resources of the daemon's own process: garbage collection, heaps and open files."""
 
 import ctypes
 import gc
@@ -6,33 +6,32 @@ import resource
 from typing import Final
 
 LARGE: Final = 2**20
-"""Bytes from which on a block is mapped by itself, and unmapped once it is free."""
+"""Size in bytes from which a block gets its own mapping, which is unmapped when the block is freed."""
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 ARENAS: Final = 2
-"""Heaps for all threads together. They hold the interpreter while they ask for memory, so they hardly ever meet."""
+"""Maximum number of heaps, for all threads. Threads hold the GIL while they allocate, so they hardly ever contend."""
 
 _FULL_AFTER: Final = 30
 """Collections of what is a little older; Python's own number is 10. With 100, a crowd's garbage took 7 MiB more."""
 
 
 def collect_all_rarely() -> None:
-    """Have the interpreter look through all objects a third as often.
+    """Have the garbage collector run full collections a third as often.
 
-    With a thousand connections that takes 40 to 130 ms, in which nobody is answered. Young ones are collected as ever.
+    With a thousand connections one takes 40 to 130 ms, in which no request is answered. Young objects are unaffected.
     """
     young, older, _ = gc.get_threshold()
     gc.set_threshold(young, older, _FULL_AFTER)
 
 
 def limit_heaps() -> None:
-    """Limit what the C library keeps for itself: large blocks are given back once they are free, and heaps are few.
+    """Limit the memory that the C library retains: large blocks are returned once freed, and there are few heaps.
 
-    Left alone, glibc raises the size of such a block to that of whatever was freed last, up to 32 MiB, and keeps twice
-    as much in the heap of each thread that has ever needed it. The matrix of all cards is such a block, and made again
-    by whichever thread asks first after a card has changed: 300 agents that connected cost 75 MiB more. And it gives
-    each thread a heap of its own, up to eight for each processor, which are never given back. Elsewhere it does
-    nothing.
+    By default glibc raises its mmap threshold to the size of the largest block freed so far, up to 32 MiB, and retains
+    twice as much in each heap. The matrix of all cards is such a block, rebuilt by whichever thread asks first after a
+    card has changed: 300 connected agents cost 75 MiB more. It also gives each thread its own heap, up to eight per
+    processor, and never returns them. Does nothing with other C libraries.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -41,9 +40,9 @@ def limit_heaps() -> None:
 
 
 def give_back() -> None:
-    """Give the system what is free by now, objects that nothing refers to any more included, which takes a moment.
+    """Collect garbage and give free memory back to the system, which takes a moment.
 
-    glibc keeps the pages that the small blocks of a thousand connections were in. Elsewhere it does nothing.
+    glibc retains the pages that held the small blocks of a thousand connections. Does nothing with other C libraries.
     """
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -52,10 +51,9 @@ def give_back() -> None:
 
 
 def raise_open_files() -> int:
-    """Raise the limit of open files as far as this process may; return what it was, which is what runs get.
+    """Raise the soft limit of open files to the hard limit; return the former soft limit, which runs get.
 
-    The usual 1,024 are for programs that wait with select(2), and agents may be such; connections and runs of the
-    daemon want more.
+    The usual 1,024 suits programs that use select(2), as agents may; the daemon's connections and runs need more.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -63,6 +61,6 @@ def raise_open_files() -> int:
 
 
 def lower_open_files(soft: int) -> None:
-    """Set the limit of open files back to what it was."""
+    """Set the soft limit of open files back to ``soft``."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,4 +1,4 @@
-"""Reloading the configuration: a good one is taken into use, a bad one is refused and the present one kept."""
+"""Reloading the configuration: a valid one takes effect; an invalid one is refused and the current one kept."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Current(Generic[T]):
-    """Call it for the present value. Whoever holds one keeps it; nobody ever sees half of a change."""
+    """Holds a value that is replaced as a whole; call it for the current one. A caller never sees half of a change."""
 
     def __init__(self, value: T) -> None:
         self._value = value
@@ -25,7 +25,7 @@ class Current(Generic[T]):
         return self._value
 
     def replace(self, value: T) -> T:
-        """Put another in its place; the former one."""
+        """Put another value in its place; return the former one."""
         former, self._value = self._value, value
         return former
 
@@ -36,25 +36,25 @@ RELOADABLE = frozenset(
     {"agents", "agents_configured", "balancing", "classifier", "concurrency", "inbox", "limits", "notify", "on_stop"}
     | {"budget", "policy", "reach", "reach_configured", "retention", "routing", "shadow", "workdir_roots"}
 )
-"""Top-level keys that take effect without a restart; any other waits for one."""
+"""Top-level keys that take effect without a restart; all others need one."""
 
 
 class ConfigurationRefused(Exception):
-    """The configuration cannot be used; a line for each problem: file, line, field, remedy."""
+    """The configuration cannot be used. One line per problem: file, line, field, remedy."""
 
 
 def in_force(started: Settings, wanted: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """Return what of the settings wanted can be in force in a process that began with others; and the keys that
-    cannot."""
+    """Return the wanted settings as far as a process started with other ones can use them, and the keys that need a
+    restart."""
     fixed = {name: getattr(started, name) for name in Settings.model_fields if name not in RELOADABLE}
     waiting = tuple(sorted(name for name, value in fixed.items() if getattr(wanted, name) != value))
     return wanted.model_copy(update=fixed), waiting
 
 
 class Reloader:
-    """Reads the configuration again and has it taken into use.
+    """Rereads the configuration and has it put into force.
 
-    read: the settings as they are written now; raises ConfigurationRefused. take: puts settings in force; runs on the
+    read: returns the settings as now written; raises ConfigurationRefused. take: puts settings in force; runs on the
     daemon's loop between two ticks, and changes nothing if it raises.
     """
 
@@ -77,7 +77,7 @@ class Reloader:
         self._waiting: tuple[str, ...] = ()
 
     async def reload(self) -> None:
-        """Read the configuration again. Whatever comes of it, the daemon continues; ``check`` tells."""
+        """Read the configuration again. The daemon continues whatever the result, which ``check`` reports."""
         self._notifier.reloading()
         try:
             settings, waiting = in_force(self._started, await asyncio.to_thread(self._read))
@@ -95,7 +95,7 @@ class Reloader:
             self._notifier.ready()
 
     def check(self) -> CheckView:
-        """Return whether the configuration as it is written is the one in force."""
+        """Return whether the configuration as last read is the one in force."""
         name = "configuration"
         if self._refusal is not None:
             detail = f"refused, the former one is in force: {self._refusal}"

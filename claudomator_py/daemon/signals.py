@@ -1,6 +1,6 @@
-"""Signals: the first TERM or INT stops in order, a second one at once; HUP reloads the configuration.
+"""Signals: the first TERM or INT stops the daemon in order, the second at once; HUP reloads the configuration.
 
-A terminal that is closed sends HUP as well. To who started the daemon there, that is its end.
+Closing a terminal sends HUP as well; for a daemon started in that terminal, it means stop.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ def handle_signals(
     reload: Callable[[], None],
     leave: Callable[[], None],
 ) -> None:
-    """Have the loop call the first two, for as long as this process lives: what the loop itself installs goes with it,
-    and a second signal while all is closed would look like a kill.
+    """Have signals call ``stop`` and ``reload`` on the loop, for the rest of the process's life. Handlers installed by
+    the loop would be removed with it, and a second signal during the shutdown would then look like a kill.
 
-    The second signal to stop ends the process where it is, even if the loop hangs, which loses nothing either. leave:
-    takes back, at once and without a lock, what tells others that it runs.
+    The second stop signal ends the process at once, even if the loop hangs; nothing is lost by that. leave: withdraws,
+    at once and without a lock, what announces the daemon to others.
     """
     asked = False
     had_terminal = os.isatty(0)
@@ -60,7 +60,7 @@ def handle_signals(
 
 
 def ignore_signals() -> None:
-    """Let no further signal change how this process ends, as all that is left for it to do is to exit."""
+    """Let no further signal change how this process ends, as it only has to exit."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
@@ -69,8 +69,8 @@ VARIABLE = "CLAUDOMATOR_CRASH_AT"
 
 
 def install_crash_hook(environ: Mapping[str, str]) -> None:
-    """End this process at the n-th passing of the point that the variable names, if it names one: ``name`` or
-    ``name:n``."""
+    """End this process at the n-th passing of the crash point in the variable (``name`` or ``name:n``), if it is
+    set."""
     wanted, _, count = environ.get(VARIABLE, "").partition(":")
     if not wanted:
         return

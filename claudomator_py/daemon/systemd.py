@@ -1,4 +1,4 @@
-"""What the service manager is told, by systemd's notify protocol, and how long it may hear nothing."""
+"""Notifications to the service manager, by systemd's notify protocol, and its watchdog."""
 
 import asyncio
 import logging
@@ -23,10 +23,10 @@ VARIABLES = (SOCKET, WATCHDOG, WATCHDOG_PID)
 
 
 class Notifier:
-    """Sends datagrams to the service manager; without one it does nothing. Nothing it does can stop the daemon.
+    """Sends datagrams to the service manager, if there is one. A failure to send never stops the daemon.
 
-    watchdog_s: seconds between two signs of life at the most, half of what the manager allows; None: it wants none.
-    Safe to use from any thread.
+    watchdog_s: maximum seconds between two signs of life, half of what the manager allows; None: no watchdog. Safe to
+    use from any thread.
     """
 
     def __init__(self, address: str | None, watchdog_s: float | None = None) -> None:
@@ -37,11 +37,11 @@ class Notifier:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Notifier":
-        """Make it as the manager says in the environment, if there is one."""
+        """Make a notifier from the variables that the manager set, if any."""
         return cls(environ.get(SOCKET) or None, _watchdog_s(environ))
 
     def ready(self) -> None:
-        """Tell that the start, or a reload, is done."""
+        """Tell that the start, or a reload, is complete."""
         self._send("READY=1", f"MAINPID={os.getpid()}")
 
     def reloading(self) -> None:
@@ -49,7 +49,7 @@ class Notifier:
         self._send("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
     def stopping(self) -> None:
-        """Tell that the end begins."""
+        """Tell that the daemon begins to stop."""
         self._send("STOPPING=1")
 
     def alive(self) -> None:
@@ -58,18 +58,18 @@ class Notifier:
             self._send("WATCHDOG=1")
 
     def extend_timeout(self, seconds: int) -> None:
-        """Ask for more time: the present step, start or stop, may take so much longer from now on."""
+        """Ask for more time: the start or stop in progress may take that many seconds from now on."""
         self._send(f"EXTEND_TIMEOUT_USEC={seconds * 1_000_000}")
 
     def status(self, text: str) -> None:
-        """Send one line for ``systemctl status``; sent when it differs from the last one."""
+        """Send one line for ``systemctl status``, unless it equals the last one."""
         if text != self._status:
             self._status = text
             self._send("STATUS=" + " ".join(text.split()))
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there is a service manager to notify."""
         return self._address is not None
 
     def _send(self, *lines: str) -> None:
@@ -103,7 +103,7 @@ _COUNTED = (("RUNNING", "running"), ("QUEUED", "queued"), ("WAITING", "waiting")
 
 
 class Supervision:
-    """Tells a notifier of completed ticks."""
+    """Reports completed ticks to a notifier."""
 
     def __init__(self, notifier: Notifier, database: Database, clock: Clock, pulse: Pulse) -> None:
         self._pulse = pulse
@@ -112,7 +112,7 @@ class Supervision:
         self._clock = clock
 
     async def ticked(self) -> None:
-        """Tell that a tick came to its end. On the daemon's loop, so that no other thread vouches for one that
+        """Tell that a tick completed. Call on the daemon's loop, so that no other thread vouches for a loop that
         hangs."""
         if self._pulse.steady:
             self._notifier.alive()
