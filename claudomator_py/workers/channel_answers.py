@@ -70,7 +70,7 @@ class AnswerDispatcher(Worker):
         except StoreUnavailable:
             raise
         except Exception:
-            # # An answer that cannot be delivered blocks no other; it is retried.
+            # An answer that cannot be delivered blocks no other; it is retried.
             log.exception("the answer of %s to message %s was not given", answer.specialist, answer.message_id)
             return 0
         crashpoint("answer-given")

@@ -158,7 +158,7 @@ class Cleaner:
             except TreeFault as fault:
                 return item(str(fault))
             except Exception as error:
-                # # Somebody may be using the tree, or it is broken: continue with the others.
+                # Somebody may be using the tree, or it is broken: continue with the others.
                 log.warning("tree_not_removed", tree=tree.path, problem=repr(error))
                 return item("it is in use")
         return item(_why_spent(state), removed=True, size=size)
@@ -204,7 +204,7 @@ class Cleaner:
             return item("its task has ended", removed=True, size=size)
 
         def give_up(connection: Connection) -> bool:
-            # # All writes are serial: a restart comes either before this, so the task has not ended, or after, so the
+            # All writes are serial: a restart comes either before this, so the task has not ended, or after, so the
             # folder is gone.
             current = task_rows.get(connection, run.task_id)
             if current.state not in ENDED or still_needed_by(connection, current) is not None:

@@ -1,6 +1,6 @@
-"""Letting go of what has ended and was kept long enough, a few rows at a time, beside the loop.
+"""Removes ended things once their retention has passed, a few rows at a time, outside the loop.
 
-Each step is a transaction of its own and can be repeated, so a crash between any two loses nothing but time.
+Each step is its own transaction and can be repeated, so a crash between two steps costs only time.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -32,9 +32,10 @@ T = TypeVar("T")
 
 
 class Retainer(Worker):
-    """Keeps the policy, every ten minutes. policy: the one in force. targets: who has to have seen every event.
+    """Applies the retention policy every ten minutes. policy: returns the one in force. targets: returns the
+    notification targets that must have seen an event before it is removed.
 
-    faults: of its thread alone.
+    faults: those of this worker's thread alone.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class Retainer(Worker):
         self._faults = faults
 
     def run_once(self) -> dict[str, int]:
-        """Remove all that was kept long enough; how much of what. Raises StoreUnavailable.
+        """Remove everything past its retention; return the numbers removed, by step. Raises StoreUnavailable.
 
-        What cannot be removed keeps nothing else: it is tried again in a later round.
+        What cannot be removed blocks nothing else and is retried in a later round.
         """
         removed: dict[str, int] = {}
         for name, step in self._steps(self._policy(), self._clock()).items():
@@ -72,7 +73,7 @@ class Retainer(Worker):
         return removed
 
     def _steps(self, policy: Retention, now_ms: int) -> dict[str, Callable[[], int]]:
-        """What is to be removed, by what it is called, in this order."""
+        """The steps to carry out, by name, in order."""
         steps: dict[str, Callable[[], int]] = {}
         if policy.runs is not None:
             steps["run_directories"] = partial(self._old_directories, now_ms - policy.runs)
@@ -94,7 +95,7 @@ class Retainer(Worker):
         return steps
 
     def pause_s(self) -> float:
-        """Return the seconds until it looks again."""
+        """Return the seconds until the next round."""
         return EVERY_S
 
     def _first_pause_s(self) -> float:
@@ -113,7 +114,7 @@ class Retainer(Worker):
         return self._in_batches(lambda connection: pruning.old_events(connection, end, BATCH), pruning.events)()
 
     def _old_notices(self, now_ms: int) -> int:
-        """Those that were delivered or given up. They are not counted."""
+        """Remove notices that were delivered or given up. They are not counted."""
         if self._database.read(lambda connection: outbox_rows.has_old(connection, now_ms)):
             self._database.write(lambda connection: outbox_rows.forget_old(connection, now_ms))
         return 0
@@ -134,7 +135,7 @@ class Retainer(Worker):
         return lambda: self._repeat(one)
 
     def _repeat(self, step: Callable[[], int]) -> int:
-        """Until there is nothing left to do; others get their turn in between."""
+        """Repeat the step until nothing is left to do, pausing so that other work gets its turn."""
         total = 0
         while not self._stopped.is_set() and (number := step()):
             total += number
@@ -142,7 +143,7 @@ class Retainer(Worker):
         return total
 
     def _old_tasks(self, before_ms: int) -> int:
-        """A task whose run directory or work tree is still there waits for that to go."""
+        """Remove old tasks, except those whose run directory or work tree still exists."""
         there = set(self._host.run_ids())
         worked_in = {tree.task_id for tree in self._trees.all()}
         total, after = 0, ""
@@ -159,7 +160,8 @@ class Retainer(Worker):
         return total
 
     def _remove_tasks(self, task_ids: Sequence[str], before_ms: int) -> int:
-        """Together; where that fails each by itself, so that one which cannot go keeps no other."""
+        """Remove the tasks together; if that fails, one by one, so that a task that cannot be removed blocks no
+        other."""
         try:
             return self._database.write(partial(pruning.tasks, task_ids=task_ids, before_ms=before_ms))
         except StoreUnavailable:
@@ -177,5 +179,5 @@ class Retainer(Worker):
 def _old(
     find: Callable[[Connection, int, int], Collection[T]], before_ms: int, connection: Connection
 ) -> Collection[T]:
-    """The next batch of what is that old."""
+    """The next batch of rows that old."""
     return find(connection, before_ms, BATCH)

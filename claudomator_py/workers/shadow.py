@@ -1,4 +1,4 @@
-"""A second configuration that decides about the same tasks beside the one in force, and acts on nothing."""
+"""A second configuration that decides about the same tasks alongside the one in force, without acting."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,21 +19,21 @@ from claudomator_py.workers.worker import Worker
 log = get_logger("claudomator.shadow")
 
 MARK = "shadow"
-"""Under which is remembered how far it has come: ``configuration``, by its hash, since when it is followed,
-``since_ms``, and ``at_ms`` of the last decision that was looked at; both in epoch milliseconds."""
+"""Name of the stored progress: ``configuration``, its hash; ``since_ms``, when it was first followed; ``at_ms`` of
+the last decision examined. Both times in epoch milliseconds."""
 BATCH_SIZE = 500
 _LATE_MS = 10 * SECOND_MS
-"""How much later than it was made a decision may be committed."""
+"""Maximum delay between making a decision and committing it."""
 _PAUSE_S = 1.0
-"""Between two looks."""
+"""Pause between two rounds."""
 _Found = tuple[Decision, ShadowRecord]
 
 
 class Shadow(Worker):
-    """Decides again, under another configuration, what is decided from the time on at which that is put in force.
+    """Repeats, under another configuration, the decisions made since that configuration was put in force.
 
-    It looks at decisions once they are stored, on a thread of its own: no task waits for it, and a daemon that was
-    killed in between misses none. configuration: the one in use at present; None: there is none.
+    It reads stored decisions on its own thread: no task waits for it, and a daemon killed in between misses none.
+    configuration: returns the current shadow; None: there is none.
     """
 
     wakes_on_commit = True
@@ -53,11 +53,12 @@ class Shadow(Worker):
             super().wake()
 
     def pause_s(self) -> float | None:
-        """Return None: there is nothing to look at before something is committed."""
+        """Return None: there is nothing to examine until something is committed."""
         return None
 
     def run_once(self) -> int:
-        """Decide again what was decided since the last look; how many shadows that gave. Raises StoreUnavailable."""
+        """Decide again what was decided since the last round; return the number of new shadows. Raises
+        StoreUnavailable."""
         configuration = self._configuration()
         if configuration is None:
             return 0
@@ -78,14 +79,15 @@ class Shadow(Worker):
                 continue
             found = [one for row in fresh for one in self._shadows(alternative, row)]
             mark = {**mark, "at_ms": max(mark["at_ms"], after[0])}
-            # No tick has anything to do because of it.
+            # ``planned``: this write gives no tick anything to do.
             number += self._database.write(partial(_record, found=found, mark=mark, clock=self._clock), planned=True)
             self._done |= {row.id: row.at_ms for row in fresh}
         self._done = {row: at_ms for row, at_ms in self._done.items() if at_ms >= mark["at_ms"] - _LATE_MS}
         return number
 
     def _shadows(self, alternative: Alternative, row: Decision) -> list[_Found]:
-        """Of one decision; what fails for it keeps no other from being looked at. Raises StoreUnavailable."""
+        """The shadows of one decision; a failure is logged and does not block other decisions. Raises
+        StoreUnavailable."""
         try:
             found = [alternative.placed(row), alternative.routed(row)]
         except StoreUnavailable:
@@ -101,7 +103,7 @@ def _following(connection: Connection, after: decision_log.Position) -> Sequence
 
 
 def _record(connection: Connection, found: Sequence[_Found], mark: Mapping[str, object], clock: Clock) -> int:
-    """How many of these were not there yet."""
+    """Store the shadows and the progress; return how many shadows are new."""
     number = sum(record_shadow(connection, row, record, clock()) for row, record in found)
     remembered.keep(connection, MARK, mark)
     return number

@@ -1,9 +1,9 @@
-"""From the rows of a task to its spans: what was decided, what it waited for, its runs and their checks, and the whole.
+"""Turns the rows of a task into its spans: decisions, waits, runs with their checks, and the task as a whole.
 
-A span is made once what it stands for has ended, by a change of the task's state. The same rows make the same spans,
-and what happens later changes none of them, but for a task's name and priority, which are those of the moment. So they
-can be sent as events come, and again after a crash.
-No text of a task, a person or an agent is in them: codes, names, ids and numbers only.
+A span is made once its subject has ended through a change of the task's state. The same rows give the same spans, and
+later events change none of them, except for the task's name and priority, which are the current ones. So spans can be
+sent as events arrive, and again after a crash.
+Spans contain codes, names, ids and numbers only, no text of a task, a person or an agent.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -38,11 +38,11 @@ _TOLD = (
     *("route", "specialist", "skill", "agent", "tier", "model", "effort", "verdict", "rules", "risk", "topic"),
     *("confidence", "threshold", "margin", "degraded", "required_capabilities", "by", "hop", "cost_usd", "latency_ms"),
 )
-"""What a span says of a decision, where its record has it, under the same names."""
+"""Fields of a decision's record that its span carries, under the same names."""
 
 
 def spans_of(history: TaskHistory, ended_by: Container[int] | None = None) -> list[Span]:
-    """Return those that ended by one of these events; None: all that have ended."""
+    """Return the spans that ended by one of these events; None: all ended spans."""
 
     def wanted(event: Event) -> bool:
         return ended_by is None or event.id in ended_by
@@ -51,7 +51,7 @@ def spans_of(history: TaskHistory, ended_by: Container[int] | None = None) -> li
 
 
 def _generations(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Span]:
-    """Each as a whole, with the decisions that belong to no run."""
+    """One span per generation, and the decisions that belong to no run."""
     task, changes = history.task, history.changes
     numbers = list(dict.fromkeys(map(_generation, changes)))
     for number in numbers:
@@ -93,7 +93,7 @@ def _generations(history: TaskHistory, wanted: Callable[[Event], bool]) -> Itera
 
 
 def _waits(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Span]:
-    """From each state in which nothing ran to the next state."""
+    """One span per state in which nothing ran, until the next state."""
     for event, following in pairwise(history.changes):
         state = str(event.data.get("state"))
         if state not in _WAITS or following.at_ms <= event.at_ms or not wanted(following):
@@ -139,8 +139,8 @@ def _runs(history: TaskHistory, wanted: Callable[[Event], bool]) -> Iterator[Spa
 
 
 def _end_ms(started_ms: int, ended_ms: int | None, seen: Event) -> int:
-    """When a part of a task ended: not after that was noted, by which the whole may have ended, whatever the
-    supervisor's clock said a millisecond later."""
+    """When a part of a task ended: at the latest when that was recorded, as the whole may have ended then, whatever
+    the supervisor's clock said a millisecond later."""
     return max(started_ms, min(ended_ms or seen.at_ms, seen.at_ms))
 
 
@@ -251,7 +251,7 @@ def _rejected(candidate: Candidate) -> str:
 
 
 def _task(history: TaskHistory, generation: int) -> dict[str, object]:
-    """What every span of the task says, so that it can be found by any of it."""
+    """Attributes of every span of the task, so that spans can be found by any of them."""
     return {
         "claudomator.task.id": history.task.id,
         "claudomator.task.name": history.task.name,
@@ -260,7 +260,7 @@ def _task(history: TaskHistory, generation: int) -> dict[str, object]:
 
 
 def _ends(changes: Sequence[Event]) -> Mapping[str | None, Event]:
-    """The change of its task's state with which each run ended, by the run's id."""
+    """The change of state that ended each run, by run id."""
     return {event.run_id: event for event in reversed(changes) if event.data.get("event") not in _WHILE_IT_RUNS}
 
 
@@ -278,7 +278,7 @@ def _link(history: TaskHistory, run_id: str | None, why: str) -> tuple[SpanLink,
 
 
 def _known(attributes: Mapping[str, object]) -> dict[str, Attribute]:
-    """Those that say something, as OpenTelemetry can carry them."""
+    """The attributes that have a value, in types that OpenTelemetry supports."""
     return {name: _plain(value) for name, value in attributes.items() if value is not None and value != ()}
 
 

@@ -1,8 +1,8 @@
-"""Sending spans: what has ended goes to the collector in the background, in order, and nothing is lost by a crash.
+"""Sends the spans of what has ended to the collector in the background, in order; a crash loses none.
 
-Which spans there are is asked of the rows, and how far the events were looked at is a row, written once their spans
-were taken. So a crash in between sends spans again, with the names that they had. A collector that is down is asked
-again with growing pauses, and delays nothing but its spans.
+Spans are made from the rows, and the event cursor is stored once the collector has taken their spans. So a crash in
+between sends spans again, under the same names. A collector that is down is retried with growing pauses, which delays
+only its spans.
 """
 
 import logging
@@ -27,13 +27,13 @@ from claudomator_py.workers.worker import Worker
 log = logging.getLogger("claudomator.telemetry")
 
 PAGE = 100
-"""Changes of state that are looked at together."""
+"""Number of state changes examined together."""
 BATCH_SIZE = 500
-"""Spans in a request; one is about a kilobyte."""
+"""Maximum spans per request; a span is about a kilobyte."""
 FIRST_PAUSE_MS = 2 * SECOND_MS
 MAX_PAUSE_MS = 5 * MINUTE_MS
 SETTLE_S = 1.0
-"""What is committed together is looked at once."""
+"""Delay that lets changes committed in quick succession be handled in one round."""
 
 
 @dataclass(slots=True)
