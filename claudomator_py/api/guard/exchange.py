@@ -16,6 +16,7 @@ SECURITY_HEADERS: Mapping[bytes, bytes] = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
 }
+_MAX_FIELDS = 1_000
 
 
 class RequestHeaders:
@@ -110,6 +111,10 @@ async def bounded(headers: RequestHeaders, receive: Receive, most: int, patience
                 more = message.get("more_body", False)
     except TimeoutError:
         raise _too_slow(patience_s) from None
+    is_form = any(b"x-www-form-urlencoded" in value.lower() for value in headers.all(b"content-type"))
+    # Of nothing but separators, each would be read by itself.
+    if is_form and sum(message.get("body", b"").count(b"&") for message in messages) > _MAX_FIELDS:
+        raise _too_many_fields()
     pending = iter(messages)
 
     async def replay() -> Message:
@@ -126,6 +131,16 @@ def _too_slow(patience_s: float) -> Refused:
         "body_timeout",
         f"The body did not arrive within {patience_s:g} seconds.",
         "Retry, and send the whole body without pauses.",
+        headers={"Connection": "close"},
+    )
+
+
+def _too_many_fields() -> Refused:
+    return Refused(
+        413,
+        "too_large",
+        f"The form has more than {_MAX_FIELDS:,} fields.",
+        "Send fewer fields.",
         headers={"Connection": "close"},
     )
 

@@ -106,3 +106,14 @@ def test_a_card_with_all_the_skills_that_it_may_have_is_taken(agent: Agent) -> N
         for number in range(500)
     ]
     assert "result" in agent.register(card={"description": "Does all, and more.", "skills": skills})
+
+
+@pytest.mark.parametrize("part", ["&", "a=1&", "&&=", "a&b=%20&"])
+def test_a_form_of_nearly_nothing_but_separators_is_refused(served: Served, secret: str, part: str) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": served.url}
+    for path in ("/new", "/new/check"):
+        body = part * (ROOM // len(part))
+        answer = served.ask(secret, "POST", path, content=body, headers=headers)
+        assert answer.status_code == 413, path
+        full = "&".join(f"f{number}=a%26b" for number in range(900))
+        assert served.ask(secret, "POST", path, content=full, headers=headers).status_code not in (413, 500), path
