@@ -123,7 +123,7 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
 
 
 def _decide_handoff(connection: Connection, it: _Finishing) -> None:
-    """Decide about a handoff that was asked for, or that follows from a failure."""
+    """Decide on a handoff that was requested, or that follows from repeated failure."""
     it.handing = settled_handoff(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
     if it.handing is not None:
         it.outcome = apply_handoff_verdict(it.outcome, it.handing, it.spec)
@@ -134,12 +134,12 @@ def _decide_handoff(connection: Connection, it: _Finishing) -> None:
 
 
 def _write_end(connection: Connection, it: _Finishing) -> bool:
-    """Write the end into the run's row. False: it stands there already."""
+    """Write the end into the run's row. False: it is already recorded."""
     run, outcome, end = it.run, it.outcome, it.end
     exit_code = None if end.exit is None else end.exit.exit_code
     checked: dict[str, Any] = {}
     if run.state == "checking":
-        # The record is the check's; the run's own exit code is known already.
+        # The exit record is the check's; the run's own exit code is already known.
         exit_code = run.exit_code
         checked["check_result"] = _check_result(connection, it).model_dump(mode="json")
     it.conversation_id = _resumable_conversation(run, outcome)
@@ -171,7 +171,7 @@ def _check_result(connection: Connection, it: _Finishing) -> CheckResult:
 
 
 def _hold_and_handoff(connection: Connection, it: _Finishing) -> None:
-    """Store the decision about the handoff, and the hold on what the run has met a limit of."""
+    """Store the handoff decision, and the hold for a limit that the run met."""
     end = it.end
     if it.handing is not None:
         keep(connection, it.task, it.handing, end.now_ms)
@@ -184,7 +184,7 @@ def _hold_and_handoff(connection: Connection, it: _Finishing) -> None:
 
 
 def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
-    """What decides about the task's next state, apart from outcome and content."""
+    """What determines the task's next state, apart from outcome and content."""
     run, outcome = it.run, it.outcome
     outages, interrupted_answers = (0, 0) if it.succeeded else run_rows.outages(connection, run)
     resumed = run.resumes is not None
@@ -196,7 +196,8 @@ def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
         cancelled=it.task.cancel_requested_ms is not None,
         tries=run.seq if not it.succeeded and _was_a_try(connection, run) else 0,
         resumed=resumed,
-        # Of a run that was lost nobody knows how far it came: its agent is asked, and says so if there is nothing.
+        # It is unknown how far a lost run came: the next run tries its conversation, and the agent says so if there
+        # is none.
         begun=it.conversation_id is not None and (it.answered or resumed or outcome.reason is Reason.LOST),
         answered=it.answered,
         outages=outages,
@@ -210,7 +211,7 @@ def _ended_run(connection: Connection, it: _Finishing) -> EndedRun:
 
 
 def _advance_task(connection: Connection, it: _Finishing, ending: Ending) -> None:
-    """Write the task's next state, with what the next run begins from."""
+    """Write the task's next state, and what its next run begins from."""
     run, outcome, now_ms = it.run, it.outcome, it.end.now_ms
     event = _superseding_event(it.task, ending.event)
     restart = it.task.restart_requested
@@ -251,7 +252,7 @@ def _event_data(it: _Finishing) -> dict[str, Any]:
 
 
 def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lifecycle.Event) -> dict[str, Any]:
-    """The columns from which the task's next run begins: another specialist's, this conversation, or a fresh one."""
+    """The columns from which the task's next run begins: another specialist, this conversation, or a fresh one."""
     run, now_ms = it.run, it.end.now_ms
     if it.handing is not None and it.handing.accepted and isinstance(event, lifecycle.Requeued):
         return reassign_columns(connection, it.task, it.spec, it.handing, now_ms)
@@ -264,9 +265,9 @@ def _next_run(connection: Connection, it: _Finishing, ending: Ending, event: lif
 
 def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     """Record that the run was revoked before it started: it cost nothing, and the task is queued again. False: it had
-    ended.
+    already ended.
 
-    If it was not the first in a row, the next one follows after a pause: what keeps runs from starting may last.
+    After several such runs in a row the next one waits, as whatever keeps runs from starting may last.
     """
     if not run_rows.change(connection, run, state="revoked", live=False, ended_ms=now_ms, ended_as="revoked"):
         return False
@@ -285,7 +286,7 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
 
 
 def _resumable_conversation(run: Run, outcome: Outcome) -> str | None:
-    """The conversation that a later run can continue in: as the agent calls it, else as it was given to the agent."""
+    """The conversation that a later run can continue: by the agent's id for it, else by the id given to the agent."""
     if outcome.conversation_lost:
         return None
     if outcome.conversation_id is not None:
@@ -295,7 +296,7 @@ def _resumable_conversation(run: Run, outcome: Outcome) -> str | None:
 
 
 def _confirms(task: Task, run: Run) -> bool:
-    """Whether the run was asked to finish what had succeeded near a limit, or to confirm that it was done."""
+    """Whether the run was asked to finish work that had succeeded near a limit, or to confirm that it was done."""
     resumption = resumption_of(task)
     return run.resumes is not None and resumption is not None and resumption.confirms
 
@@ -305,13 +306,14 @@ def _why_afresh(run: Run, outcome: Outcome) -> str:
 
 
 def _was_a_try(connection: Connection, run: Run) -> bool:
-    """Whether it was started although every agent was limited."""
+    """Whether the run was started although every agent was limited."""
     decision = decision_rows.find(connection, decision_rows.identity(DecisionKind.PLACEMENT, run.id))
     return decision is not None and decision.data["fallback"] is not None
 
 
 def _superseding_event(task: Task, event: lifecycle.Event) -> lifecycle.Event:
-    """With new content or a forced restart at hand no further attempt at the old content follows."""
+    """The event, unless new content or a forced restart is pending: then no further attempt at the old content
+    follows."""
     if task.restart_requested is not None and not isinstance(event, lifecycle.Succeeded):
         return lifecycle.Cancelling()
     if task.next_revision is not None and isinstance(event, lifecycle.Retrying):
@@ -321,7 +323,7 @@ def _superseding_event(task: Task, event: lifecycle.Event) -> lifecycle.Event:
 
 def _follow(connection: Connection, task: Task, run: Run, restart: dict[str, Any] | None, now_ms: int) -> None:
     if restart is not None:
-        # Content that arrived after the request is the newer wish.
+        # Content that arrived after the restart request is the newer wish.
         revision = max(int(restart["revision"]), task.next_revision or 0)
         meant = meant_by_force(connection, task, run, restart, revision, now_ms) if restart.get("resume") else None
         renew(connection, task, now_ms, revision=revision, data={"restart": restart}, resumption=meant)

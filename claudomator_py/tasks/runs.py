@@ -1,4 +1,4 @@
-"""What happens to a run while it lives, each inside one transaction: committed, seen running, stopped, being checked.
+"""Changes to a live run, each inside one transaction: committed, seen running, stopped, checked.
 
 How it ends is in ``run_ends``.
 """
@@ -31,9 +31,9 @@ from claudomator_py.store.task_rows import VersionConflict
 from claudomator_py.tasks.decisions import record_placement
 
 NOTE_OF = "note_of"
-"""In the event of a start: the run of which the agent gets a note, as a fresh conversation takes over its work."""
+"""Key in the start event: the run about which the agent gets a note, as a fresh conversation takes over its work."""
 MAX_USED = 10**12
-"""Tokens, or US dollars: what one run can have used at most, many times over."""
+"""Tokens or US dollars; far above anything that one run can have used."""
 
 Number = TypeVar("Number", int, float)
 
@@ -47,10 +47,10 @@ def planned_run(
     earlier: Run | None = None,
     scratch: str | None = None,
 ) -> Run:
-    """Return the run that this start means: its identity follows from the task's row alone.
+    """Return the run that this start stands for; its id follows from the task's row alone.
 
-    account: whose quota it draws on. earlier: the run whose conversation it continues in; None: it begins one. scratch:
-    the run whose scratch folder it takes over then; None: its own.
+    account: whose quota it draws on. earlier: the run whose conversation it continues; None: it begins one. scratch:
+    the run whose scratch folder it takes over in that case; None: its own.
     """
     attempt, seq = task.attempt + 1, task.seq + 1
     run_id, conversation_id = run_rows.identity(task.id, task.generation, attempt, seq)
@@ -97,8 +97,8 @@ def commit_start(
 ) -> None:
     """Record the intent to start the run. Raises VersionConflict if the task has changed since it was planned.
 
-    obstacle: why it does not continue the conversation that it was to continue. left: the run of which it gets a note.
-    given: what it may do, and is to look at and hand back; None: it does not start after all.
+    obstacle: why the run does not continue the intended conversation. left: the run about which it gets a note. given:
+    what the run may do, and must examine and hand back; None: it does not start after all.
     """
     task = task_rows.get(connection, run.task_id)
     if task.version != start.head.version or task.state != "QUEUED":
@@ -122,7 +122,7 @@ def commit_start(
 
 
 def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> None:
-    """Record that the run got to this phase; nothing happens if it has ended meanwhile, or is stopping already."""
+    """Record that the run reached this phase; does nothing if it has ended or is already stopping."""
     task = task_rows.get(connection, run.task_id)
     if task.last_run_id != run.id or task.state != "RUNNING" or task.phase in (phase.value, Phase.STOPPING.value):
         return
@@ -132,17 +132,17 @@ def reach_phase(connection: Connection, run: Run, phase: Phase, now_ms: int) -> 
 
 
 def is_noted(run: Run, used: Used) -> bool:
-    """Return whether the run's row says so already."""
+    """Return whether the run's row already shows this use."""
     return all(getattr(run, column) == value for column, value in used_columns(run, used, 0).items())
 
 
 def note_use(connection: Connection, run: Run, used: Used, now_ms: int) -> None:
-    """Note that the live run has used so much by now; nothing happens if it has ended meanwhile."""
+    """Note what the live run has used so far; does nothing if it has ended."""
     run_rows.change(connection, run, **used_columns(run, used, now_ms))
 
 
 def stop_over_budget(connection: Connection, run: Run, over: SpentBudget, now_ms: int) -> bool:
-    """Stop the run, as that budget is used up. False: it has ended meanwhile."""
+    """Stop the run because it has used up that budget. False: it had already ended."""
     if not run_rows.change(connection, run, over_budget=over.model_dump_json()):
         return False
     data = {"budget": over.model_dump(mode="json")}
@@ -170,13 +170,13 @@ def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: i
 
 
 def check_of(connection: Connection, run: Run, now_ms: int) -> CheckResult:
-    """Return the run's check, begun now."""
+    """Return the run's check, starting now."""
     commands = task_rows.spec_of(connection, run.task_id, run.revision).check
     return CheckResult(commands=commands, started_ms=now_ms)
 
 
 def used_columns(run: Run, used: Used, now_ms: int) -> dict[str, Any]:
-    """Return the columns of what a run has used, as far as it has said; what was known before stays known."""
+    """Return the columns of the run's use, as far as reported; unreported values keep what was known before."""
     windows = {name: use.model_dump(mode="json") for name, use in used.windows.items()}
     columns: dict[str, Any] = {
         "input_tokens": _plausible(used.tokens.input),
@@ -188,5 +188,5 @@ def used_columns(run: Run, used: Used, now_ms: int) -> dict[str, Any]:
 
 
 def _plausible(used: Number | None) -> Number | None:
-    """What an agent says it used, unless no run can have used so much, and the sum of all would be worth nothing."""
+    """The reported use; None if it is negative or more than any run can use, which would make every sum worthless."""
     return used if used is not None and 0 <= used <= MAX_USED else None

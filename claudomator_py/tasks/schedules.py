@@ -1,4 +1,4 @@
-"""What can happen to a schedule inside one transaction: begun, changed, ended, and a time of it met."""
+"""Changes to a schedule inside one transaction: begin, replace, move, end, and fire or skip one of its times."""
 
 import uuid
 
@@ -18,7 +18,7 @@ from claudomator_py.tasks.renewal import cancel_now
 from claudomator_py.values import dataclass
 
 HELD_UP = "schedule_held_up"
-"""The event: the task waits for a person, and until it no longer does, its schedule makes no other."""
+"""Event: the task waits for a person, and its schedule makes no other task until it no longer does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Plan:
 
     spec: TaskSpec
     local: str
-    """The zone of one that names none."""
+    """The time zone used if the task names none."""
     source: str
     """``file`` or ``api``."""
     file_path: str | None = None
@@ -38,14 +38,14 @@ class Plan:
 
     @property
     def cron(self) -> str:
-        """Its times. Raises ValueError for a task without any."""
+        """The cron expression. Raises ValueError for a task without a schedule."""
         if self.spec.schedule is None:
             raise ValueError(f"{self.spec.name} has no schedule")
         return self.spec.schedule
 
 
 def begin(connection: Connection, plan: Plan, now_ms: int) -> Schedule:
-    """Insert the schedule. Its first time is the next one."""
+    """Insert the schedule; it fires first at its next time."""
     schedule = Schedule(
         id=str(uuid.uuid4()),
         name=plan.spec.name,
@@ -66,8 +66,9 @@ def begin(connection: Connection, plan: Plan, now_ms: int) -> Schedule:
 
 
 def replace(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) -> None:
-    """Give the schedule this content, and life if it had ended. Times of other clocks, and times at which it was not
-    there, are none of its own. A zone that neither content names stays as it was written down."""
+    """Give the schedule this content, reviving it if it had ended. If the times or the zone changed, or it had
+    ended, it starts from now: earlier times are not caught up. If neither content names a zone, the stored one is
+    kept."""
     zone = plan.spec.timezone
     if zone is None:
         named_before = TaskSpec.model_validate(schedule.spec).timezone is not None
@@ -89,7 +90,8 @@ def replace(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int)
 
 
 def move(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) -> None:
-    """Move it: its file was renamed, and with it the schedule, if the file names it. Its times stay as they are."""
+    """Move the schedule after its file was renamed; if the file determines its name, it is renamed too. Times are
+    unchanged."""
     data = {"schedule": plan.spec.name, "from": schedule.name, "to": plan.spec.name}
     if schedule.name != plan.spec.name:
         record(connection, now_ms, "renamed", data=data)
@@ -98,13 +100,13 @@ def move(connection: Connection, schedule: Schedule, plan: Plan, now_ms: int) ->
 
 
 def end(connection: Connection, schedule: Schedule, now_ms: int) -> None:
-    """End it: it makes no more tasks, and those that it has made stay."""
+    """End the schedule: it makes no more tasks; those it has made stay."""
     schedule_rows.change(connection, schedule.id, now_ms, gone_ms=now_ms)
     record(connection, now_ms, "schedule_ended", data={"schedule": schedule.name})
 
 
 def end_of_file(connection: Connection, path: str, now_ms: int, kept_names: frozenset[str] = frozenset()) -> None:
-    """End the schedules of the file, all but those of these names."""
+    """End the schedules of the file, except those with these names."""
     for schedule in schedule_rows.of_file(connection, path):
         if schedule.name not in kept_names:
             end(connection, schedule, now_ms)
@@ -129,7 +131,7 @@ def fire(
 
 
 def skip(connection: Connection, schedule: Schedule, at_ms: int, why: str, now_ms: int) -> None:
-    """Let that time go by."""
+    """Let that time pass, and record why."""
     schedule_rows.fire(
         connection, ScheduleFire(schedule_id=schedule.id, due_ms=at_ms, skipped=why, by="clock", at_ms=now_ms)
     )
@@ -160,12 +162,13 @@ def _asked(task: Task) -> InputRequest:
 
 
 def _due(asked: InputRequest) -> int:
-    """When the task no longer keeps its schedule from the next one, in epoch milliseconds: as it says itself."""
+    """When the task stops blocking its schedule, in epoch milliseconds: its own deadline, else ``MAX_HELD_UP_MS``
+    after it asked."""
     return asked.since_ms + MAX_HELD_UP_MS if asked.until_ms is None else asked.until_ms
 
 
 def warn_of(connection: Connection, schedule: Schedule, other: Task, now_ms: int) -> None:
-    """Tell once a day that a task which waits for a person keeps the schedule from the next one."""
+    """Tell, at most once a day, that a task waiting for a person blocks the schedule."""
     told = newest(connection, 1, EventQuery(task_id=other.id, kinds=(HELD_UP,)))
     if other.state != "NEEDS_INPUT" or (told and now_ms < told[0].at_ms + DAY_MS):
         return
