@@ -1,7 +1,7 @@
-"""What is done in the background: a thread of its own for each, which does a round when it is woken, and now and then.
+"""Base of background workers: each has a thread, which does a round when woken and at intervals.
 
-No task waits for a worker, and a round that fails is tried again. What a round has done stands in rows, so a crash in
-the midst of one loses nothing but time.
+No task waits for a worker, and a failed round is retried. The result of a round is stored in rows, so a crash during a
+round costs only time.
 """
 
 import threading
@@ -18,22 +18,22 @@ log = get_logger("claudomator.workers")
 
 IDLE_S: Final = 60.0
 RETRY_S: Final = 5.0
-"""After a round that has failed."""
+"""Pause after a failed round."""
 STOP_S: Final = 5.0
-"""How long ``close`` waits for the round at hand; one that is stuck ends with the process."""
+"""How long ``close`` waits for the current round; a stuck one ends with the process."""
 
 
 class Worker(ABC):
-    """Something that is done in rounds, on a thread of its own. ``wake`` and ``close`` are safe from any thread."""
+    """Work done in rounds on its own thread. ``wake`` and ``close`` are safe from any thread."""
 
     wakes_on_commit: ClassVar[bool] = False
-    """Whether whatever is committed wakes it."""
+    """Whether every commit wakes the worker."""
 
     def __init__(self, name: str, clock: Clock, *, settle_s: float = 0.0) -> None:
-        """settle_s: how long after it is woken a round begins, in seconds, as what wakes it comes in bursts."""
+        """settle_s: seconds between a wake-up and the start of the round, as wake-ups come in bursts."""
         self.name = name
         self.trouble: Trouble | None = None
-        """Why its last round failed; None: it did not."""
+        """Why the last round failed; None: it did not."""
         self._clock = clock
         self._settle_s = settle_s
         self._woken = threading.Event()
@@ -42,14 +42,14 @@ class Worker(ABC):
 
     @abstractmethod
     def run_once(self) -> object:
-        """Do all that there is to do, or as much of it as there is until it is stopped. Raises StoreUnavailable."""
+        """Do everything that is due, or as much as possible until stopped. Raises StoreUnavailable."""
 
     def pause_s(self) -> float | None:
-        """Return after how many seconds the next round begins if nothing wakes it; None: never."""
+        """Return the seconds until the next round if nothing wakes the worker; None: wait until woken."""
         return IDLE_S
 
     def start(self) -> None:
-        """Begin, with what is due since before."""
+        """Begin, with everything already due."""
         self._thread.start()
 
     def wake(self) -> None:
@@ -58,18 +58,18 @@ class Worker(ABC):
             self._woken.set()
 
     def stop(self) -> None:
-        """Have no further round begin, and the one at hand end early."""
+        """Have no further round begin, and the current one end early."""
         self._stopped.set()
         self._woken.set()
 
     def close(self) -> None:
-        """End; waits for the step at hand."""
+        """End, after waiting at most ``STOP_S`` for the current round."""
         self.stop()
         if self._thread.ident is not None:
             self._thread.join(STOP_S)
 
     def check(self) -> CheckView | None:
-        """Return that its last round failed; None: it did not."""
+        """Return a failed check if the last round failed; None: it did not."""
         if self.trouble is None:
             return None
         detail = f"{self.trouble.problem}; since {format_instant(self.trouble.since_ms)}"
