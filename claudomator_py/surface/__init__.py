@@ -1,1 +1,1 @@
-"""What every resource has in common: how an operation is declared, and what follows from the declaration."""
+"""What all resources share: how an operation is declared, and what is derived from the declaration."""

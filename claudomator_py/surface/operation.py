@@ -1,9 +1,8 @@
-"""An operation, declared once: a method whose signature is the call of the client.
+"""Declares an operation once, as a method whose signature is the client's call.
 
-Path and role, the OpenAPI document, the call and the route follow from the declaration, so no two of them can disagree.
-The method has no body: the client sends what it is called with, and ``api/served.py`` hands what arrives to the method
-of the service that says that it ``answers`` it. Here is nothing of HTTP libraries or of the daemon, since the
-command line imports it.
+Path and role, the OpenAPI document, the call and the route are derived from the declaration, so they cannot disagree.
+The method has no body: the client sends its arguments, and ``api/served.py`` passes a request to the service method
+marked with ``answers``. This module imports neither HTTP libraries nor the daemon, as the command line imports it.
 """
 
 import inspect
@@ -26,14 +25,14 @@ class Needed:
     """What an operation requires of a principal."""
 
     role: Role | None
-    """None: nothing, it is open to all."""
+    """None: open to all."""
     whole: bool = False
-    """It concerns the whole daemon, so it is not for a principal of an organisation."""
+    """Concerns the whole daemon, so a principal of an organisation may not do it."""
     run: bool = False
-    """A run may do it as well, to its own task."""
+    """A run may do it too, for its own task."""
 
     def permits(self, by: Principal) -> bool:
-        """Return whether that principal may do it."""
+        """Return whether the principal may do it."""
         if self.role is None or (self.run and by.role is Role.RUN):
             return True
         return by.role.permits(self.role) and not (self.whole and by.organisation is not None)
@@ -51,7 +50,7 @@ ADMIN_WHOLE: Final = Needed(Role.ADMIN, whole=True)
 
 @dataclass(frozen=True, slots=True)
 class PathText:
-    """A text that is a part of the path, as an annotation: ``Annotated[str, PathText("A schedule's name.")]``."""
+    """A text in the path, as an annotation: ``Annotated[str, PathText("A schedule's name.")]``."""
 
     description: str
     max_length: int = 128
@@ -59,7 +58,7 @@ class PathText:
 
 @dataclass(frozen=True, slots=True)
 class PathNumber:
-    """A number from 1 on that is a part of the path; as an annotation."""
+    """A number from 1 up in the path; as an annotation."""
 
     description: str
     max: int = 2**53
@@ -67,7 +66,7 @@ class PathNumber:
 
 @dataclass(frozen=True, slots=True)
 class QueryText:
-    """A text in the query, left out where it is None; as an annotation."""
+    """A text in the query, omitted if None; as an annotation."""
 
     description: str
     max_length: int = 128
@@ -76,7 +75,7 @@ class QueryText:
 
 @dataclass(frozen=True, slots=True)
 class QueryTexts:
-    """Texts in the query, each under the same name; as an annotation."""
+    """Several texts in the query under one name; as an annotation."""
 
     description: str
     max: int
@@ -84,7 +83,7 @@ class QueryTexts:
 
 @dataclass(frozen=True, slots=True)
 class QueryNumber:
-    """A whole number in the query; as an annotation."""
+    """An integer in the query; as an annotation."""
 
     description: str
     min: int
@@ -93,60 +92,60 @@ class QueryNumber:
 
 @dataclass(frozen=True, slots=True)
 class QueryChoice:
-    """One of several words in the query, left out where it is None; as an annotation of an enumeration."""
+    """One of several words in the query, omitted if None; as an annotation of an enumeration."""
 
     description: str
 
 
 @dataclass(frozen=True, slots=True)
 class QueryFields:
-    """That the fields of a shape are sent in the query, without those that are left at their default; as an annotation.
-    It comes before what else the query has."""
+    """A shape whose fields are sent in the query, except those with their default; as an annotation. Precedes the
+    other query parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDocument:
-    """That a ``TaskSpec`` is sent as the body, as a task file would write it; as an annotation."""
+    """A ``TaskSpec`` sent as the body, written as in a task file; as an annotation."""
 
     examples: Mapping[str, object] = field(default_factory=dict)
-    """By name; each is executed by a test."""
+    """Examples by name; a test executes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class CardDocument:
-    """That a ``Card`` is sent as the body, as a card file would write it; as an annotation."""
+    """A ``Card`` sent as the body, written as in a card file; as an annotation."""
 
     examples: Mapping[str, object]
-    """By name; each is executed by a test."""
+    """Examples by name; a test executes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonBody:
-    """That a shape is sent as the body; as an annotation. One that may be left out has a default."""
+    """A shape sent as the body; as an annotation. An optional body has a default."""
 
     examples: Mapping[str, object]
-    """By name; each is executed by a test."""
+    """Examples by name; a test executes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonField:
-    """That a value is the only field of the body, which the service gets as that shape; as an annotation."""
+    """A value that is the body's only field, which the service gets as that shape; as an annotation."""
 
     shape: type[BaseModel]
     examples: Mapping[str, object]
-    """Of the body, by name; each is executed by a test."""
+    """Example bodies by name; a test executes each."""
     required: bool = True
-    """Whether there has to be a body."""
+    """Whether the body is required."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """That a text names this one request, so that it is not done again when repeated; as an annotation."""
+    """A text that identifies this request, so that a repeat is not carried out again; as an annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class IfVersion:
-    """That a change is made only to that version, else refused; as an annotation."""
+    """The only version to which the change may be made, else it is refused; as an annotation."""
 
 
 Sent = (
@@ -164,17 +163,17 @@ Sent = (
     | IdempotencyKey
     | IfVersion
 )
-"""The ways in which a parameter is sent."""
+"""All ways to send a parameter."""
 Key = Annotated[str | None, IdempotencyKey()]
-"""A name that the client chooses for this request; None: it may be done again."""
+"""Key that the client chooses for this request; None: a repeat is carried out again."""
 Version = Annotated[int | None, IfVersion()]
-"""The version that was seen; None: whichever there is."""
+"""The version that the client has seen; None: any."""
 Cursor = Annotated[str | None, QueryText("The next_cursor of the previous page.", 500)]
-"""Where a part of a list begins; None: at its beginning."""
+"""Where a page of a list begins; None: at the start."""
 Limit = Annotated[int, QueryNumber("Maximum number of items, 1 to 200.", 1, 200)]
-"""The most items of a part of a list."""
+"""Maximum number of items of a page."""
 Days = Annotated[int, QueryNumber("Number of days to count, up to now, 1 to 365.", 1, 365)]
-"""How much is counted."""
+"""Number of days to count, up to now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,24 +184,24 @@ class Parameter:
     type: Any
     sent_as: Sent
     default: Any
-    """``inspect.Parameter.empty``: there is none."""
+    """``inspect.Parameter.empty`` if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What may be asked next, with a part of the answer as a parameter."""
+    """Operations that may follow, taking a part of the answer as a parameter."""
 
     parameter: str
-    """Of the operations that are named."""
+    """Name of the parameter in those operations."""
     expression: str
-    """Where the answer has its value, as OpenAPI writes it."""
+    """Runtime expression of OpenAPI for the value in the answer."""
     operations: Mapping[str, str]
-    """By id, what each gives."""
+    """What each operation gives, by operation id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What is answered instead to whoever asks for a stream of events."""
+    """The alternative answer for a client that asks for a stream of events."""
 
     description: str
     example: str
@@ -210,46 +209,46 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What one kind of request asks for, and what it is answered."""
+    """One kind of request and its answer."""
 
     id: str
-    """In the OpenAPI document, such as ``pauseSchedule``."""
+    """Operation id in the OpenAPI document, such as ``pauseSchedule``."""
     method: str
     path: str
-    """With parameters in braces."""
+    """Path, with parameters in braces."""
     needs: Needed
     summary: str
-    """What it does, in a line."""
+    """What it does, in one line."""
     description: str
-    """What else there is to know of it."""
+    """Further details."""
     parameters: tuple[Parameter, ...]
     answer: type[BaseModel] | None
-    """The shape of the answer; None: there is nothing to say."""
+    """The shape of the answer; None: the answer has no body."""
     listed: bool
-    """Whether the call returns the items of the answer, which is a page."""
+    """Whether the answer is a page whose items the call returns."""
     status: int = 200
-    """Of the answer."""
+    """Status of the answer."""
     refuses: Sequence[int] = ()
-    """Other answers, besides what its parameters mean and every operation may answer."""
+    """Statuses of refusals in addition to those that its parameters imply and those common to all operations."""
     answer_note: str | None = None
-    """What is said of the answer besides its shape."""
+    """Description of the answer in addition to its shape."""
     location: str | None = None
-    """Where the thing is that was made, with fields of the answer in braces; None: it makes nothing."""
+    """Location of the created resource, with fields of the answer in braces; None: it creates nothing."""
     links: Links | None = None
     tagged: bool = False
     """Whether the answer carries its ``version`` as an entity tag."""
     conditional: bool = False
-    """Whether whoever has seen that version may be answered 304."""
+    """Whether a client that has seen that version may get 304."""
     secret: bool = False
-    """Whether the answer has a secret that was made for whoever asks, and is shown this once."""
+    """Whether the answer holds a secret made for the caller, which is shown only once."""
     also: Mapping[int, str] = field(default_factory=dict)
-    """Other statuses of an answer of that shape, and what they mean."""
+    """Other statuses with an answer of that shape, and their meanings."""
     streamed: Streamed | None = None
-    """What is answered as a stream; None: nothing."""
+    """The answer as a stream; None: there is none."""
 
 
 class _More(TypedDict, total=False):
-    """What a declaration may say besides; see ``Operation`` for the words."""
+    """Optional parts of a declaration; see ``Operation``."""
 
     status: int
     refuses: Sequence[int]
@@ -264,10 +263,10 @@ class _More(TypedDict, total=False):
 
 
 class Calls(Protocol):
-    """What sends the calls of operations; a base of the classes that declare them."""
+    """Sends the calls of operations; a base of the classes that declare them."""
 
     def _call(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
-        """Return the answer. Raises what the client raises."""
+        """Send the call and return the answer. Raises what the client raises."""
 
 
 def operation(
@@ -277,10 +276,10 @@ def operation(
     summary: str,
     **more: Unpack[_More],
 ) -> Callable[[F], F]:
-    """Declare the method below it to be the call of an operation; see ``Operation`` for the words.
+    """Declare the method below it to be the call of an operation; see ``Operation`` for the parameters.
 
-    route: method and path. What its signature says is read when somebody asks for the operation: a command calls one of
-    a hundred. That raises TypeError for a parameter of which nobody has said how it is sent.
+    route: method and path. The signature is only read when the operation is needed, as a command calls one of a
+    hundred. Reading it raises TypeError for a parameter without an annotation of how it is sent.
     """
     verb, path = route.split(" ")
 
@@ -328,19 +327,19 @@ def answers(call: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def answered_by(service: type) -> dict[str, Callable[..., Any]]:
-    """Return the methods of a service that answer operations, by the id of each."""
+    """Return the service's methods that answer operations, by operation id."""
     marked = [value for kind in reversed(service.__mro__) for value in vars(kind).values() if hasattr(value, "answers")]
     return {declared_by(method.answers).id: method for method in marked}
 
 
 def declared_by(call: Callable[..., Any]) -> Operation:
-    """Return the operation that a call is the call of. Raises AttributeError for any other function."""
+    """Return the operation that the call belongs to. Raises AttributeError for any other function."""
     declared: Operation = call.declared()  # type: ignore[attr-defined]
     return declared
 
 
 def operations_of(calls: type) -> tuple[Operation, ...]:
-    """Return the operations that a class declares, in their order."""
+    """Return the operations that a class declares, in order."""
     return tuple(value.declared() for value in vars(calls).values() if hasattr(value, "declared"))
 
 
@@ -353,7 +352,7 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
 
 
 def _answer(hint: Any) -> tuple[type[BaseModel] | None, bool]:
-    """The shape, and whether it is a page of which the call returns the items."""
+    """The shape, and whether it is a page whose items the call returns."""
     if hint is type(None):
         return None, False
     if get_origin(hint) is list:

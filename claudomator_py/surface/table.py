@@ -20,51 +20,51 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """An instant, worded by whoever shows it."""
+    """An instant; whoever shows the table words it."""
 
     instant: str
     """RFC 3339, UTC."""
     show: Literal["ago", "until", "at"]
-    """How long ago it was, how long it is until then, or date and time."""
+    """Time elapsed since then, time left until then, or date and time."""
 
 
 Cell = str | int | Time | None
-"""What stands in a row; None: nothing."""
+"""Value of a cell; None: empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """A column of a table of such rows."""
+    """A column of a table with such rows."""
 
     title: str
     cell: Callable[[T], Cell]
-    """What a row has there."""
+    """Returns a row's cell."""
     flexible: bool = False
-    """Whether it may be cut when space is short."""
+    """Whether cells may be cut when space is short."""
     least: int = 8
-    """To how many characters it may be cut."""
+    """Minimum number of characters that a cell is cut to."""
     spare: bool = False
-    """Whether it is left out where the others would be cut to nothing."""
+    """Whether the column is dropped if the others would otherwise be cut to nothing."""
     wide: bool = False
-    """Whether it is shown only with ``-o wide``."""
+    """Whether the column is shown only with ``-o wide``."""
     right: bool = False
-    """Whether it is aligned to the right, as numbers are."""
+    """Whether the column is aligned to the right, like numbers."""
 
 
 class Table(Generic[T]):
-    """Columns, in their order."""
+    """A table's columns, in order."""
 
     def __init__(self, *columns: Column[T]) -> None:
         self.columns = columns
 
 
 def ago(instant: str | None) -> Time | None:
-    """Return a cell that says how long ago it was; None without an instant."""
+    """Return a cell that shows how long ago it was; None without an instant."""
     return None if instant is None else Time(instant, "ago")
 
 
 def until(instant: str | None) -> Time | None:
-    """Return a cell that says how long it is until then; None without an instant."""
+    """Return a cell that shows how long it is until then; None without an instant."""
     return None if instant is None else Time(instant, "until")
 
 
