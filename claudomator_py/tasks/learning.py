@@ -1,5 +1,5 @@
-"""What comes of decisions on who does a task: their labels, and what those teach. Each function is part of one
-transaction, so that no label is learned twice, whatever happens in between."""
+"""Labels decisions on who does a task, and learns from the labels. Each function is part of one transaction, so a
+label is never learned twice, even after a crash."""
 
 from typing import Final
 
@@ -18,17 +18,17 @@ from claudomator_py.store.learning_rows import LearningProgress
 from claudomator_py.store.tables import Decision, Event, Label, Standing, Task
 
 FROZEN: Final = "learning_frozen"
-"""The switch: nothing is learned, and nothing later of what happens meanwhile."""
+"""Name of the switch that stops learning; labels made while it is on are never learned."""
 BATCH_SIZE: Final = 500
-"""Events that one transaction looks at, and labels that it learns."""
+"""Maximum number of events examined, and of labels learned, per transaction."""
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError)
-"""What a row raises that somebody has damaged. It teaches nothing, and keeps nothing later from being learned."""
+"""Errors that a damaged row may raise. Such a row teaches nothing, and does not block later ones."""
 log = get_logger("claudomator.learning")
 _BY_A_PERSON = frozenset({RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.BY_HAND})
 
 
 def has_more(connection: Connection, since: int = 0) -> bool:
-    """Return whether ``learn`` has something to do. since: the event behind which to begin, if nothing was ever
+    """Return whether ``learn`` has something to do. since: id of the event after which to begin if nothing was ever
     learned."""
     so_far = learning_rows.progress(connection) or LearningProgress(since, 0)
     return events.last_id(connection) > so_far.event or bool(learning_rows.unlearned(connection, 1))
@@ -37,11 +37,10 @@ def has_more(connection: Connection, since: int = 0) -> bool:
 def correct(
     connection: Connection, task: Task, record: SpecialistRecord, now_ms: int, continues: Task | None = None
 ) -> None:
-    """Correct what a decision shows that is about to be stored about the task: if a person made it, and another
-    decision stands for the same text, that one was wrong; and so was that on the task which this one continues with
-    another specialist.
+    """Correct earlier labels by a decision that is about to be stored. If a person made it, a differing decision on the
+    same text was wrong; so was the one on the continued task, if it chose another specialist.
 
-    continues: that task.
+    continues: the continued task.
     """
     if record.specialist is None or record.reason.code not in _BY_A_PERSON:
         return
@@ -55,7 +54,7 @@ def correct(
 
 
 def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> None:
-    """Label what has ended, and learn the next labels; as much as ``BATCH_SIZE`` of either.
+    """Label ended tasks and learn the next labels, at most ``BATCH_SIZE`` of each.
 
     rate: how far one label moves performance, 0 to 1. since: see ``has_more``.
     """
@@ -83,7 +82,7 @@ def learn(connection: Connection, rate: float, now_ms: int, since: int = 0) -> N
 
 
 def reset(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
-    """Forget what was learned, and what is to be learned of what has ended; how many labels no longer count.
+    """Forget what was learned and discard labels not yet learned; return how many labels no longer count.
 
     organisation, specialist: see ``learning_rows.forget``.
     """
@@ -93,7 +92,7 @@ def reset(connection: Connection, organisation: str | None, specialist: str | No
 
 
 def _label(connection: Connection, event: Event, now_ms: int) -> None:
-    """Say of the decision on that task what its end says, unless something is said already."""
+    """Label the decision on that task by how the task ended, unless it already has a label."""
     task_id, generation = str(event.task_id), int(event.data.get("generation", 0))
     decision = decision_rows.latest(connection, task_id, DecisionKind.SPECIALIST, generation)
     if decision is None or decision.specialist is None:
@@ -114,7 +113,7 @@ def _label(connection: Connection, event: Event, now_ms: int) -> None:
 
 
 def _follow(connection: Connection, task_id: str, decision: Decision, now_ms: int) -> None:
-    """The answer that this task continues was useful after all, if the same specialist continues it."""
+    """Label the continued task's short answer as useful after all, if the same specialist continues it."""
     earlier = _continued_by(connection, task_id)
     decision_before = None if earlier is None else _standing(connection, earlier)
     label = None if decision_before is None else learning_rows.label(connection, decision_before.id)
@@ -158,13 +157,13 @@ def _revision(decision: Decision) -> int:
 
 
 def _standing(connection: Connection, task_id: str) -> Decision | None:
-    """The decision on who does the task that nothing has superseded."""
+    """The current decision on who does the task."""
     decision_id = decision_rows.standing(connection, task_id, DecisionKind.SPECIALIST)
     return None if decision_id is None else decision_rows.find(connection, decision_id)
 
 
 def _same_text(connection: Connection, former: Decision, task: Task) -> bool:
-    """Whether the task still says what was decided on: else it may be for somebody else, and nothing was wrong."""
+    """Whether the task's text is still the one decided on; if not, another specialist may be right without an error."""
     revision = _revision(former)
     if revision == task.revision:
         return True
@@ -176,7 +175,7 @@ def _same_text(connection: Connection, former: Decision, task: Task) -> bool:
 
 
 def _continued_by(connection: Connection, task_id: str) -> str | None:
-    """The task that this one continues, if it is there."""
+    """Id of the task that this one continues, if it exists."""
     task = task_rows.get(connection, task_id)
     continues = task_rows.spec_of(connection, task_id, task.revision).continues
     if continues is None:
@@ -186,7 +185,7 @@ def _continued_by(connection: Connection, task_id: str) -> str | None:
 
 
 def _answer(connection: Connection, event: Event) -> str | None:
-    """What the last run of the task said in the end, if there was one."""
+    """Final text of the task's last run, if there was a run."""
     run = None if event.run_id is None else run_rows.find(connection, event.run_id)
     if run is None or run.outcome is None:
         return None
@@ -194,8 +193,8 @@ def _answer(connection: Connection, event: Event) -> str | None:
 
 
 def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> None:
-    """Let the label move what is known of the specialist, on its topic and altogether. A decision counts once: what its
-    former label has moved is moved as if this one had stood in its place."""
+    """Let the label move the specialist's standing, on the label's topic and overall. A decision counts once: the
+    effect of an earlier label is corrected as if this one had been there instead."""
     verdict = LabelVerdict(label.verdict)
     if label.specialist is None or verdict is LabelVerdict.NEUTRAL or label.counted == verdict:
         return
@@ -223,7 +222,7 @@ def _move(connection: Connection, label: Label, rate: float, now_ms: int) -> Non
 def _moved(
     connection: Connection, standing: Standing, label: Label, verdict: LabelVerdict, rate: float, now_ms: int
 ) -> Standing:
-    """What is known once the label counts, in place of the other verdict where it has counted with that."""
+    """The standing once the label counts, replacing the opposite verdict if the label has counted with that."""
     succeeded, again = verdict is LabelVerdict.POSITIVE, label.counted is not None
     last_success_ms = standing.last_success_ms
     if again:

@@ -23,7 +23,7 @@ HELD_UP = "schedule_held_up"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A valid schedule on its way in."""
+    """A validated schedule that is about to be stored."""
 
     spec: TaskSpec
     local: str
@@ -115,8 +115,8 @@ def end_of_file(connection: Connection, path: str, now_ms: int, kept_names: froz
 def fire(
     connection: Connection, schedule: Schedule, at_ms: int, dir_key: str, by: str, now_ms: int, place: int = 0
 ) -> Task:
-    """Make the task of that time. dir_key: see ``store.tables.Task``. by: ``clock`` or ``operator``. place: among
-    those that are caught up together."""
+    """Make the task of that time. dir_key: see ``store.tables.Task``. by: ``clock`` or ``operator``. place: position
+    among the times that are caught up together."""
     spec = TaskSpec.model_validate(schedule.spec).fired(at_ms)
     order = NewTask(
         spec, dir_key, "schedule", place=place, creator=schedule.creator, organisation=schedule.organisation

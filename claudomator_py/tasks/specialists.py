@@ -52,21 +52,21 @@ def register(
     registered_with: Collection[str] = (),
     is_own: bool = True,
 ) -> Registration:
-    """Add the card, or update the one of that id that is its creator's own; harmless when repeated.
+    """Add the card, or update the creator's own card of that id; harmless when repeated.
 
-    file_path: the file that it follows from now on. is_own: what an administrator of the daemon registers is admitted
-    by that; otherwise nobody has read it as his own. registered_with: see ``ways_on_problems``. Raises Conflict for an
-    id that is another's, or one that follows another file, Forbidden for another organisation's, Invalid for one that
-    names a specialist who does not exist.
+    file_path: the file that the card follows from now on. is_own: if true, registration by an administrator of the
+    daemon also admits the card; if false, nobody has read it as their own. registered_with: see ``ways_on_problems``.
+    Raises Conflict if the id belongs to another creator or the card follows another file, Forbidden for another
+    organisation's card, Invalid if it names a specialist that does not exist.
     """
     row = specialist_rows.row_of(connection, card.id)
     if row is not None and not _is_free(row, by):
-        # In the same words whether or not it exists for whoever asks: so they tell nobody whose it is.
+        # The wording does not depend on whether the caller can see the card, so it does not reveal the owner.
         raise Conflict(f"The id {card.id} is taken.", remedy="Choose another id.")
     if row is not None and row.removed_ms is None and row.file_path not in (None, file_path):
         raise _follows_file(row)
     if row is not None and row.removed_ms is None and card.url is None:
-        # Of an agent that has connected, what is written without an address is about that agent.
+        # A card written without an address, for the id of a connected agent, is about that agent.
         known = specialist_rows.find(connection, card.id, by)
         if known is not None and known.card.transport is Transport.HUB:
             card = card.model_copy(update={"url": known.card.url})
@@ -86,9 +86,10 @@ def register(
 
 
 def register_itself(connection: Connection, card: Card, by: Principal, now_ms: int) -> Registration:
-    """Register the card with which an agent has connected. What its creator has written of it, in a file or by the API,
-    stands, but for an address that it does not say: its own card says nothing then. Raises as ``register``, and
-    Conflict where the written card is of somebody who is reached in another way.
+    """Register the card with which an agent has connected. A card that its creator wrote, in a file or by the API,
+    takes precedence and only gets the agent's address if it has none.
+
+    Raises as ``register``, and Conflict if the written card names another address.
     """
     row = specialist_rows.row_of(connection, card.id)
     if row is None or row.removed_ms is not None or row.creator != by.id or row.source not in ("api", "file"):
@@ -122,10 +123,10 @@ def change(
     *,
     versions: Collection[int] | None = None,
 ) -> Registration:
-    """Give the specialist of the card's id that content. versions: only if it has one of these; None: any.
+    """Give the specialist with the card's id that content. versions: the only acceptable current versions; None: any.
 
-    An operator who changes a shipped card makes one that stands for it, and one of the hub no longer follows its agent.
-    Raises NotFound, Forbidden for whoever may not, StaleVersion, Conflict for one that follows a file, and Invalid as
+    Changing a shipped card makes the operator's own card, which replaces it; a changed card of the hub no longer
+    follows its agent. Raises NotFound, Forbidden, StaleVersion, Conflict if the card follows a file, and Invalid as
     ``register``.
     """
     row = _changeable(connection, card.id, by, versions)
@@ -156,9 +157,9 @@ def remove(
     versions: Collection[int] | None = None,
     file_path: str | None = None,
 ) -> None:
-    """Remove the card with its grants; a shipped one for which it stood is there again.
+    """Remove the card with its grants; if it replaced a shipped card, that one is restored.
 
-    file_path: the file that it follows and that is gone. Raises as ``change``.
+    file_path: the file that the card follows and that is gone. Raises as ``change``.
     """
     row = _changeable(connection, specialist_id, by, versions)
     if row.file_path not in (None, file_path):
@@ -185,7 +186,7 @@ def grant(
     by: Principal,
     now_ms: int,
 ) -> Registration:
-    """Let a shared card exist for a principal, by its id, or an organisation, as ``org:NAME``; harmless when repeated.
+    """Let a shared card exist for a principal (by id) or an organisation (``org:NAME``); harmless when repeated.
 
     Raises as ``change``, and Conflict for a card that is not shared.
     """
@@ -208,8 +209,7 @@ def revoke(
     by: Principal,
     now_ms: int,
 ) -> Registration:
-    """Take the grant back; harmless when repeated. A task that has not begun goes to somebody who still exists for
-    whoever made it. Raises as ``change``."""
+    """Take the grant back; harmless when repeated. Tasks that have not begun are routed again. Raises as ``change``."""
     row = _changeable(connection, specialist_id, by)
     registration = specialist_rows.get(connection, row.id, by)
     if grantee in registration.grants:
@@ -221,10 +221,11 @@ def revoke(
 
 
 def admit(connection: Connection, specialist_id: str, by: Principal, now_ms: int) -> Registration:
-    """Admit the card as it is to the work of others, with its prompt and its permissions; harmless when repeated.
+    """Admit the card in its current content, including prompt and permissions, to the work of others; harmless when
+    repeated.
 
-    A card that its creator changes has to be admitted again. Raises NotFound, Forbidden for all but administrators of
-    the daemon, and Conflict for a private card.
+    A card that its creator changes must be admitted again. Raises NotFound, Forbidden for all but administrators of the
+    daemon, and Conflict for a private card.
     """
     row = _admissible(connection, specialist_id, by)
     if row.visibility == Visibility.PRIVATE:
@@ -239,7 +240,7 @@ def admit(connection: Connection, specialist_id: str, by: Principal, now_ms: int
 
 
 def dismiss(connection: Connection, specialist_id: str, by: Principal, now_ms: int) -> Registration:
-    """Take an admission back; harmless when repeated. A task of others that has not begun goes to somebody else.
+    """Take an admission back; harmless when repeated. Tasks of others that have not begun are routed again.
 
     Raises NotFound, Forbidden for all but administrators of the daemon.
     """
@@ -264,7 +265,7 @@ def _admissible(connection: Connection, specialist_id: str, by: Principal) -> Sp
 
 
 def _admission(by: Principal) -> str | None:
-    """By whom a card that the principal writes is admitted."""
+    """Who admits a card by writing it: the principal, if an administrator of the daemon; else nobody."""
     return by.id if _administers_all(by) else None
 
 
@@ -273,9 +274,9 @@ def _administers_all(by: Principal) -> bool:
 
 
 def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
-    """Let the registry have the cards that come with this version, and none that came with another only.
+    """Let the registry have exactly the shipped cards of this version.
 
-    One for which an operator's card stands waits under it; one that an operator has removed stays removed.
+    A shipped card that an operator's card replaces is kept beneath it; one that an operator removed stays removed.
     """
     for card in cards:
         row = specialist_rows.row_of(connection, card.id)
@@ -300,8 +301,8 @@ def ship(connection: Connection, cards: Sequence[Card], now_ms: int) -> None:
 
 
 def unknown(connection: Connection, specialist_id: str, by: Principal) -> ServiceError:
-    """Return the refusal of an id that does not exist for whoever asks, or whose card cannot be read; it suggests only
-    ids that do exist."""
+    """Return the refusal for an id that does not exist for the caller or whose card is unreadable; it suggests only
+    ids that the caller sees."""
     ids = specialist_rows.ids_seen(connection, by)
     if specialist_id in ids:
         said = _unreadable(specialist_id, "id")
@@ -316,7 +317,7 @@ def _unreadable(specialist_id: str, field: str) -> Problem:
 
 
 def missing(connection: Connection, specialist_id: str, field: str, by: Principal, names: Sequence[str]) -> Problem:
-    """Return what is wrong with the id, behind which the principal finds no card. names: what may stand there."""
+    """Return the problem with an id for which the principal finds no card. names: the ids to suggest from."""
     if specialist_id in specialist_rows.ids_seen(connection, by):
         return _unreadable(specialist_id, field)
     remedy = name_suggestion(specialist_id, names, LIST_OF_SPECIALISTS)
