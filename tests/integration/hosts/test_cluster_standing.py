@@ -110,7 +110,7 @@ def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHo
 
     said = wait_until(obstacle)
     assert said == "waits for lab, which has not taken it: sbatch: error: invalid partition specified: night"
-    commands.say("sinfo", "n1|idle|none\n")
+    commands.say("sinfo", "n1|idle|0/4/0/4|none\n")
     assert "invalid partition" in (host.hosts()[1].problem or "")
     host.prepare(replace(ORDER, run_id="next", hosts=("lab", LOCAL)))
     assert host.host_of("next") == LOCAL
@@ -118,7 +118,8 @@ def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHo
 
 def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands: Commands) -> None:
     commands.say("squeue", "cl-a-0|PENDING|Resources|\ncl-b-0|PENDING|Resources|\ncl-c-1|RUNNING|None|n1\n")
-    nodes = "n1|mixed|none\nn2|down*|Not responding\nn3|drained|disk | is full\nn4|idle|none\nn4|idle|none\n"
+    nodes = "n1|mixed|1/3/0/4|none\nn2|down*|0/0/4/4|Not responding\nn3|drained|0/0/2/2|disk | is full\n"
+    nodes += 2 * "n4|idle|0/8/0/8|none\n"
     commands.say("sinfo", nodes)
     here, lab = host.hosts()
     assert (here.name, here.kind, here.problem) == (LOCAL, LOCAL, None)
@@ -128,7 +129,7 @@ def test_hosts_are_shown_with_what_takes_no_runs(host: ClusterRunHost, commands:
         ("n2", "down*", "Not responding"),
         ("n3", "drained", "disk | is full"),
     ]
-    assert lab.version == "slurm 22.05.8"
+    assert (lab.cpus_used, lab.cpus, lab.version) == (1, 18, "slurm 22.05.8")
 
 
 def test_a_cluster_that_does_not_answer_says_so(host: ClusterRunHost, commands: Commands) -> None:
