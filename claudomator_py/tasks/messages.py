@@ -1,7 +1,7 @@
-"""What can happen to messages of a channel, each in one transaction: posted, processed, marked, and answered.
+"""Changes to messages of a channel, each in one transaction: post, process attachments, mark, and deliver answers.
 
-A message, the decision who answers it and the tasks that follow are one transaction; and so are an answer and the mark
-that it was given. So whatever becomes of the daemon, each answer is asked for once and given once.
+A message, the decision who answers it and the resulting tasks share one transaction; so do an answer and its delivered
+mark. So even if the daemon crashes, each answer is requested once and delivered once.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,43 +48,43 @@ from claudomator_py.tasks.decisions import record_triage
 from claudomator_py.values import dataclass
 
 MESSAGE_POSTED = "message_posted"
-"""The event: ``channel``, ``message`` and, where somebody answers, ``agents``."""
+"""Event whose data has ``channel``, ``message`` and, if somebody answers, ``agents``."""
 
 Policy = Callable[[Connection, Channel, Incoming], tuple[PolicyCheck, ...]]
-"""What policy says of a message, asked before any rule of triage: nobody answers where a check does not allow it."""
+"""Returns the policy's checks of a message, made before any triage rule: if one refuses, nobody answers."""
 
 
 def no_policy(connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
-    """Return everything is allowed."""
+    """Return no checks: everything is allowed."""
     del connection, channel, message
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class TriageInputs:
-    """What was found out before the transaction, as nothing in it may wait."""
+    """Inputs gathered before the transaction, as nothing inside it may wait."""
 
     reply: Reply | None = None
-    """What the cheap model says of whether the primary should answer; None: it was not asked."""
+    """The cheap model's verdict on whether the primary should answer; None: it was not asked."""
     best: Callable[[Sequence[str]], str | None] | None = None
-    """See ``routing.triage.triage``; it must answer at once."""
+    """See ``routing.triage.triage``; must return at once."""
     dir_key: str | None = ""
-    """Of the channel's working directory; None: that is not to be had, and nobody is asked."""
+    """Key of the channel's working directory; None: the directory is unavailable, so nobody is asked."""
     policy: Policy = no_policy
     latency_ms: int | None = None
-    """How long that took, in milliseconds."""
+    """Milliseconds taken to gather the inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostedMessage:
-    """A message on its way in."""
+    """A message that is about to be stored."""
 
     author: str
-    """A member's id; a person who does not take part yet joins by writing."""
+    """Id of the member; a person who is not yet a participant joins by writing."""
     message: NewMessage
     role: MessageRole = MessageRole.USER
     username: str | None = None
-    """Of a person who joins by this message."""
+    """Username of a person who joins by this message."""
     display_name: str | None = None
     """See ``username``."""
     hops: int = 0
@@ -95,22 +95,22 @@ class PostedMessage:
 
 @dataclass(slots=True)
 class _Place:
-    """A channel, as a message finds it."""
+    """A channel at the time a message arrives."""
 
     channel: Channel
     settings: ChannelSettings
     rows: Sequence[ChannelMember]
     advice: TriageInputs
     members: Sequence[Member] = field(default_factory=list)
-    """With the names that specialists' cards have now."""
+    """Members under the current names of their cards."""
 
 
 def post(
     connection: Connection, channel: Channel, written: PostedMessage, advice: TriageInputs, now_ms: int
 ) -> ChannelMessage:
-    """Add the message, decide who answers it, and have tasks made for them. One that an incoming webhook brought before
-    is not added again. Raises Invalid for an answer to what is not in the channel, Conflict where the channel is full.
-    """
+    """Add the message, decide who answers it, and make the tasks for that. A message that an incoming webhook has
+    already brought is not added again. Raises Invalid if it answers a message outside the channel, Conflict if the
+    channel is full."""
     if written.external_id is not None:
         earlier = channel_rows.of_external(connection, channel.id, written.external_id)
         if earlier is not None:
@@ -160,7 +160,7 @@ def post(
 def _place_with_author(
     connection: Connection, channel: Channel, written: PostedMessage, advice: TriageInputs, now_ms: int
 ) -> _Place:
-    """Return the channel with its members; a person who does not take part yet joins."""
+    """The channel with its members; an author who is not yet a participant joins."""
     settings = ChannelSettings.model_validate(channel.settings)
     place = _Place(channel, settings, channel_rows.members(connection, channel.id), advice)
     if written.role is MessageRole.USER and all(member.id != written.author for member in place.rows):
@@ -188,8 +188,8 @@ def processed(
     advice: TriageInputs,
     now_ms: int,
 ) -> ChannelMessage:
-    """Return an attachment is processed, or cannot be; after the last one those are asked who waited for that. Raises
-    NotFound for one that the message does not have."""
+    """Return the message with the attachment's new state; once none is pending, ask the specialists whose answers
+    waited for it. Raises NotFound if the message has no such attachment."""
     attachments = [Attachment.model_validate(attachment) for attachment in message.attachments]
     if all(attachment.id != attachment_id for attachment in attachments):
         raise NotFound(f"There is no attachment {shown(attachment_id)!r}.", remedy="Name one of the message.")
@@ -210,14 +210,15 @@ def processed(
 
 
 def mark(connection: Connection, message: ChannelMessage, verdict: MarkVerdict | None, by: Principal) -> None:
-    """Note what an operator says of who answered; None: nothing any more."""
+    """Note an operator's verdict on who answered; None clears it."""
     marked_by = None if verdict is None else by.id
     told = None if verdict is None else verdict.value
     channel_rows.change_message(connection, message.id or 0, verdict=told, marked_by=marked_by)
 
 
 def deliver(connection: Connection, answer: ChannelAnswer, advice: TriageInputs, now_ms: int) -> ChannelMessage | None:
-    """Add what came of the task as a message, and mark that it was. None: that was done before."""
+    """Add the task's result as a message and mark the answer as delivered. None: nothing to deliver, as it was
+    already done."""
     answers = channel_rows.answers(connection, [answer.message_id])
     current = next((one for one in answers if one.specialist == answer.specialist), None)
     if current is None or current.state != AnswerState.ASKED:
@@ -239,7 +240,7 @@ def deliver(connection: Connection, answer: ChannelAnswer, advice: TriageInputs,
 
 
 def incoming_of(connection: Connection, channel: Channel, written: PostedMessage) -> Incoming:
-    """Return the message as triage sees it. Raises Invalid for an answer to what is not in the channel."""
+    """Return the message as triage sees it. Raises Invalid if it answers a message outside the channel."""
     answered = None
     if written.message.reply_to is not None:
         original = channel_rows.message(connection, channel.id, written.message.reply_to)
@@ -282,7 +283,7 @@ def _why(decision: TriageDecision, primary: str | None, reply: Reply | None) -> 
 def _have_answered(
     connection: Connection, place: _Place, message: ChannelMessage, decision: TriageDecision, now_ms: int
 ) -> dict[str, SkipReason]:
-    """Have those answer who are to. Who of them is not asked, and why."""
+    """Ask the specialists that are to answer; return those who are skipped, with the reasons."""
     skipped = {}
     waits = decision.should_respond_after_processing and any(
         one["state"] == AttachmentState.PENDING for one in message.attachments
@@ -295,7 +296,7 @@ def _have_answered(
             state=AnswerState.HELD.value,
             at_ms=now_ms,
         )
-        # Before it is put down: it would count as one of those that the limits are about.
+        # Checked before the answer is stored, which would count towards the limits.
         why = None if waits else _not_asked(connection, place, message, specialist, now_ms)
         channel_rows.put_answer(connection, answer)
         if why is not None:
@@ -313,7 +314,7 @@ def _ask(
     why_not: SkipReason | None,
     now_ms: int,
 ) -> None:
-    """Have a task made for somebody who is to answer; why_not: or put down why not."""
+    """Make the task for a specialist's answer, or record ``why_not``."""
     if why_not is not None:
         channel_rows.change_answer(connection, answer, state=AnswerState.SKIPPED.value, skipped=why_not.value)
         return
@@ -324,7 +325,8 @@ def _ask(
 def _not_asked(
     connection: Connection, place: _Place, message: ChannelMessage, specialist: str, now_ms: int, *, itself: int = 0
 ) -> SkipReason | None:
-    """Why somebody who is to answer is not asked. itself: how many of those who were asked are this very answer."""
+    """Why a specialist is not asked; None: it may be. itself: 1 if this answer is already counted among those asked,
+    else 0."""
     member = next((one for one in place.rows if one.id == specialist), None)
     if member is None or not specialist_rows.may_be_given(connection, specialist, creator_of(place.channel)):
         return SkipReason.GONE
@@ -341,7 +343,8 @@ def _not_asked(
 
 
 def _would_loop(connection: Connection, place: _Place, message: ChannelMessage, specialist: str) -> bool:
-    """Whether agents have talked for long enough, or the specialist would answer what it has caused itself."""
+    """Whether the agents' exchange has reached its maximum length, or the specialist would answer its own earlier
+    message."""
     if message.hops >= place.settings.max_hops:
         return True
     led = channel_rows.thread(connection, message, message.hops)
@@ -371,7 +374,7 @@ def _task(connection: Connection, place: _Place, message: ChannelMessage, specia
 
 
 def _continued(connection: Connection, channel: Channel, message: ChannelMessage, specialist: str) -> str | None:
-    """The task whose conversation continues: the one that wrote what the message answers, if that has completed."""
+    """Name of the task to continue: the completed one whose answer by this specialist the message replies to."""
     if message.reply_to is None:
         return None
     given = channel_rows.answer_given(connection, message.reply_to)
@@ -397,7 +400,7 @@ def _result(connection: Connection, answer: ChannelAnswer) -> tuple[MessageRole,
 def _ask_which(
     connection: Connection, channel: Channel, message: ChannelMessage, among: Sequence[str], now_ms: int
 ) -> None:
-    """Ask the author who is meant; the answer mentions one of them."""
+    """Ask the author which specialist is meant; the author's answer mentions one."""
     names = " or ".join(f"`{one}`" for one in among)
     channel_rows.add_message(
         connection,
