@@ -62,7 +62,7 @@ async def read_json(request: Request) -> Any:
         text = _text(await request.body())
         if has_too_many_parts(text):
             said = f"The body has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas."
-            raise Refused(413, "too_large", said, "Send less at once, or as one text.")
+            raise Refused(400, "bad_json", said, "Send less at once, or as one text.")
         # Bytes, the library would take in any encoding of Unicode that it thinks to recognise.
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

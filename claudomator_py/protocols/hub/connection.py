@@ -308,7 +308,7 @@ class _Connection:
 def _parsed(text: str) -> Mapping[str, Any]:
     """Raises RpcError."""
     if has_too_many_parts(text):
-        raise HubError(INVALID_REQUEST, f"it has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas")
+        raise HubError(PARSE_ERROR, f"it has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas")
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
