@@ -1,4 +1,4 @@
-"""Weighs what an agent said of its run against how its process ended."""
+"""Combines what an agent reported about its run with how its process ended."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,9 @@ _NOT_STARTED = {126: "it could not be executed", 127: "its program was not found
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What became of a run, without what it said and used. reset_at: epoch milliseconds.
+    """How a run ended, without its result. reset_at: epoch milliseconds.
 
-    conversation_lost: the agent does not know the conversation that it was to continue in.
+    conversation_lost: the agent does not know the conversation that the run was to continue.
     """
 
     status: OutcomeStatus
@@ -36,7 +36,7 @@ class RunVerdict:
     provenance: Provenance | None = None
     limit: str | None = None
     family: str | None = None
-    """The models that the limit is for; None: all."""
+    """The model family that the limit applies to; None: all models."""
     conversation_lost: bool = False
 
 
@@ -45,18 +45,18 @@ _LOST = RunVerdict(OutcomeStatus.LOST, Reason.LOST, "its supervisor was killed b
 
 @dataclass(frozen=True, slots=True)
 class NearLimitNotice:
-    """A limit of an account that is nearly used up."""
+    """An account's limit that is nearly used up."""
 
     until: int
     """Epoch milliseconds."""
     limit: str | None
     used: float | None
-    """The share that was used up."""
+    """The share that is used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run said and used, whatever became of it."""
+    """What a run produced and used, however it ended."""
 
     conversation_id: str | None = None
     text: str | None = None
@@ -64,18 +64,18 @@ class Result:
     tokens: Tokens = field(default_factory=Tokens)
     cost_usd: float | None = None
     question: str | None = None
-    """What it asked a person."""
+    """The question that the run asked a person."""
     denied: tuple[Denied, ...] = ()
-    """Tool calls that it was denied, each once."""
+    """Tool calls that were denied, each listed once."""
     denials: int = 0
-    """How many calls were denied in all."""
+    """Total number of denied calls."""
     dropped: int = 0
-    """As in ``Outcome``."""
+    """See ``Outcome``."""
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
-    """What the account has used up of each of its windows, by name."""
+    """Use of each of the account's windows, by name."""
     near: NearLimitNotice | None = None
     model: str | None = None
-    """As in ``Outcome``."""
+    """See ``Outcome``."""
 
 
 def failed(reason: Reason, detail: str | None = None) -> RunVerdict:
@@ -84,18 +84,18 @@ def failed(reason: Reason, detail: str | None = None) -> RunVerdict:
 
 
 def with_lost_conversation(verdict: RunVerdict, words: re.Pattern[str]) -> RunVerdict:
-    """Return the verdict on a run that resumed. words: how its agent says that it does not know a conversation."""
+    """Return the verdict on a resumed run. words: the agent's message for an unknown conversation."""
     lost = verdict.reason is Reason.BAD_INVOCATION and words.search(verdict.detail or "") is not None
     return replace(verdict, conversation_lost=True) if lost else verdict
 
 
 def with_detail(verdict: RunVerdict, sentence: str) -> RunVerdict:
-    """Return the verdict, with the sentence after what it says already."""
+    """Return the verdict with the sentence appended to its detail."""
     return replace(verdict, detail=" ".join(filter(None, (verdict.detail, sentence))))
 
 
 def denials(names: Sequence[str]) -> str | None:
-    """Return what to say of tool calls that were denied. names: the tools, one for each call."""
+    """Return a sentence about denied tool calls. names: the tool of each call."""
     if not names:
         return None
     tools = sorted(set(names))
@@ -107,11 +107,11 @@ def denials(names: Sequence[str]) -> str | None:
 def verdict_of(
     said: RunVerdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], RunVerdict]
 ) -> RunVerdict:
-    """Return the verdict. said: that of a complete terminal event, if there was one; unsaid: judges without one.
+    """Return the verdict. said: that of a complete terminal event, if any; unsaid: judges a run without one.
 
-    A cancel stays a cancel. Otherwise what the agent said comes first: if it had ended its work before the shim lost
-    patience with its process, the work is done. An agent that only says that it was interrupted adds nothing to a shim
-    that knows why.
+    A cancelled run stays cancelled. Otherwise the agent's report takes precedence: if the agent finished before the
+    shim lost patience with its process, the work is done. An agent that only reports an interruption adds nothing to a
+    shim that knows the cause.
     """
     if exit_record is not None and exit_record.ended_by == "cancel":
         return RunVerdict(OutcomeStatus.CANCELLED, Reason.CANCELLED)
@@ -127,7 +127,7 @@ def verdict_of(
 
 
 def _by_exit_code(code: int) -> RunVerdict | None:
-    """What an exit code says by itself: ended by a signal, or never begun. None: nothing."""
+    """The verdict that follows from the exit code alone: killed by a signal, or never started; None: neither."""
     if code < 0 or code in _SHELL_SIGNALS:
         return failed(Reason.INTERRUPTED, f"it was ended by signal {-code if code < 0 else code - 128}")
     if code in _NOT_STARTED:
@@ -136,7 +136,7 @@ def _by_exit_code(code: int) -> RunVerdict | None:
 
 
 def outcome(verdict: RunVerdict, result: Result) -> Outcome:
-    """Return both as the value that the service takes."""
+    """Return verdict and result as an ``Outcome``."""
     near = result.near
     return Outcome(
         status=verdict.status,

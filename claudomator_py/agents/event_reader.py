@@ -1,4 +1,4 @@
-"""What a run came to, from the bytes of a CLI that writes JSON events to stdout and words to stderr."""
+"""Determines a run's outcome from a CLI that writes JSON events to stdout and plain text to stderr."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,16 +20,16 @@ from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import ExitRecord, Stream
 
 _MAX_NAME = 100
-"""Characters of an id, or of a name."""
+"""Maximum number of characters of an id or a name."""
 _MAX_WORDS_BYTES = 16 * 1024
-"""A longer line of stderr is no message."""
+"""Maximum size of a message; a longer line of stderr is not one."""
 _STAYED = "Its program did not exit after its last word, and was stopped."
 _FOR_LATER = "Have it done in the foreground, or give it a task of its own, with `schedule` or `not_before`."
 _LEFT_BEHIND = "What it had left in the background neither wrote nor computed anything more, and was stopped."
 
 
 class EventReader:
-    """Reads one run. seen: what its events mean, with nothing taken yet."""
+    """Reads the output of one run. seen: the interpreter of its events, initially empty."""
 
     def __init__(self, seen: RunEvents) -> None:
         self._seen = seen
@@ -52,32 +52,32 @@ class EventReader:
 
     @property
     def answered(self) -> bool:
-        """Whether the model has said or done anything."""
+        """True if the model produced any output."""
         return self._seen.answered
 
     @property
     def used(self) -> Used:
-        """What the run has used so far, as far as it has said."""
+        """What the run has used so far, as far as it has reported."""
         result = self._seen.result()
         return Used(_fit_tokens(result.tokens), result.cost_usd, result.windows)
 
     @property
     def stage(self) -> Stage:
-        """How far the run has come, by what it has said."""
+        """How far the run has come, according to its output."""
         return self._so_far().stage
 
     @property
     def stuck_until(self) -> int | None:
-        """The epoch milliseconds until which the CLI sleeps in a limit, as far as it has said by now.
+        """When the limit in which the CLI currently sleeps ends, in epoch milliseconds, if known.
 
-        Such a run may be ended, in whatever way: its outcome will be the limit.
+        Such a run may be ended by any means: its outcome will be the limit.
         """
         stuck = self._stuck()
         return None if stuck is None else stuck.reset_at
 
     @property
     def stuck_since(self) -> int | None:
-        """Since when, in epoch milliseconds, the CLI waits out a limit, whether or not it has said until when."""
+        """Since when the CLI has been waiting out a limit, in epoch milliseconds, whether or not its end is known."""
         return None if self._stuck() is None else self._so_far().stuck_since
 
     def _stuck(self) -> RunVerdict | None:
@@ -85,7 +85,7 @@ class EventReader:
         return None if seen.terminal else _limit(seen.stuck(None))
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
-        """Return what the run came to. May be asked at any time, and again."""
+        """Return the run's outcome. May be called at any time, and repeatedly."""
         seen, plain = self._all()
         printed_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
         exit_code = exit_record.exit_code if exit_record is not None else None
@@ -102,7 +102,8 @@ class EventReader:
         verdict = stuck or verdict_of(said, exit_record, lambda _: unsaid(ending))
         stopped = said is not None and exit_record is not None and exit_record.ended_by == "wind_down"
         if stopped:
-            # As it is stopped, a program says that what it had in the background has ended: it is no more DONE by that.
+            # A program that is being stopped reports that its background work has ended; that does not make the run
+            # DONE.
             verdict = with_detail(verdict, _STAYED if seen.stage is Stage.DONE else _LEFT_BEHIND)
         result = seen.result()
         if verdict.status is OutcomeStatus.SUCCEEDED and (dropped := seen.to_come(printed_ms, stopped=stopped)):
@@ -114,18 +115,18 @@ class EventReader:
 
     @property
     def _ends_within_event(self) -> bool:
-        """Whether another event had begun, and was cut off."""
+        """Whether the output ends in an incomplete event."""
         rest = self._events.rest.strip()
         return bool(rest) and parse_events(rest) is None
 
     def _so_far(self) -> RunEvents:
-        """What was seen, with the lines that have no end yet, unless they are long: the last one may have none."""
+        """Everything seen, including unfinished lines unless they are long: the last line may lack its newline."""
         if self._peeked is None:
             self._peeked = self._with_rests()[0] if self._events.rest_bytes <= MAX_PEEK_BYTES else self._seen
         return self._peeked
 
     def _all(self) -> tuple[RunEvents, str]:
-        """What was seen in all, and the text that was no event."""
+        """Everything seen, and the text that was not an event."""
         seen, plain = self._with_rests()
         if not seen.anything:
             seen = seen.copy()
@@ -147,8 +148,8 @@ class EventReader:
 
 
 def _is_final(said: RunVerdict, stage: Stage, exit_record: ExitRecord | None) -> bool:
-    """Whether what the last turn came to is what the run came to. A success between two turns is one only if the
-    program then ended by itself: whatever else ended it kept the next turn from coming."""
+    """Whether the result of the last turn is that of the run. A success between two turns counts only if the program
+    then exited by itself: any other end prevented the next turn."""
     if stage is Stage.DONE or said.status is not OutcomeStatus.SUCCEEDED:
         return True
     if exit_record is None:
@@ -157,18 +158,18 @@ def _is_final(said: RunVerdict, stage: Stage, exit_record: ExitRecord | None) ->
 
 
 def _dropped(what: Mapping[str, int]) -> str:
-    """What to say of all that was still to come."""
+    """A sentence about the work that was still to come."""
     named = " and ".join(f"{number} {one if number == 1 else f'{one}s'}" for one, number in what.items())
     return f"Its program ended, and with it what it had set up for later: {named}. {_FOR_LATER}"
 
 
 def _limit(verdict: RunVerdict | None) -> RunVerdict | None:
-    """The verdict if it is a limit: one that was met last is one, however its CLI was ended then."""
+    """The verdict if it is a limit: a limit met last decides the outcome, however the CLI was then ended."""
     return verdict if verdict is not None and verdict.status is OutcomeStatus.LIMITED else None
 
 
 def _ran_out(exit_record: ExitRecord | None) -> bool:
-    """Whether the run was ended because it took too long."""
+    """Whether the run was ended by a timeout or for stalling."""
     return exit_record is not None and exit_record.ended_by in ("timeout", "stall")
 
 

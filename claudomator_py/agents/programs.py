@@ -1,7 +1,7 @@
-"""The agents' programs: which are there, of which version, and what was found of them before.
+"""The agents' programs: which are installed, in which version, and the cached results of earlier checks.
 
-What was found is kept for the next start: a command on Node takes seconds to say its version, in which the queue would
-stand still after every restart.
+Results are cached for the next start: a Node-based CLI takes seconds to print its version, and the queue would stand
+still for that time after every restart.
 """
 
 import os
@@ -22,40 +22,39 @@ from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent
 from claudomator_py.values import regex
 
 MCP_NAME: Final = "claudomator"
-"""Of the MCP server. CLIs build the names of its tools from it."""
+"""Name of the MCP server; CLIs derive the names of its tools from it."""
 MCP_SECONDS: Final = 600
-"""How long a CLI is to wait for a tool, where it can be told: for more than a restart of the daemon takes."""
+"""How long a CLI should wait for a tool, if configurable; longer than a restart of the daemon takes."""
 
 _INSTALLATION: Final = str(Path(__file__).parents[2])
-# Isolated: no site packages, and nothing that a variable could have it import.
+# Isolated: no site packages, and nothing imported because of an environment variable.
 _ISOLATED: Final = ("-I", "-S", "-X", "utf8", "-c")
 
 
 def own_program(module: str) -> tuple[str, ...]:
-    """Return the command that runs ``main`` of that module of ours; its arguments follow."""
+    """Return the command that runs ``main`` of that module of this package; append its arguments."""
     code = f"import sys; sys.path.append(sys.argv.pop(1)); from {module} import main; sys.exit(main())"
     return (sys.executable, *_ISOLATED, code, _INSTALLATION)
 
 
 def mcp_command(state: Path) -> tuple[str, ...]:
-    """Return the server for runs of the daemon with that state folder. It holds no secret: the run's token is in its
-    environment, see ``domain.run.MCP_VARIABLES``.
-    """
+    """Return the command of the MCP server for runs of the daemon with that state folder. It holds no secret: the
+    run's token is in its environment, see ``domain.run.MCP_VARIABLES``."""
     return (*own_program("claudomator_py.agents.mcp_server.main"), str(state))
 
 
 PATIENCE_S = 30
-"""A CLI on Node takes a second or two to answer; on a machine under load, several times that."""
+"""Seconds to wait for a program. A Node-based CLI takes a second or two to answer; under load, several times that."""
 _VERSION = regex(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 def find_program(command: tuple[str, ...], path: str) -> str | None:
-    """Return where the command's program is on this PATH."""
+    """Return the path of the command's program on this PATH."""
     return shutil.which(command[0], path=path) if command else None
 
 
 def probe(command: tuple[str, ...], path: str, remedy: str) -> AgentHealth:
-    """Return whether the program is there and runs. remedy: what to do when it is not."""
+    """Return whether the program is installed and runs. remedy: advice for when it is not."""
     program = find_program(command, path)
     if program is None:
         return AgentHealth(installed=False, problem=f"{command[0]} is not on PATH; {remedy}")
@@ -90,7 +89,7 @@ def detected_agents(path: str) -> list[AgentSpec]:
 
 
 class _Program(BaseModel):
-    """stamp: by which a change of its file shows."""
+    """stamp: reveals a change of the program's file."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -108,14 +107,14 @@ class _CachedProgram(BaseModel):
 
 
 class KnownHealth:
-    """What is kept in that file. path: the PATH in which programs are found."""
+    """The health cached in that file. path: the PATH on which programs are searched."""
 
     def __init__(self, file: Path, path: str) -> None:
         self._file = file
         self._path = path
 
     def recall(self, agents: Sequence[AgentSpec]) -> dict[str, AgentHealth]:
-        """Return, by name, those of these agents that could run and whose programs are as they were."""
+        """Return the cached health, by name, of those agents that could run and whose programs are unchanged."""
         try:
             kept = _CachedProgram.model_validate_json(self._file.read_bytes())
         except (OSError, ValidationError):
@@ -132,7 +131,7 @@ class KnownHealth:
         return known
 
     def keep(self, agents: Sequence[AgentSpec], found: Mapping[str, AgentHealth]) -> None:
-        """Keep it for the next start. Raises OSError."""
+        """Keep the health for the next start. Raises OSError."""
         programs = {}
         for agent in agents:
             health = found.get(agent.name)
@@ -140,7 +139,7 @@ class KnownHealth:
             if health is not None and stamp is not None:
                 programs[agent.name] = _Program(kind=agent.kind, command=agent.command, stamp=stamp, health=health)
         partial = self._file.with_name(f".{self._file.name}.{secrets.token_hex(8)}")
-        # Private as all in the state folder, whatever the umask is.
+        # Private like everything in the state folder, whatever the umask.
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(_CachedProgram(path=self._path, programs=programs).model_dump_json(indent=1))
