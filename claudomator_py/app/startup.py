@@ -77,7 +77,7 @@ def migrate_database(database: Database, notifier: Notifier) -> None:
 
 
 def ship_cards(database: Database, *, wanted: bool) -> None:
-    """Let the registry have the cards of this version, unless it has them already; or none of them."""
+    """Let the registry have this version's cards, unless it already has them; or remove all shipped cards."""
     contents = shipped_files() if wanted else {}
     shipped = {"hash": files_hash(contents)}
     try:

@@ -22,10 +22,10 @@ from claudomator_py.schema.settings import Http
 
 
 class Web:
-    """What listens. It is open once this is made; ``server`` answers once it is served."""
+    """The listening web server. Its sockets are open once this is made; ``server`` answers once it is served."""
 
     def __init__(self, daemon: Components, loop: Daemon, settings: Http, token: str, listen: str, state: Path) -> None:
-        """listen: the address. state: the state folder, in which others find the way here. Raises CannotListen,
+        """listen: the address. state: the state folder, in which clients find the address. Raises CannotListen,
         ValueError."""
         around, desk = daemon.surroundings, daemon.desk
         gauges = ProcessGauges(
@@ -63,6 +63,6 @@ def publish(url: str, state: Path, in_place: Callable[[], bool], stack: ExitStac
 
 
 def withdraw(state: Path, in_place: Callable[[], bool]) -> None:
-    """Have no command look for it there any more, unless the folder is another one's by now."""
+    """Withdraw the address so that commands no longer look for it there, unless the folder is now another daemon's."""
     if in_place():
         withdraw_endpoint(state)
