@@ -22,7 +22,7 @@ from claudomator_py.app.web import Web, publish, withdraw
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.daemon.locks import PublishedRecord
 from claudomator_py.daemon.loop import Daemon, StateLost
-from claudomator_py.daemon.process import collect_all_rarely, limit_heaps, lower_open_files, raise_open_files
+from claudomator_py.daemon.process import limit_heaps, lower_open_files, raise_open_files
 from claudomator_py.daemon.reload import Reloader
 from claudomator_py.daemon.signals import handle_signals, ignore_signals, install_crash_hook
 from claudomator_py.daemon.systemd import Notifier, Supervision
@@ -56,7 +56,6 @@ def serve(config: Path | None, state_dir: Path | None, listen: str | None, log_f
     set_up_log(Log(format=log_format or LogFormat.TEXT))
     install_crash_hook(os.environ)
     limit_heaps()
-    collect_all_rarely()
     try:
         loaded = load(config)
         told = loaded.settings.log

@@ -12,18 +12,6 @@ _M_ARENA_MAX: Final = -8
 ARENAS: Final = 2
 """Maximum number of heaps, for all threads. Threads hold the GIL while they allocate, so they hardly ever contend."""
 
-_FULL_AFTER: Final = 30
-"""Collections of what is a little older; Python's own number is 10. With 100, a crowd's garbage took 7 MiB more."""
-
-
-def collect_all_rarely() -> None:
-    """Have the garbage collector run full collections a third as often.
-
-    With a thousand connections one takes 40 to 130 ms, in which no request is answered. Young objects are unaffected.
-    """
-    young, older, _ = gc.get_threshold()
-    gc.set_threshold(young, older, _FULL_AFTER)
-
 
 def limit_heaps() -> None:
     """Limit the memory that the C library retains: large blocks are returned once freed, and there are few heaps.
