@@ -133,7 +133,8 @@ class Contents:
         short = digits == _SHA1_DIGITS
         oid = (hashlib.sha1(content, usedforsecurity=False) if short else hashlib.sha256(content)).hexdigest()
         (place := self._objects / oid[:2]).mkdir(mode=0o700, exist_ok=True)
-        (place / oid[2:]).write_bytes(zlib.compress(content, 1))
+        if not (path := place / oid[2:]).exists():  # git's own are read-only
+            path.write_bytes(zlib.compress(content, 1))
         return oid
 
     def _index(self, name: str, contents: Mapping[str, Content]) -> dict[str, str]:

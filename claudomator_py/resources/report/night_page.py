@@ -70,12 +70,16 @@ def router(access: Access) -> APIRouter:
             "until": format_instant(until_ms),
             "spans": [(_span(one), night_url(one, until), one == hours) for one in HOURS],
             "earlier": night_url(hours, (until_ms - half_ms) // SECOND_MS) if night.has_earlier else None,
-            "later": None if until is None else night_url(hours, (until_ms + half_ms) // SECOND_MS),
+            "later": _later(hours, until_ms + half_ms, now_ms) if until_ms < now_ms else None,
             "runs": sum(len(lane.runs) for lane in night.lanes),
         }
         return render("night.html", values, by=by)
 
     return routes
+
+
+def _later(hours: int, until_ms: int, now_ms: int) -> str:
+    return night_url(hours, until_ms // SECOND_MS if until_ms < now_ms else None)
 
 
 def night_url(hours: int, until: int | None) -> str:
