@@ -8,13 +8,11 @@ the libraries that are installed here. Memory is what is resident once all those
 the fifth second after them. CPU is that of the daemon's own process.
 """
 
-import io
 import os
 import statistics
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import tempfile
 import time
 import venv
@@ -102,6 +100,7 @@ def taken_out(folder: Path, commit: str | None) -> list[str]:
     source = REPOSITORY
     if commit is not None:
         source = folder / "source"
+        source.mkdir(parents=True)
         found = subprocess.run(
             ["git", "archive", "--format=tar", commit, "claudomator_py"],
             cwd=REPOSITORY,
@@ -113,8 +112,8 @@ def taken_out(folder: Path, commit: str | None) -> list[str]:
                 f"git knows no commit {commit} here ({found.stderr.decode(errors='replace').strip()}). Fetch the "
                 "history with `git fetch --unshallow`, or name another commit in BENCH_COMMIT."
             )
-        with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
-            archive.extractall(source, filter="data")
+        # Python 3.11 has no safe way of its own before its fourth release.
+        subprocess.run(["tar", "-x", "-C", str(source)], input=found.stdout, check=True)
         # As an installed one; else each of its processes would compile, or none could keep what it compiled.
         subprocess.run([sys.executable, "-m", "compileall", "-qq", str(source)], check=True)
     place = folder / "environment"
