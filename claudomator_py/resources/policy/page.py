@@ -142,7 +142,7 @@ def page_of(policy: PolicyView, approvals: ApprovalsView) -> PolicyPage:
     """Return the page."""
     days = _days(policy.days)
     decided = counted(policy.decisions, "decision")
-    summary = f"{decided} in {days}: {policy.denied:,} tasks denied, {policy.held:,} held for approval."
+    summary = f"{decided} in {days}: {counted(policy.denied, 'task')} denied, {policy.held:,} held for approval."
     return PolicyPage(
         spans=tuple((_days(one), f"/policy?days={one}", one == policy.days) for one in DAYS),
         summary=summary if policy.decisions else f"No task was judged in {days}.",

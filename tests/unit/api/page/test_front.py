@@ -472,3 +472,10 @@ def test_where_runs_take_place_is_shown_once_there_is_more_than_this_machine(
     assert 'action="/hosts/local/undrain"' in operator.get("/agents").body.decode()
     assert operator.post("/hosts/local/undrain").status == 303
     assert 'action="/hosts/local/drain"' in operator.get("/").body.decode()
+
+
+def test_one_task_is_counted_as_one(operator: Visitor, prepared: PreparedService) -> None:
+    prepared.add("only", Running(Phase.RUNNING))
+    assert "<strong>1 task</strong>" in operator.get("/").body.decode()
+    prepared.add("other", Running(Phase.RUNNING))
+    assert "<strong>2 tasks</strong>" in operator.get("/").body.decode()

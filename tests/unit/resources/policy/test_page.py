@@ -56,7 +56,7 @@ def test_rules_stand_in_their_order_with_how_often_each_applied(visitor: Visitor
         "high-risk",
         "harmful",
     ]
-    assert "1 tasks denied, 1 held for approval." in said
+    assert "1 task denied, 1 held for approval." in said
     assert "high-risk built in judged by the text of the task approve 0" in said
     assert 'no-prod "prod" in task.tags deny: production is for admins 1' in said
     assert "odd 'odd' in task.tags || size(task.name) == 3 && int(task.name) > 3 risk: medium 1 1" in said
