@@ -1,4 +1,4 @@
-"""What an error of a model's service means: by the words of the CLI that passes it on, by HTTP status, by any words."""
+"""Classify errors of a model's service: by the CLI's own words, by HTTP status, by any words."""
 
 import re
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
 from claudomator_py.values import regex
 
 Rules = Sequence[tuple[re.Pattern[str], Reason]]
-"""Patterns, and the reason that each one means; the first that is found counts."""
+"""(pattern, reason) pairs; the first match counts."""
 
 MAX_READ = 2_000
-"""Characters of a message that are looked at: it says what it is at its beginning."""
+"""Characters of a message that are searched: an error says at its beginning what it is."""
 _BY_STATUS = {
     401: Reason.AUTH,
     402: Reason.NO_CREDIT,
@@ -29,7 +29,7 @@ _STATUS = regex(
 
 
 def words(pattern: str) -> re.Pattern[str]:
-    """Return the pattern, in upper or lower case."""
+    """Return the pattern compiled without regard to case."""
     return re.compile(pattern, re.IGNORECASE)
 
 
@@ -40,24 +40,24 @@ _OF_TIME = (
 )
 _QUOTA = r"\b(?:limits?|quotas?|allowance|requests|messages|usage)\b"
 _NEAR = r"(?:[^\n.]|\.(?=\S)){0,60}?"
-"""Words of one sentence: a point may stand in the name of a model."""
+"""Within one sentence: a dot may be part of a model's name."""
 SAYS_LIMITED = (
     rf"\b{_USED_UP}\b{_NEAR}(?:{_OF_TIME}{_NEAR}{_QUOTA}|\bquota\b)"
     rf"|(?:{_OF_TIME}{_NEAR}{_QUOTA}|\bquota\b){_NEAR}\b{_USED_UP}\b"
 )
-"""That a quota of some time is used up, whatever it is called and in which order it is said."""
+"""A quota for some time is used up, in any wording and order."""
 SAYS_NO_LOGIN = (
     r"(?:incorrect|invalid|missing|expired|bad) (?:api|access|auth|bearer|oauth)[ _-]?\w*"
     r"|api[ _]key[ _](?:not valid|invalid|expired|is )"
     r"|unauthenticated|unauthorized|authenticat|\blogg?ed (?:in|out)\b|\blog ?in\b|\bsign(?:ed)?[ -]?(?:in|out)\b"
     r"|credentials|invalid_grant|\bauth (?:method|type)\b"
 )
-"""That there is no login, or none that is valid."""
+"""There is no valid login."""
 SAYS_NO_MODEL = (
     r"model[^\n]{0,80}(?:not (?:be )?found|does not exist|not supported|no access|not available|not configured)"
     r"|models?/\S+ is not found|(?:unknown|invalid|no such|unrecognized|unsupported) model|modelnotfound"
 )
-"""That there is no such model, or none for this account."""
+"""The model does not exist, or not for this account."""
 _ANY_WORDS: Rules = (
     (
         words(
@@ -97,10 +97,8 @@ _ANY_WORDS: Rules = (
 def classify(
     message: str, rules: Rules, now_ms: int, *, status: int | None = None, zone: str | None = None
 ) -> RunVerdict:
-    """Return the verdict. rules: what this CLI's words mean. now_ms: when it was printed. status: HTTP, where it is
-    known.
-
-    zone: as for ``find_reset``.
+    """Return the verdict of an error. rules: the meaning of this CLI's words. now_ms: when the message was printed.
+    status: the HTTP status, if known. zone: as for ``find_reset``.
     """
     said = message[:MAX_READ].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     reason = by_words(said, rules) or by_status(status if status is not None else find_status(said))
@@ -111,10 +109,8 @@ def classify(
 
 
 def limited(message: str, reset_at: int | None, limit: str | None = None) -> RunVerdict:
-    """Return the verdict that it is out of quota until then, in epoch milliseconds; None: until a time that the caller
-    has to estimate.
-
-    Of one model, where the message names it.
+    """Return the verdict of a used-up quota, for one model if the message names it. reset_at: epoch milliseconds; None:
+    the caller has to estimate it.
     """
     provenance = Provenance.ESTIMATED if reset_at is None else Provenance.REPORTED
     family = find_model(message[:MAX_READ])
@@ -122,18 +118,18 @@ def limited(message: str, reset_at: int | None, limit: str | None = None) -> Run
 
 
 def find_status(message: str) -> int | None:
-    """Return the HTTP status of an error that the message names."""
+    """Return the HTTP status that an error message names."""
     found = _STATUS.search(message)
     return int(found[1] or found[2]) if found else None
 
 
 def by_status(status: int | None) -> Reason | None:
-    """Return what an HTTP status means by itself; None: nothing."""
+    """Return the reason that an HTTP status alone means; None: none."""
     if status is not None and 500 <= status < 600:
         return Reason.OVERLOADED
     return _BY_STATUS.get(status or 0)
 
 
 def by_words(said: str, rules: Rules) -> Reason | None:
-    """Return what the first rule that fits says of the words; None: none fits."""
+    """Return the reason of the first rule that matches; None: none does."""
     return next((reason for pattern, reason in rules if pattern.search(said)), None)

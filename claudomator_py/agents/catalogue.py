@@ -1,4 +1,4 @@
-"""What starts and reads each kind of agent, by the name that the configuration gives it."""
+"""The adapter of each kind of agent, by the kind's name in the configuration."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -9,7 +9,7 @@ from claudomator_py.ports import AgentKind
 
 
 class _Kinds(Mapping[str, AgentKind]):
-    """All kinds, each imported when it is first asked for: most daemons start one or two of them."""
+    """All kinds, each imported on first use: most daemons need one or two."""
 
     def __getitem__(self, name: str) -> AgentKind:
         if name not in KINDS:

@@ -1,6 +1,6 @@
-"""What our clients under the shim print, JSON events, one a line, and how their runs end; the standard library alone.
+"""What the clients under the shim print, JSON events one a line, and how their runs end. Standard library only.
 
-``agents/a2a/kind.py`` and ``agents/acp/events.py`` read it, each with the words of its own client.
+``agents/a2a/kind.py`` and ``agents/acp/events.py`` read it, each with its client's own events.
 """
 
 import json
@@ -9,17 +9,17 @@ import time
 from typing import Any, BinaryIO, Final
 
 MAX_SHOWN: Final = 8_000
-"""Characters of what a tool said; of the rest nobody reads."""
+"""Characters kept of a tool's output."""
 _MAX_PIECE: Final = 16_000
 ALIVE_S: Final = 20.0
-"""Seconds between two events that only say that the agent is there."""
+"""Seconds between two ``alive`` events."""
 
 
 class End(Exception):
-    """The run ends here."""
+    """The end of the run."""
 
     def __init__(self, outcome: str, error: str | None = None, **fields: Any) -> None:
-        """Take the word for it that the client's reader knows, the error in words, and fields of the last event."""
+        """Take the outcome as the reader knows it, the error in words, and further fields of the last event."""
         super().__init__(error or outcome)
         self.outcome = outcome
         self.error = error
@@ -27,11 +27,11 @@ class End(Exception):
 
 
 class Terminated(BaseException):
-    """The supervisor wants an end. No handler of errors is to take it for one."""
+    """The supervisor ended the run. Not an Exception, so that no error handler catches it."""
 
 
 class Output:
-    """Standard output, or another sink. Pieces of one message are joined until something else is to be printed."""
+    """Events on standard output or another sink. Chunks of a message are joined until something else is printed."""
 
     def __init__(self, sink: BinaryIO | None = None) -> None:
         self._sink = sys.stdout.buffer if sink is None else sink
@@ -41,17 +41,17 @@ class Output:
         self._length = 0
 
     def event(self, kind: str, /, **fields: Any) -> None:
-        """Print it, without the fields that say nothing."""
+        """Print an event, without its empty fields."""
         self.flush()
         self._print(kind, {key: value for key, value in fields.items() if value not in (None, "")})
 
     def alive(self, state: str) -> None:
-        """Say that the agent was just heard of, unless something was said a moment ago: a run that is silent stalls."""
+        """Print that the agent gave a sign of life, unless something was printed lately: a silent run stalls."""
         if time.monotonic() - self._alive_s >= ALIVE_S:
             self.event("alive", state=state)
 
     def piece(self, kind: str, text: str) -> None:
-        """Take a piece of a message or a thought."""
+        """Take a chunk of a message or a thought."""
         if kind != self._kind or self._length > _MAX_PIECE:
             self.flush()
         self._kind = kind
@@ -59,7 +59,7 @@ class Output:
         self._length += len(text)
 
     def flush(self) -> None:
-        """Print what was taken."""
+        """Print the chunks taken so far."""
         text, kind = "".join(self._pieces), self._kind
         self._kind, self._pieces, self._length = "", [], 0
         if text:
@@ -73,6 +73,6 @@ class Output:
 
 
 def shown(text: str) -> str:
-    """Return the text, of a long one its beginning and its end."""
+    """Return the text; of a long one, its beginning and its end."""
     half = MAX_SHOWN // 2
     return text if len(text) <= MAX_SHOWN else f"{text[:half]}\n[...]\n{text[-half:]}"

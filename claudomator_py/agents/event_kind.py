@@ -1,4 +1,4 @@
-"""What the kinds of agents share that print JSON events: one walk over them serves the outcome and the transcript."""
+"""What kinds whose CLI prints JSON events have in common: one pass over the events serves outcome and transcript."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 
 class EventKind(ABC):
-    """Such a kind, but for how it is started."""
+    """A kind whose CLI prints JSON events; subclasses say how it is started."""
 
     kind: str
 
@@ -24,33 +24,32 @@ class EventKind(ABC):
 
     @abstractmethod
     def events(self, request: LaunchRequest | None) -> RunEvents:
-        """Return what its events mean, with nothing taken yet. request None: of a run of which nothing more is
-        known."""
+        """Return an empty reader for the run's events. request None: for saved output of an unknown run."""
 
     def reader(self, request: LaunchRequest | None = None) -> EventReader:
-        """Return a reader for one run; without a request, for a saved output of which nothing more is known."""
+        """Return a reader for one run. request None: for saved output of an unknown run."""
         return EventReader(self.events(request))
 
     def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """Return what a run said and did, from that byte of the stream on."""
+        """Return a reader of what a run said and did, from that byte of the stream on."""
         events = self.events(None)
         return EventTranscript(events, offset) if stream == "stdout" else StderrTranscript(events, offset)
 
 
 def zone_of(request: LaunchRequest) -> str | None:
-    """Return the zone of the run's own clock times, as for ``find_reset``."""
+    """Return the time zone in which the run's CLI prints times, as for ``find_reset``."""
     return request.task.env.get("TZ", request.agent.env.get("TZ"))
 
 
 class RemoteKind(EventKind):
-    """Such a kind, but for its program and what that prints."""
+    """A kind of agents that run elsewhere; subclasses say which client is started and what it prints."""
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return its program is always there. Whether the agent is shows when it is asked for something."""
+        """Return that its client is installed. Whether the agent itself is there shows when it is called."""
         return AgentHealth(installed=True, program=sys.executable)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return what the task asks for and is not ours to say: what the agent may do, with which model and where."""
+        """Return the task's restrictions that a remote agent need not follow: permissions, model and folders."""
         return [f"{agent.name} is a remote agent, which cannot be held to {field}" for field in restrictions(task)]
 
 
@@ -60,7 +59,7 @@ def unfenced(info: KindInfo) -> str | None:
 
 
 def restrictions(task: TaskSpec) -> list[str]:
-    """Return the fields by which the task says what its agent may do, for how long, with which model and where."""
+    """Return the fields in which the task restricts its agent: permissions, turns, folders and model."""
     permissions = task.permissions
     asked = {
         "permissions.mode": permissions.mode is not PermissionMode.DEFAULT,
@@ -75,14 +74,14 @@ def restrictions(task: TaskSpec) -> list[str]:
 
 
 def without_list_of_tools(task: TaskSpec, agent: AgentSpec) -> list[str]:
-    """Return what an agent cannot keep to that always has all of its tools, in sentences."""
+    """Return sentences for an agent that always has all of its tools."""
     if task.permissions.tools is None:
         return []
     return [f"{agent.name} has no option for permissions.tools; use permissions.mode"]
 
 
 def split_by_commas(task: TaskSpec, agent: AgentSpec) -> list[str]:
-    """Return what an agent would misread whose lists have commas between their words, in sentences."""
+    """Return sentences for words with commas that the agent, whose lists are comma-separated, would split."""
     lists = (("permissions.allowed_tools", task.permissions.allowed_tools), ("add_dirs", task.add_dirs))
     return [
         f"{agent.name} would take {word!r} in {field} for several, as it has a comma"
@@ -93,6 +92,6 @@ def split_by_commas(task: TaskSpec, agent: AgentSpec) -> list[str]:
 
 
 def check_folders(task: TaskSpec, agent: AgentSpec) -> None:
-    """Raise ValueError for a further folder that such an agent would take for several."""
+    """Raise ValueError for a further folder that the agent would split at its comma."""
     if (folder := next((folder for folder in task.add_dirs if "," in folder), None)) is not None:
         raise ValueError(f"{agent.name} would take the further folder {folder} for several, as it has a comma")

@@ -1,5 +1,5 @@
-"""What a run may not do, as kinds of agents see it: the fence, a hook that their CLI is given, and tool calls that were
-denied, with what allows just that."""
+"""The fence of a run from the agents' side: the hook that a CLI gets, and denied tool calls with the rules that would
+allow them."""
 
 import base64
 import json
@@ -20,13 +20,13 @@ from claudomator_py.values import dataclass, regex
 MAX_CALLS = 20
 _MAX_INPUT = 300
 _MAX_RULE = 4_000
-# What such a call is about, by the names that its parameters have.
+# The parameter that says what a call is about.
 _TELLING = ("command", "cmd", "file_path", "filePath", "notebook_path", "path", "url", "query", "prompt")
 
 
 def denied_call(tool: str, given: Mapping[str, Any], rule: str | None) -> Denied:
-    """Return the call. given: its parameters. rule: what allows it; one that no command line takes as a word is left
-    out."""
+    """Return a denied call. given: its parameters. rule: what would allow it; dropped if it does not fit on a command
+    line."""
     words = next((given[name] for name in _TELLING if isinstance(given.get(name), str)), None)
     if words is None:
         words = json.dumps(given, ensure_ascii=False) if given else ""
@@ -37,12 +37,12 @@ def denied_call(tool: str, given: Mapping[str, Any], rule: str | None) -> Denied
 
 
 def distinct(calls: Iterable[Denied]) -> tuple[Denied, ...]:
-    """Return each call once, and not too many of them."""
+    """Return each call once, at most ``MAX_CALLS`` of them."""
     return tuple(dict.fromkeys(calls))[:MAX_CALLS]
 
 
 def questions(given: Mapping[str, Any]) -> str | None:
-    """Return what a tool that asks the user was to ask, with the answers that it offers; None: nothing that can be
+    """Return the questions of a tool that asks the user, with the answers that it offers; None: none that can be
     read."""
     asked = given.get("questions")
     found = [_question(one) for one in asked if isinstance(one, Mapping)] if isinstance(asked, list) else []
@@ -61,23 +61,23 @@ def _question(one: Mapping[str, Any]) -> str:
 
 
 Dialect = Literal["claude", "plain"]
-"""How a hook says its verdict: as Claude Code's hooks do, or as ``{"decision": "deny", "reason": ...}``."""
+"""The form of a hook's verdict: that of Claude Code's hooks, or ``{"decision": "deny", "reason": ...}``."""
 FENCE_NAME = "CLAUDOMATOR_FENCE"
-"""The variable with the hook as shell text, for CLIs that find their hooks in files alone."""
+"""The variable with the hook as shell text, for CLIs that take hooks from files alone."""
 HOOK_SECONDS = 600
-"""How long a CLI is to wait for the hook: whoever waits no longer lets the call through."""
+"""Timeout for the hook. A CLI that stops waiting lets the call through."""
 _MAX_SHOWN = 4_000
 _MARK = regex(rf"this call needs `\w+`: (.*?)\. Nothing of the call was run\..*?\[beyond reach ({DIGEST})\]", re.DOTALL)
 _BROKEN = "echo 'The fence of this run could not be started, so the call was denied.' >&2; exit 2"
 
 
 def is_fenced(request: LaunchRequest) -> bool:
-    """Return whether the run is to be kept within a reach."""
+    """Return whether the run is kept within a reach."""
     return request.reach is not None and request.reach is not Reach.ANY
 
 
 def fence_order(request: LaunchRequest) -> dict[str, Any]:
-    """Return what ``fence_hook.main.judge`` judges calls of the run by."""
+    """Return the order by which ``fence_hook.main.judge`` judges the run's calls."""
     return {
         "reach": request.reach,
         "folders": [str(Path(folder).expanduser()) for folder in request.task.add_dirs],
@@ -87,39 +87,40 @@ def fence_order(request: LaunchRequest) -> dict[str, Any]:
 
 
 def hook_argv(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> tuple[str, ...]:
-    """Return the hook's command. dialect: how it says its verdict. allows: whether the CLI takes its word that a call
-    is allowed which a person has allowed.
+    """Return the hook's command. dialect: the form of its verdict. allows: whether it also allows the calls that a
+    person has granted, if the CLI accepts that.
     """
     order = {**fence_order(request), "dialect": dialect, "allows": allows}
-    # Some CLIs put variables into the text of a hook before a shell sees it: no quotes may be in this word.
+    # Some CLIs expand variables in the hook's text before a shell sees it: this word must need no quotes.
     word = base64.urlsafe_b64encode(json.dumps(order).encode()).decode()
     return (*own_program("claudomator_py.agents.fence_hook.main"), word)
 
 
 def hook_line(request: LaunchRequest, *, dialect: Dialect = "claude", allows: bool = False) -> str:
-    """Return the same as shell text. CLIs go on where a hook fails with any status but 2, so every failure is one."""
+    """Return the hook's command as shell text. CLIs ignore a hook that fails with any status but 2, so every failure
+    becomes 2."""
     return f"{shlex.join(hook_argv(request, dialect=dialect, allows=allows))} || {{ {_BROKEN}; }}"
 
 
 @dataclass(frozen=True, slots=True)
 class FenceVerdict:
-    """What the fence said of a call that it denied."""
+    """What the fence said about a call that it denied."""
 
     digest: str
     """See ``BeyondReach``."""
     does: str
-    """What of it goes too far, in words."""
+    """How the call goes too far, in words."""
 
 
 def beyond_reach(text: str) -> FenceVerdict | None:
-    """Return what the text says of a call that was beyond the run's reach; None: it says no such thing."""
+    """Return the fence's verdict in the text; None: it has none."""
     found = _MARK.search(text)
     return None if found is None else FenceVerdict(found[2], " ".join(found[1].split()))
 
 
 def fenced_call(tool: str, given: Mapping[str, Any], verdict: FenceVerdict | None) -> Denied | None:
-    """Return the call that the fence denied, with what allows exactly it. verdict: what the fence said; None, or that
-    of another call, which a tool may have printed: it was not the fence.
+    """Return the call that the fence denied, with the rule for exactly this call. verdict: the one that was printed;
+    None, or one with another call's digest, which a tool may have printed: the fence did not deny this call.
     """
     subject = subject_of(given)
     if verdict is None or not verdict.digest.startswith(f"{digest_of(tool, subject)}."):

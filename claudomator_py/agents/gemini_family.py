@@ -1,4 +1,4 @@
-"""Gemini CLI and its forks: the same options, and files of settings that variables name."""
+"""Gemini CLI and its forks: common options, and settings files that variables name."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -16,34 +16,34 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """One of the files in which the program looks for settings, and which Claudomator can put in the user's place."""
+    """A place where the program looks for a settings file, and where Claudomator can put its own."""
 
     variable: str
-    """Names the file."""
+    """The variable that names the file."""
     system: Path
-    """Where it is looked for otherwise."""
+    """The default path."""
 
     def is_taken(self, agent: AgentSpec) -> bool:
-        """Return whether the user has a file of their own there."""
+        """Return whether the user has a file there."""
         return self.variable in agent.env or self.variable in agent.pass_env or self.system.exists()
 
 
 class GeminiFamily(EventKind):
-    """Such a kind."""
+    """A kind of this family."""
 
     conversations = Conversations.GIVEN
     info: KindInfo
     remedy: str
-    """What helps where the program is not installed."""
+    """How to install the program."""
     auto_edit: str
-    """What it calls the mode in which edits need no approval."""
+    """Its name for the mode in which edits need no approval."""
     asking: str | None = None
-    """What it calls the mode in which it asks, where that is not its usual one."""
+    """Its name for the mode in which it asks; None: that is its default."""
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
+        """Return the command line. The prompt is a file on stdin. With ``=``, no value can be taken for an option.
 
-        Raises ValueError for a folder that it would take for several.
+        Raises ValueError for a folder that the program would split at its comma.
         """
         agent, task = request.agent, request.task
         check_folders(task, agent)
@@ -67,15 +67,15 @@ class GeminiFamily(EventKind):
 
     @abstractmethod
     def options(self, request: LaunchRequest) -> Sequence[str]:
-        """Return the options that only it has, for that run."""
+        """Return the options of this program alone."""
 
     @abstractmethod
     def variables(self, request: LaunchRequest) -> dict[str, str]:
-        """Return what it is started with in its environment."""
+        """Return the variables of its environment."""
 
     @abstractmethod
     def fence(self, request: LaunchRequest) -> dict[str, str]:
-        """Return the variables that keep the run within its reach; empty: it has no fence."""
+        """Return the variables that keep the run within its reach; empty: no fence."""
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
         """Return whether it is installed, and which version."""

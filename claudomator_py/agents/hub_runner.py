@@ -1,6 +1,6 @@
-"""From the mailbox of the run, which the hub writes, to events on standard output.
+"""Copy the events of a run from its mailbox, which the hub writes, to standard output.
 
-The standard library alone, so that it starts fast and isolated: see ``agents/hub/kind.py``.
+It uses the standard library alone, so that it starts fast and isolated; see ``agents/hub/kind.py``.
 """
 
 import json
@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, Final
 
 MAILBOX: Final = "mailbox"
-"""In the run directory: what the hub has heard from the agent, one JSON object a line, the last one being the end."""
+"""In the run directory: what the agent has sent to the hub, one JSON object a line, the last of type ``end``."""
 FIRST_S: Final = 0.01
 MAX_S: Final = 0.25
-"""Between two looks; it grows while nothing comes."""
+"""Seconds between two reads, which grow while nothing comes."""
 _CHUNK_BYTES: Final = 8 * 1024 * 1024
-"""Bytes: several times what a frame of the hub may have."""
+"""Several times the size of a frame of the hub."""
 
 
 def main() -> int:
-    """Print what comes until the end has come; the exit code: 0 where the agent has done the task."""
+    """Print the events up to the end, and return the exit code: 0 if the agent has completed the task."""
     # Standard input is a file of the run directory, and the mailbox lies beside it.
     mailbox = Path("/proc/self/fd/0").readlink().with_name(MAILBOX)
     read, pause_s = 0, FIRST_S
@@ -37,20 +37,20 @@ def main() -> int:
 
 
 def _lines(mailbox: Path, read: int) -> tuple[list[bytes], int]:
-    """The lines that are whole by now, from that offset on, and where the next ones begin."""
+    """Return the complete lines from that offset on, and the offset of the next one."""
     try:
         with mailbox.open("rb") as file:
             file.seek(read)
             data = file.read(_CHUNK_BYTES)
     except FileNotFoundError:
         return [], read
-    # A line that long was written by nobody.
+    # Nobody writes a line this long: skip it.
     whole = data[: data.rfind(b"\n") + 1] or (data if len(data) == _CHUNK_BYTES else b"")
     return whole.splitlines(), read + len(whole)
 
 
 def _message(line: bytes) -> dict[str, Any] | None:
-    """None: a daemon ended while it wrote this line."""
+    """Return the message; None for a broken line, as after a crash of the daemon."""
     try:
         found = json.loads(line)
     except ValueError:

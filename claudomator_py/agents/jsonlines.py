@@ -1,6 +1,6 @@
-"""Takes a stream apart as it comes, into lines and JSON events: any bytes, in any pieces, never raise.
+"""Split a stream into lines and JSON events. Any bytes may come, in any pieces; nothing raises.
 
-What is no event costs next to nothing, however much there is of it.
+Text that is no event is passed on cheaply, however much of it there is.
 """
 
 import json
@@ -13,26 +13,26 @@ from claudomator_py.values import regex
 Event = Mapping[str, Any]
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A final answer has some hundred kilobytes at most; only a tool's output is longer, and nothing is read from that."""
+"""A final answer has some hundred kilobytes at most. Only tool output is longer, which is not read."""
 
 MAX_PEEK_BYTES = 64 * 1024
-"""A longer line without an end is looked at only once the run has ended."""
+"""A longer line without an end is parsed only once the run has ended."""
 
 MAX_DEPTH = 200
-"""Events nest a few levels, and arguments of tools some more. Deeper ones would exhaust the stack of who walks them."""
+"""Events nest a few levels, tool arguments some more. Deeper values would exhaust the stack of a recursive walk."""
 
 MAX_COUNT = 2**53
-"""The largest whole number that JSON carries exactly everywhere."""
+"""The largest integer that JSON carries exactly everywhere."""
 
-# JSON holds no raw NUL, but a file whose middle was punched out reads as zeros: they end a line as well.
+# JSON has no raw NUL, but a hole punched into a file reads as zeros: they end a line as well.
 _ZEROS = regex(rb"\x00+")
-# What may be in front of the first brace of an event's line.
+# What may precede the first brace of an event's line.
 _INDENT = regex(rb"[ \t\r]{0,64}(?:\[[ \t\r]{0,64})?")
 _MAX_INDENT = 129
 
 
 class LineSplitter:
-    """Complete lines out of pieces. A line longer than max_bytes is dropped whole."""
+    """Joins pieces into complete lines. A line longer than max_bytes is dropped."""
 
     def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -40,7 +40,7 @@ class LineSplitter:
         self._too_long = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that these bytes completed, without their ends; empty lines are left out."""
+        """Return the lines that these bytes complete, without their ends; empty lines are dropped."""
         if b"\0" in data:
             data = _ZEROS.sub(b"\n", data)
         *ended, rest = data.split(b"\n")
@@ -56,7 +56,7 @@ class LineSplitter:
 
     @property
     def rest(self) -> bytes:
-        """The line that has not ended yet."""
+        """The line without an end so far."""
         return b"" if self._too_long else bytes(self._pending)
 
     def _append(self, part: bytes) -> None:
@@ -70,9 +70,9 @@ class LineSplitter:
 
 
 class EventSplitter:
-    """Events out of pieces, in order with the text between them, which is passed on as it comes.
+    """Joins pieces into events, in order with the text between them, which is passed on at once.
 
-    A line that begins like an event and is longer than max_bytes is dropped whole.
+    A line that begins like an event and is longer than max_bytes is dropped.
     """
 
     def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
@@ -82,8 +82,8 @@ class EventSplitter:
         self._too_long = False
 
     def feed(self, data: bytes) -> "Iterator[list[Event] | bytes]":
-        """Yield what these bytes complete: the events of a line, or text, with its line breaks, of any number of
-        lines."""
+        """Yield what these bytes complete: the events of a line, or text of any number of lines, with its line
+        breaks."""
         data = data.replace(b"\0", b"\n")
         position = 0
         if self._in_text or self._pending or self._too_long:
@@ -97,22 +97,22 @@ class EventSplitter:
             position = data.find(b"\n", begin) + 1 or len(data)
             line = data[begin:position]
             if line.endswith(b"\n") and len(line) <= self._max_bytes:
-                yield parse_events(line) or line  # as is done with it below, at less cost: most events come whole
+                yield parse_events(line) or line  # the fast path, as most events come whole; _go_on would do the same
             else:
                 yield from self._go_on(line)
 
     @property
     def rest(self) -> bytes:
-        """The line that has not ended yet, if it may be an event."""
+        """The line without an end so far, if it may be an event."""
         return bytes(self._pending)
 
     @property
     def rest_bytes(self) -> int:
-        """How many there are in ``rest``."""
+        """The size of ``rest``."""
         return len(self._pending)
 
     def _go_on(self, part: bytes) -> "Iterator[list[Event] | bytes]":
-        """With the line that is under way. part: up to its end, or to that of the data."""
+        """Continue the current line. part: up to its end or the end of the data."""
         ends = part.endswith(b"\n")
         if not self._in_text and not self._too_long:
             is_event = len(self._pending) > _MAX_INDENT
@@ -134,7 +134,7 @@ class EventSplitter:
 
 
 def _line_of_event(data: bytes, position: int) -> int:
-    """Where the first line begins from that line on that begins like an event, or may once there is more of it."""
+    """Return where the first line begins, from there on, that begins like an event, or may once more of it has come."""
     while (brace := data.find(b"{", position)) >= 0:
         begin = data.rfind(b"\n", position, brace) + 1 or position
         if _indent_end(data, begin) == brace:
@@ -147,7 +147,7 @@ def _line_of_event(data: bytes, position: int) -> int:
 
 
 def _begins_like_event(line: bytes | bytearray, *, unless_more: bool = False) -> bool:
-    """unless_more: or may do so once there is more of the line."""
+    """Whether the line begins like an event. unless_more: or may do so once more of it has come."""
     end = _indent_end(line, 0)
     return line[end : end + 1] == b"{" or (unless_more and end == len(line))
 
@@ -158,8 +158,8 @@ def _indent_end(data: bytes | bytearray, begin: int) -> int:
 
 
 def parse_events(line: bytes) -> list[Event] | None:
-    """Return the JSON objects of a line: one, or an array of them. None: the line is not such JSON, or nests too
-    deep."""
+    """Return the JSON objects of a line: one, or an array of them. None: the line is no such JSON, or nests too
+    deeply."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -171,7 +171,7 @@ def parse_events(line: bytes) -> list[Event] | None:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether it nests deeper than MAX_DEPTH."""
+    """Whether the value nests deeper than MAX_DEPTH."""
     level = [value]
     for _ in range(MAX_DEPTH):
         inner = (item.values() if isinstance(item, dict) else item for item in level)
@@ -182,19 +182,19 @@ def _is_deep(value: Any) -> bool:
 
 
 def text_of(event: Event, key: str) -> str | None:
-    """Return the field, if it is a text that is not empty."""
+    """Return the field if it is a non-empty string."""
     value = event.get(key)
     return value if isinstance(value, str) and value else None
 
 
 def count_of(event: Event, key: str) -> int | None:
-    """Return the field, if it is a whole number from 0 up to MAX_COUNT."""
+    """Return the field if it is an integer from 0 to MAX_COUNT."""
     value = event.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
 
 
 def amount_of(event: Event, key: str) -> float | None:
-    """Return the field, if it is a number from 0 up to MAX_COUNT."""
+    """Return the field if it is a number from 0 to MAX_COUNT."""
     value = event.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
         return None
@@ -202,19 +202,19 @@ def amount_of(event: Event, key: str) -> float | None:
 
 
 def event_of(event: Event, key: str) -> Event:
-    """Return the field, if it is an object; else an empty one."""
+    """Return the field if it is an object, else an empty one."""
     value = event.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def list_of(event: Event, key: str) -> list[Any]:
-    """Return the field, if it is a list; else an empty one."""
+    """Return the field if it is a list, else an empty one."""
     value = event.get(key)
     return value if isinstance(value, list) else []
 
 
 def instant_of(event: Event, key: str) -> int | None:
-    """Return the field, if it is a time in RFC 3339 or a whole number of epoch milliseconds: in epoch milliseconds."""
+    """Return the field in epoch milliseconds, if it is an RFC 3339 time or an integer of epoch milliseconds."""
     value = event.get(key)
     if not isinstance(value, str):
         number = count_of(event, key)

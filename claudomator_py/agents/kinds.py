@@ -1,6 +1,6 @@
-"""All kinds of agents, by the name that the configuration gives them: what everybody may know of each.
+"""The static facts about each kind of agent, by the kind's name in the configuration.
 
-What starts and reads a kind is in ``agents/<kind>/kind.py``, which ``catalogue`` loads: only the daemon needs that.
+``agents/<kind>/kind.py`` starts and reads a kind; ``catalogue`` loads it, as only the daemon needs it.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from types import MappingProxyType
 from claudomator_py.agents import a2a, acp, claude, codex, command, copilot, gemini, hub, opencode, qwen, simulated
 from claudomator_py.domain.kind import KindInfo
 
-# In this order they are looked for, and named to people.
+# The order in which they are detected and listed.
 _KINDS = (claude, gemini, codex, opencode, qwen, copilot, acp, command, simulated, a2a, hub)
 KINDS: Mapping[str, KindInfo] = MappingProxyType({kind.INFO.name: kind.INFO for kind in _KINDS})
 
 
 def info_of(kind: str) -> KindInfo:
-    """Return what is known of the kind; of one that is none, nothing."""
+    """Return the facts about the kind; the defaults for an unknown one."""
     return KINDS.get(kind) or KindInfo(kind)

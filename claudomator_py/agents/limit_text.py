@@ -1,5 +1,5 @@
-"""What the words of a limit's message say: when it resets (an epoch, a clock time, a date, or a span of time), and of
-which model it is."""
+"""Read a limit's message: when the limit resets (an epoch, a clock time, a date, or a span of time), and which model it
+applies to."""
 
 import re
 from collections.abc import Iterable
@@ -61,9 +61,9 @@ _ZONES = {
     "aest": "+10:00",
     "aedt": "+11:00",
 }
-"""Short names of zones, as a name of IANA or an offset: those that mean one zone only."""
+"""Unambiguous abbreviations of zones, as an IANA name or an offset."""
 _DAYS_END = "24"
-"""The hour that ends a day, as ISO 8601-1 has it in 24:00."""
+"""The hour that ends a day, as in 24:00 (ISO 8601-1)."""
 _ISO = regex(rf"{_LEAD}(20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?){_ZONE}", re.IGNORECASE)
 _UNIT = r"(?:ms|mo(?:nths?)?|milliseconds?|(?:s|m|h|d|w)|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|weeks?)"
 _SPAN = regex(
@@ -87,9 +87,9 @@ _MODEL = regex(
     rf"|(?:^|[.:!] )(?P<whose>(?=[\w.:/-]*\d){_WORD_NAME}) (?:\w+ ){{0,2}}(?:limit|quota) (?:reached|exceeded)",
     re.IGNORECASE,
 )
-"""``usage limit for gpt-6-codex``, ``your gpt-6-codex limit``, ``gpt-6-codex limit reached``, or the dimension of a
-quota, ``model: gemini-3-pro``: a name with a number or a hyphen, which words such as "today" have not. Capitalised
-words that follow belong to it: ``GPT-6 Sol``."""
+"""``usage limit for gpt-6-codex``, ``your gpt-6-codex limit``, ``gpt-6-codex limit reached``, or a quota's dimension
+``model: gemini-3-pro``. A name has a digit or a hyphen, unlike words such as "today". Capitalised words after it belong
+to it: ``GPT-6 Sol``."""
 _SPAN_UNITS = {
     "ms": 1,
     "s": SECOND_MS,
@@ -104,11 +104,11 @@ _SPAN_UNITS = {
 
 
 def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
-    """Return the reset time that the message gives, in epoch milliseconds; None if it gives none.
+    """Return the reset time in the message, in epoch milliseconds; None if it has none.
 
-    now_ms: when the message was printed. zone: IANA name of the zone of a time that does not name its own; None: this
-    machine's. A clock time without a date is the next such time there, the minute that is just passing included; a date
-    that can be read in several ways, without a year or as 12/3, is the one nearest to now.
+    now_ms: when the message was printed. zone: the IANA zone of times without one; None: this machine's. A clock time
+    without a date is the next such time, or the current minute. An ambiguous date, without a year or as 12/3, is the
+    one nearest to now.
     """
     if epoch := _EPOCH.search(text):
         return epoch_ms(int(epoch[1]))
@@ -123,7 +123,7 @@ def find_reset(text: str, now_ms: int, zone: str | None = None) -> int | None:
 
 
 def find_model(text: str) -> str | None:
-    """Return the one model, by its full name, that the message says is limited; None: it names none."""
+    """Return the full name of the one model that the message says is limited; None: it names none."""
     found = _MODEL.search(text)
     if found is None:
         return None
@@ -131,7 +131,7 @@ def find_model(text: str) -> str | None:
 
 
 def epoch_ms(seconds: object) -> int | None:
-    """Return a reset time given in epoch seconds (or, by its size, in milliseconds); None if it cannot be one."""
+    """Return a reset time given in epoch seconds or, by its size, milliseconds; None if it cannot be one."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
     if 1e9 <= seconds < 5e9:
@@ -182,7 +182,7 @@ def _has_date(when: re.Match[str]) -> bool:
 
 
 def _time_of(when: re.Match[str]) -> time | None:
-    """The time of day: the beginning of a day that is told alone; None: it is none."""
+    """Return the time of day, midnight for a date alone; None: there is none."""
     has_day = _has_date(when) or bool(when["weekday"]) or (when["named"] or "").lower() == "tomorrow"
     if when["word"]:
         return time(12 if when["word"].lower() == "noon" else 0)
@@ -191,7 +191,7 @@ def _time_of(when: re.Match[str]) -> time | None:
     if when["hour"] == _DAYS_END and when["half"] is None:
         return time(0) if when["minute"] == "00" else None
     hour, minute = _hour(when["hour"], when["half"]), int(when["minute"] or 0)
-    is_bare = when["half"] is None and when["minute"] is None  # a bare number is no time of day
+    is_bare = when["half"] is None and when["minute"] is None  # a number alone is no time of day
     if hour is None or minute > 59 or (is_bare and not has_day):
         return None
     return time(hour, minute)
@@ -213,7 +213,7 @@ def _days(when: re.Match[str], today: date) -> Iterable[date]:
         if when["slashed"]:
             forms.append((third, first, second))
         for form in forms:
-            with suppress(ValueError):  # a month that is none
+            with suppress(ValueError):  # not a month
                 yield date(*form)
         return
     month = _MONTHS.index((when["month"] or when["then_month"]).lower()[:3]) + 1
@@ -224,21 +224,21 @@ def _days(when: re.Match[str], today: date) -> Iterable[date]:
 
 
 def _candidates(days: Iterable[date], clock: time, there: tzinfo | None) -> Iterable[int]:
-    """On each day; twice where the clock is set back over this time."""
+    """Yield that time on each day, twice where the clock is set back over it."""
     for day in days:
         for fold in (0, 1):
             yield _in_zone(datetime.combine(day, clock.replace(fold=fold)), there)
 
 
 def _zone_named(when: re.Match[str]) -> str | None:
-    """The zone that stands behind a time: in brackets any, else one that is known."""
+    """Return the zone that follows a time: any in parentheses, else only a known one."""
     bare = when["bare"]
     known = bare is not None and (bare.lower() in _ZONES or _OFFSET.fullmatch(bare) is not None)
     return when["zone"] or (bare if known else None)
 
 
 def _zone(name: str | None) -> tzinfo | None:
-    """None: this machine's. A name that is not known is taken for it, as that is where the message was printed."""
+    """Return the zone; None, and an unknown name: this machine's, where the message was printed."""
     if name is None:
         return None
     name = _ZONES.get(name.lower(), name)
@@ -252,5 +252,5 @@ def _zone(name: str | None) -> tzinfo | None:
 
 
 def _in_zone(moment: datetime, there: tzinfo | None) -> int:
-    """A moment there (None: this machine) in epoch milliseconds."""
+    """Return epoch milliseconds. there None: this machine's zone."""
     return round(moment.replace(tzinfo=there).timestamp() * SECOND_MS)

@@ -1,4 +1,4 @@
-"""Text as programs print it, made fit to store and to show: bounded, valid Unicode, without terminal codes."""
+"""Make the output of programs fit to store and to show: bounded, valid Unicode, without terminal codes."""
 
 import unicodedata
 
@@ -20,7 +20,7 @@ _NOT_PLAIN = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def is_blank(text: str) -> bool:
-    """Return whether nothing of it is to be seen: blanks, controls, and characters without a width."""
+    """Return whether none of the text is visible: blanks, controls, and zero-width characters."""
     return all(unicodedata.category(character)[0] in "ZC" for character in text)
 
 
@@ -38,33 +38,33 @@ class Tail:
             del self._kept[: -self._max_bytes]
 
     def text(self) -> str:
-        """Return what they say, for people."""
+        """Return the bytes as readable text."""
         return readable(bytes(self._kept[-self._max_bytes :]).decode(errors="replace"))
 
     def copy(self) -> "Tail":
-        """Return another one that has taken the same."""
+        """Return an independent copy."""
         other = Tail(self._max_bytes)
         other._kept = self._kept.copy()
         return other
 
 
 def readable(text: str) -> str:
-    """Return the text as a terminal would have left it, without its codes and without space around it."""
+    """Return the text as a terminal would show it, without control codes and surrounding space."""
     if _NOT_PLAIN.search(text) is None:
         return text.strip()
     plain = _TERMINAL_CODES.sub("", text)
-    # A progress bar returns to the start of its line and writes over it: what comes last is what was left to see.
+    # A progress bar returns to the start of its line and overwrites it: only the last version was visible.
     lines = (line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
     return storable(_CONTROLS.sub("", "\n".join(lines))).strip()
 
 
 def storable(text: str) -> str:
-    """Return the text without what no database takes: NUL, and halves of surrogate pairs."""
+    """Return the text without what no database stores: NUL and lone surrogates."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return at most limit characters: a long text loses its middle, as its beginning and its end say most."""
+    """Return at most limit characters: a long text loses its middle, as its beginning and end say most."""
     if len(text) <= limit:
         return text
     mark = "\n[...]\n"

@@ -1,7 +1,7 @@
-"""The events of one run of a CLI: what each of them says, for people, and what they come to together.
+"""The events of one run of a CLI: what each shows in the log, and the run's verdict and result.
 
-A CLI that prints JSON events to stdout and words to stderr has a ``RunEvents`` of its own. Only what bears an error,
-and stderr, can say that something went wrong; what a model wrote never does.
+Each CLI that prints JSON events to stdout and text to stderr has a subclass of ``RunEvents``. Only error events and
+stderr can say that something went wrong; the model's text never does.
 """
 
 import copy
@@ -26,42 +26,42 @@ _SOME_TEXT = ("text", "content", "output", "message")
 
 @dataclass(frozen=True, slots=True)
 class OutputEnd:
-    """What is known at the end, besides the events."""
+    """What else is known at the end of the output."""
 
     exit_code: int | None
-    """None where there is none."""
+    """None if the run has none."""
     printed_ms: int
-    """Epoch milliseconds: the present for what does not say when it was printed."""
+    """Epoch milliseconds: the time to assume for messages without one."""
     stdout: str
-    """What was no event."""
+    """The text on stdout that was no event."""
     stderr: str
-    """Its end."""
+    """The end of stderr."""
 
 
 @dataclass(kw_only=True)
 class RunEvents(ABC):
-    """What the events of one run said so far. Those of each CLI are a dataclass as well."""
+    """What the events of one run have said so far. Subclasses are dataclasses as well."""
 
     lost: ClassVar[re.Pattern[str] | None] = None
-    """How the CLI says that it does not know the conversation that a run was to continue; None: it never does."""
+    """How the CLI says that it does not know the conversation to continue; None: it never does."""
 
     resumed: bool = False
-    """Whether the run continues in a conversation."""
+    """Whether the run continues a conversation."""
     zone: str | None = None
-    """As for ``find_reset``: that of the CLI's own clock times."""
+    """The zone of the CLI's own clock times, as for ``find_reset``."""
     anything: bool = False
     answered: bool = False
     """Whether the model has said or done anything."""
     spoke: bool = False
-    """Whether it has put something into words: thoughts alone are none."""
+    """Whether the model has said anything in words; thoughts do not count."""
     tried: int = 0
     """How many tools it has called."""
     conversation_id: str | None = None
     tools: dict[str, str] = field(default_factory=dict)
-    """The tools of the last calls, by the ids of the calls."""
+    """The tools of the last calls by call id."""
 
     def copy(self) -> Self:
-        """Return another one that has taken the same. Events are shared: nobody changes them."""
+        """Return an independent copy. Events are shared, as nobody changes them."""
         other = copy.copy(self)
         for one in dataclasses.fields(other):
             value = getattr(other, one.name)
@@ -71,82 +71,80 @@ class RunEvents(ABC):
 
     @abstractmethod
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people. Never raises, whatever it holds."""
+        """Take the next event and return what the log shows of it. Never raises, whatever it holds."""
 
-    def take_stderr(self, line: str) -> None:  # noqa: B027 - most say all in events
-        """Take the next line of stderr, as people read it."""
+    def take_stderr(self, line: str) -> None:  # noqa: B027 - most CLIs say everything in events
+        """Take the next line of stderr, made readable."""
 
     def is_log(self, line: bytes) -> bool:
-        """Return whether that line of stderr is a log that nobody is to read."""
+        """Return whether the line of stderr is a log line that people need not see."""
         return False
 
     @property
     @abstractmethod
     def terminal(self) -> bool:
-        """Whether a complete terminal event has ended the last turn: what begins another one takes that back."""
+        """Whether the last turn has its terminal event, and no other has begun."""
 
     @property
     def stage(self) -> Stage:
-        """How far the run has come. That of a CLI whose program ends with its only turn."""
+        """Where the run stands; by default its only turn ends the program."""
         return Stage.DONE if self.terminal else Stage.WORKING
 
     def to_come(self, at_ms: int, *, stopped: bool) -> Mapping[str, int]:
-        """Return what was still to come of the run as its program ended: what it is, one of it, and how much.
+        """Return the work that the program's end cancelled: number by noun.
 
-        at_ms: when that was, in epoch milliseconds. stopped: whether the program was stopped after its last word.
+        at_ms: when it ended, in epoch milliseconds. stopped: whether it was stopped after its last result.
         """
         return {}
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """Return what the CLI waits out without an event, as far as it says. started_ms: when the run began, if
+        """Return what the CLI is waiting out without an event; None: nothing known. started_ms: when the run began, if
         known."""
         return None
 
     @property
     def stuck_since(self) -> int | None:
-        """When it said so, in epoch milliseconds, where that is known."""
+        """When the wait began, in epoch milliseconds, if known."""
         return None
 
     @abstractmethod
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return what the terminal event of the last turn means; None: there was none."""
+        """Return the verdict of the last turn's terminal event; None: there was none."""
 
     @property
     def worked(self) -> bool:
-        """Whether it has put something into words, or called a tool."""
+        """Whether the model has said anything or called a tool."""
         return self.spoke or self.tried > 0
 
     def success(self, denied: Sequence[str] = (), undone: int | None = None) -> RunVerdict:
-        """Return what a CLI means that says it has succeeded: nothing, where its model has neither said nor done
-        anything.
+        """Return the verdict of a CLI that reports success: a failure if its model neither said nor did anything.
 
-        denied: the tools whose calls were denied, one for each. undone: how many calls that leaves undone; None: as
-        many.
+        denied: the tool of each denied call. undone: how many calls were thus not run; None: all of them.
         """
         if self.spoke or self.tried > (len(denied) if undone is None else undone):
             return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(denied))
         if denied:
             return failed(Reason.PERMISSION_DENIED, denials(denied))
-        return failed(Reason.NO_ANSWER, "it said that it succeeded, but its model has neither said nor done anything")
+        return failed(Reason.NO_ANSWER, "it reported success, but its model neither said nor did anything")
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return what the last error means that it told of, if nothing came after that. None: there is none."""
+        """Return the verdict of the last error, if nothing came after it; else None."""
         return None
 
     def exited_well(self, ending: OutputEnd) -> RunVerdict:
-        """Return what a run without a terminal event came to that exited with 0."""
+        """Return the verdict of exit code 0 without a terminal event."""
         return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
 
     @abstractmethod
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Return what a run without a terminal event came to that exited with anything else."""
+        """Return the verdict of any other exit code without a terminal event."""
 
     @abstractmethod
     def result(self) -> Result:
-        """Return what the run said and used."""
+        """Return the run's answer and usage."""
 
     def called(self, call_id: str | None, tool: str | None) -> None:
-        """Remember which tool that call is of."""
+        """Note a call and its tool."""
         self.tried += tool is not None
         if call_id is not None and tool is not None:
             self.tools[call_id] = tool
@@ -154,19 +152,19 @@ class RunEvents(ABC):
                 del self.tools[next(iter(self.tools))]
 
     def tool_of(self, call_id: str | None) -> str | None:
-        """Return the tool of that call, if it was seen."""
+        """Return the tool of a call, if the call was seen."""
         return self.tools.get(call_id or "")
 
 
 def shown(value: Any) -> str:
-    """Return a value as people read it: text as it is, anything else as JSON."""
+    """Return a value for people: text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def content_text(content: Any) -> str:
-    """Return the text of a content that is a text or a list of blocks; of a block without text, its type in
+    """Return the text of a content, which is a string or a list of blocks; a block without text gives its type in
     brackets."""
     if not isinstance(content, list):
         return shown(content)
@@ -174,14 +172,14 @@ def content_text(content: Any) -> str:
 
 
 def arguments(value: Any) -> str:
-    """Return what a tool is called with: its only argument as it is, several as JSON."""
+    """Return a call's arguments: a single one as it is, several as JSON."""
     if isinstance(value, dict) and len(value) == 1:
         return shown(next(iter(value.values())))
     return shown(value)
 
 
 def tokens_text(used: int | None, made: int | None, cost_usd: float | None = None) -> str:
-    """Return what was used, in words."""
+    """Return usage in words, such as ``100 tokens in, 50 out, $0.0100``; empty if nothing is known."""
     parts = [f"{used or 0} tokens in, {made or 0} out"] if used is not None or made is not None else []
     if cost_usd is not None:
         parts.append(f"${cost_usd:.4f}")
@@ -189,7 +187,7 @@ def tokens_text(used: int | None, made: int | None, cost_usd: float | None = Non
 
 
 def total(event: Event, *keys: str) -> int | None:
-    """Return the sum of these counts; None if there is none of them."""
+    """Return the sum of the counts under these keys; None if there are none."""
     counts = [count for key in keys if (count := count_of(event, key)) is not None]
     return sum(counts) if counts else None
 
@@ -203,10 +201,10 @@ def _block_text(block: Any) -> str:
 
 @dataclass(kw_only=True)
 class ClientEvents(RunEvents):
-    """Those of a program of ours, which ends with an event that says how."""
+    """The events of one of our own programs, which ends with an event of type ``end``."""
 
     program: ClassVar[str] = "its client"
-    """As people know it."""
+    """Its name for people."""
 
     end: Event | None = None
 
@@ -215,6 +213,6 @@ class ClientEvents(RunEvents):
         return self.end is not None
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Return the verdict on a program that ended without a word: a fault of ours, or of the machine."""
+        """Return the verdict of a program that ended without that event: a fault of ours, or of the machine."""
         silent = f"{self.program} exited with {ending.exit_code} without a terminal event"
         return failed(Reason.AGENT_ERROR, ending.stderr or silent)

@@ -1,4 +1,4 @@
-"""A command as its shell sees it. The standard library alone: programs that runs start need it too."""
+"""Parse a command as a shell does. Standard library only, as programs within runs need it too."""
 
 import shlex
 
@@ -6,9 +6,9 @@ _OPERATORS = set("();<>|&")
 
 
 def is_simple(command: str) -> bool:
-    """Return whether it is one command, without redirections or substitutions.
+    """Return whether it is a single command, without redirections or substitutions.
 
-    A command line that holds several is judged command by command, and a rule for the whole allows none of them.
+    A CLI judges several commands in a line one by one, so a rule for the whole line would allow none of them.
     """
     if any(mark in command for mark in ("`", "$(", "\n", "\r")):
         return False

@@ -1,4 +1,4 @@
-"""An agent's output as what it said and did, line by line."""
+"""Turn an agent's output into what it said and did, line by line."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -9,18 +9,18 @@ from claudomator_py.domain.run import Part, PromptPart
 
 
 class LineTranscript(ABC):
-    """Splits a stream into lines that know where they stand. One longer than MAX_LINE_BYTES is left out, and said."""
+    """Splits a stream into lines with their offsets. A line longer than MAX_LINE_BYTES becomes a notice."""
 
     def __init__(self, offset: int = 0) -> None:
         self.offset = offset
-        """Where the line begins that has not ended yet."""
+        """Where the current line begins."""
         self._end = offset
         self._pending = bytearray()
         self._torn = False
 
     def feed(self, offset: int, data: bytes, *, final: bool = False) -> list[PromptPart]:
-        """Return what the bytes at that offset complete. It is past the end of those before if bytes there were not
-        kept."""
+        """Return what the bytes at that offset complete. A gap after the previous bytes means that those in between
+        were not kept."""
         entries = self._jump(offset) if offset > self._end else []
         *ended, rest = data.split(b"\n")
         for part in ended:
@@ -35,7 +35,7 @@ class LineTranscript(ABC):
         """Return what a line says. Never raises, whatever it holds."""
 
     def _take(self, part: bytes, line_end: int) -> list[PromptPart]:
-        """The line that ends with this part. line_end: bytes of its end."""
+        """Return the line that ends with this part. line_end: bytes of its line break."""
         self._append(part)
         self._end += line_end
         line, torn, start = bytes(self._pending), self._torn, self.offset
@@ -55,7 +55,7 @@ class LineTranscript(ABC):
             self._pending += part
 
     def _jump(self, offset: int) -> list[PromptPart]:
-        """A hole: the line before it has lost its end, and the one after it its beginning."""
+        """Return a notice for a gap: the line before it has lost its end, and the one after it its beginning."""
         start, lost = self.offset, offset - self._end
         self._end, self.offset = offset, offset
         self._pending, self._torn = bytearray(), False
@@ -63,22 +63,22 @@ class LineTranscript(ABC):
 
 
 class TextTranscript(LineTranscript):
-    """Lines of text, whatever they say."""
+    """Lines of text as they are."""
 
     def line(self, line: bytes) -> Iterator[Part]:
-        """Yield the line."""
+        """Yield the line as text."""
         yield Part("text", line.decode(errors="replace").rstrip("\r"))
 
 
 class EventTranscript(LineTranscript):
-    """Lines that are JSON events; any other line is text. events: what they mean, with nothing taken yet."""
+    """Lines of JSON events; any other line is text. events: an empty reader."""
 
     def __init__(self, events: RunEvents, offset: int = 0) -> None:
         super().__init__(offset)
         self._events = events
 
     def line(self, line: bytes) -> Iterator[Part]:
-        """Yield what the events of the line say."""
+        """Yield what the line's events show."""
         found = parse_events(line)
         if found is None:
             yield Part("text", line.decode(errors="replace").rstrip("\r"))
@@ -88,12 +88,12 @@ class EventTranscript(LineTranscript):
 
 
 class StderrTranscript(TextTranscript):
-    """Lines that a CLI with events writes beside them, without its log."""
+    """Lines of stderr of a CLI with events, without its log."""
 
     def __init__(self, events: RunEvents, offset: int = 0) -> None:
         super().__init__(offset)
         self._events = events
 
     def line(self, line: bytes) -> Iterator[Part]:
-        """Return the line, if it is for people."""
+        """Return the line if it is for people."""
         return iter(()) if self._events.is_log(line) else super().line(line)

@@ -46,7 +46,7 @@ LOST = {
     "copilot": recorded("copilot/1.0.102/resume_unknown", 1),
     "simulated": Lost(b'{"type":"start","conversation_id":"c"}\n{"type":"end","outcome":"unknown","error":"gone"}\n'),
     "acp": Lost(b'{"type":"end","outcome":"lost","error":"it does not know the session x: Session not found"}\n'),
-    "a2a": Lost(b'{"type":"end","outcome":"unknown","error":"it does not know the task"}\n'),
+    "a2a": Lost(b'{"type":"end","outcome":"unknown","error":"the server does not know the task 7"}\n'),
 }
 
 

@@ -1,4 +1,4 @@
-"""Remote agents, by A2A or a plain POST: what everybody may know of them."""
+"""The kind ``a2a``: remote agents, over A2A or a plain POST."""
 
 from claudomator_py.domain.kind import KindInfo, Reports
 

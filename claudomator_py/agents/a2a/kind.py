@@ -1,4 +1,4 @@
-"""A remote agent: how its client is started."""
+"""The kind ``a2a``: start the client of a remote agent and read its events."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,20 +37,20 @@ OUTCOMES: Mapping[str, Reason | None] = MappingProxyType(
         "lost": Reason.LOST,
     }
 )
-"""The words that the client ends with."""
+"""The reason for each ``outcome`` of the client's last event; None: the run did not fail."""
 
 
 @dataclass(kw_only=True)
 class A2aEvents(ClientEvents):
-    """One run."""
+    """The events of one run."""
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people."""
+        """Take the next event and return what the log shows of it."""
         match event.get("type"):
             case "begin":
                 return [Part("notice", f"begins: {shown(event.get('server'))}, {shown(event.get('protocol'))}")]
             case "task":
-                # From here on it may have been worked on, whatever is heard of it later.
+                # From here on the agent may have worked on it, whatever is heard of the task later.
                 self.answered = True
                 self.conversation_id = text_of(event, "conversation") or self.conversation_id
                 return [Part("notice", f"remote task {shown(event.get('task'))}")]
@@ -72,7 +72,7 @@ class A2aEvents(ClientEvents):
         self.conversation_id = text_of(event, "conversation")
         error = text_of(event, "error")
         said = [Part("error", error)] if error else []
-        # In the log alone: an error is told in many places, from which only the address of the card is taken out.
+        # Only in the log: errors are shown in many places, where only the configured address is redacted.
         if elsewhere := text_of(event, "elsewhere"):
             said.append(Part("notice", f"it names {shown(elsewhere)}"))
         if text := text_of(event, "question") or text_of(event, "text"):
@@ -83,7 +83,7 @@ class A2aEvents(ClientEvents):
         return said
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return what its end means."""
+        """Return the verdict of the client's last event; None without one."""
         if self.end is None:
             return None
         outcome = text_of(self.end, "outcome") or ""
@@ -126,7 +126,7 @@ class A2a(RemoteKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return its client. What it is to do is in argv, where no variable of a task can change it.
+        """Return the client's command. Its order is in argv, where no variable of a task can change it.
 
         Raises ValueError for an agent without an address.
         """
@@ -142,11 +142,11 @@ class A2a(RemoteKind):
         return Launch(tuple(argv), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> A2aEvents:
-        """Return what its events mean, with nothing taken yet."""
+        """Return an empty reader for the run's events."""
         return A2aEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Look at it as at every agent elsewhere; without an address it cannot be asked."""
+        """Return the health of a remote agent, which has a problem without an address."""
         problem = None if agent.remote is not None else f"it has no address; give agents.{agent.name}.url"
         return super().health(agent, path).model_copy(update={"problem": problem})
 

@@ -1,8 +1,8 @@
-"""A run of A2A: a message is sent once, and its task followed until it has ended or asks.
+"""A run over A2A: send one message, then follow its task until the task ends or asks.
 
-What has not been sent can be sent later, and what is known by its id can be asked after. Only a message whose fate is
-unknown is neither: "Agents may utilize the messageId to detect duplicate messages" (specification 1.0, 3.1.1), and most
-do not. So it is not sent again, unless the agent is said to.
+An unsent message can be sent later, and a task with a known id can be polled. A message whose fate is unknown allows
+neither: "Agents may utilize the messageId to detect duplicate messages" (specification 1.0, 3.1.1), and most do not. It
+is not sent again, unless the agent is configured with ``deduplicates``.
 """
 
 import contextlib
@@ -21,39 +21,39 @@ from claudomator_py.values import dataclass
 FIRST_PAUSE_S: Final = 0.2
 MAX_PAUSE_S: Final = 10.0
 PATIENCE_S: Final = 120.0
-"""So long a task that is under way is asked after, although nobody answers."""
+"""How long a running task is polled although the server cannot be reached."""
 UNATTENDED_S: Final = 60.0
-"""So long a task may be under way although the server knows nobody who works on it: it may be one of several servers,
-of which another one does."""
+"""How long a task may be running although the server refuses to stream it: another server behind the same address may
+have it."""
 MIN_REFUSALS: Final = 10
-"""So often at least it has to say so meanwhile."""
+"""How often the server must refuse at least within that time."""
 MAX_WAIT_S: Final = 60.0
-"""A ``Retry-After`` up to this is waited out here."""
+"""The longest ``Retry-After`` that the client waits out itself."""
 STREAM_SILENCE_S: Final = 60.0
 CANCEL_S: Final = 3.0
 SETTLING_S: Final = 2.0
-"""After an answer whose fate is unknown, until the task is looked at."""
+"""From a lost answer until the task is polled."""
 LASTING_S: Final = 5.0
-"""A stream that lasted so long is worth another one at once."""
+"""After a stream of at least this length, the next one is opened without a long pause."""
 REPEATS: Final = 5
-"""So often a message is sent again to an agent that does it once only."""
+"""How often a message is sent again to an agent that deduplicates."""
 
 
 @dataclass(frozen=True)
 class RemoteTaskOrder:
-    """What is to be done."""
+    """What the remote agent is asked to do."""
 
     prompt: str
     message_id: str
     conversation: str
-    """Empty: a new one."""
+    """The conversation to continue, as TASK/CONTEXT; empty: a new one."""
     deduplicates: bool
     skill: str
-    """Empty: none in particular."""
+    """The id of the agent's skill; empty: none."""
 
 
 class ServerError(Exception):
-    """The server answered with an error of JSON-RPC."""
+    """The server answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class ServerError(Exception):
 
 
 class Conversation:
-    """One run."""
+    """One run: its message and the task that it led to."""
 
     def __init__(self, server: Server, interface: AgentInterface, order: RemoteTaskOrder, output: Output) -> None:
         self._server = server
@@ -71,10 +71,10 @@ class Conversation:
         self.task = RemoteTask(output, order.conversation)
         self._no_subscription = not interface.streams
         self._is_left = False
-        """Whether the server has ended the stream of the message itself, although the task had not ended."""
+        """Whether the server itself closed the message's stream before the task ended."""
 
     def run(self) -> End:
-        """Do it. Raises End as well."""
+        """Send the message unless the task has it already, follow the task, and return its end. Raises End as well."""
         task = self.task
         if not task.id:
             self._send()
@@ -89,7 +89,7 @@ class Conversation:
         return task.end()
 
     def cancel(self) -> None:
-        """Have the remote task cancelled, and wait a moment until it is."""
+        """Cancel the remote task, and wait up to ``CANCEL_S`` seconds for it to end."""
         if not self.task.id or self.task.ended:
             return
         until = time.monotonic() + CANCEL_S
@@ -102,7 +102,7 @@ class Conversation:
         self._output.event("notice", text=f"the remote agent {known}")
 
     def _send(self) -> None:
-        """Send the message. Raises End where that cannot be, or where it is not known whether it has been."""
+        """Send the message. Raises End when that is impossible, or when it is unknown whether the agent has it."""
         task, pauses = self.task, _pauses()
         metadata = {"skill_used": self._order.skill} if self._order.skill else {}
         params = wire.message(
@@ -119,7 +119,7 @@ class Conversation:
                 if self._interface.streams:
                     self._stream(wire.STREAM, params)
                 else:
-                    # One that waits for the end anyway is waited for as well.
+                    # No timeout: some servers answer only when the task has ended.
                     self._take(self._call(wire.SEND, params, timeout_s=None))
             except Unsent as error:
                 raise End("unreachable", str(error)) from error
@@ -127,7 +127,7 @@ class Conversation:
                 if task.id and not had:
                     return
                 if had:
-                    # If it still asks, it did not take the answer, and somebody is asked again.
+                    # If the task still asks, it did not get the answer, and a person is asked again.
                     task.not_answered()
                     time.sleep(SETTLING_S)
                     return
@@ -144,7 +144,7 @@ class Conversation:
             time.sleep(next(pauses))
 
     def _follow(self) -> None:
-        """Until the task is settled."""
+        """Take updates until the task is settled."""
         pauses = _pauses()
         refusals, refused_s = 0, 0.0
         while not self.task.settled:
@@ -166,8 +166,8 @@ class Conversation:
                 time.sleep(next(pauses))
 
     def _subscribe(self) -> bool:
-        """Take what comes of the task, as long as anything does; False where it seems that nobody works on it: the
-        server knows no stream of it, or one that says nothing although it has ended the one before."""
+        """Take the task's updates until its stream ends. Return False where nobody seems to work on the task: the
+        server has no stream of it, or a silent one after it closed the one before."""
         try:
             self._stream(wire.SUBSCRIBE, self._named(), silence_s=UNATTENDED_S if self._is_left else None)
         except ServerError as error:
@@ -183,15 +183,15 @@ class Conversation:
         return True
 
     def _unattended(self) -> End:
-        """How it ends where the task is under way, and nobody works on it: its agent has failed, of which servers of
-        0.3 take no note. It is cancelled, so that nothing is done twice."""
+        """Cancel a running task that nobody works on, so that nothing is done twice, and return the run's end. Servers
+        of 0.3 do not notice that the agent of a task has failed."""
         state = self.task.state
         self.cancel()
-        error = f"it says that the task is {state}, but nobody works on it: its agent has failed without a word"
+        error = f"the server says that the task is {state}, but nobody works on it: its agent failed without a word"
         return End("failed" if self.task.ended else "lost", error)
 
     def _look(self, *, unknown: str, patience_s: float = PATIENCE_S) -> None:
-        """Ask after the task. unknown: how the run ends where the server does not know it. Raises End."""
+        """Poll the task. unknown: the outcome if the server does not know it. Raises End."""
         since, pauses = time.monotonic(), _pauses()
         while True:
             try:
@@ -201,7 +201,7 @@ class Conversation:
                     raise End("unreachable", str(error)) from error
             except ServerError as error:
                 if error.code == wire.TASK_NOT_FOUND:
-                    raise End(unknown, f"it does not know the task {self.task.id}: {error}") from error
+                    raise End(unknown, f"the server does not know the task {self.task.id}: {error}") from error
                 raise _rpc_end(error) from error
             except End as end:
                 wait = end.fields.get("retry_after_s")
@@ -209,7 +209,7 @@ class Conversation:
                     raise
                 time.sleep(wait)
             else:
-                # That the server still knows it is no sign that anybody works on it: a run that is silent stalls.
+                # No sign of life: a server knows a task that nobody works on as well. A silent run must stall.
                 return
             time.sleep(next(pauses))
 
@@ -222,15 +222,15 @@ class Conversation:
             self.task.take(update)
 
     def _call(self, method: str, params: dict[str, Any], *, timeout_s: float | None = READ_S) -> object:
-        """The result. Raises Unsent, Cut, RpcError and End."""
+        """Return the result of a request. Raises Unsent, Cut, ServerError and End."""
         answer = self._server.request(
             "POST", self._interface.path, self._body(method, params), self._headers(), timeout_s=timeout_s
         )
         return _result(self._server, answer)
 
     def _stream(self, method: str, params: dict[str, Any], *, silence_s: float | None = None) -> None:
-        """Take what comes until the task is settled or the stream ends. silence_s: how long at most nothing may be
-        said at first, whatever signs of life there are; None: any time. Raises as ``_call``."""
+        """Take updates until the task is settled or the stream ends. silence_s: how long the stream may stay without
+        its first update, keep-alives aside; None: forever. Raises as ``_call``."""
         heard = False
         since = time.monotonic()
         body = self._body(method, params)
@@ -243,8 +243,8 @@ class Conversation:
                     if not heard and silence_s is not None and time.monotonic() - since >= silence_s:
                         break
                     if heard or method != wire.SUBSCRIBE:
-                        # Servers of 0.3 keep up a subscription to a task whose agent has raised an exception, too: that
-                        # they are there is no sign that anybody works on it.
+                        # Not for a silent subscription: servers of 0.3 keep one open although the agent has raised an
+                        # exception, so it does not show that anybody works on the task.
                         self._output.alive(self.task.state)
                     continue
                 with contextlib.suppress(_NotRpc):
@@ -254,7 +254,7 @@ class Conversation:
                     return
             self._is_left = self._is_left or (method == wire.STREAM and streamed.is_whole)
         if not heard:
-            raise Cut("the stream ended before anything was said")
+            raise Cut("the stream ended before its first update")
 
     def _body(self, method: str, params: dict[str, Any]) -> bytes:
         tenant = {"tenant": self._interface.tenant} if self._interface.tenant else {}
@@ -266,23 +266,23 @@ class Conversation:
 
 
 def _result(server: Server, answer: HttpAnswer) -> object:
-    """What a whole answer holds. Raises Cut, RpcError and End."""
+    """Return the result in a complete answer. Raises Cut, ServerError and End."""
     refused = refusal(server, answer)
     if refused is not None and refused.outcome in ("auth", "no_credit", "limited", "overloaded"):
         raise refused
     if answer.status in (502, 504):
-        raise Cut(f"{server.origin} answered with HTTP {answer.status}: whether it was passed on is not known")
+        raise Cut(f"{server.origin} answered with HTTP {answer.status}: whether the agent got the request is unknown")
     with contextlib.suppress(_NotRpc):
         return _result_of(answer.body)
-    raise refused or Cut(f"{server.origin} answered with something else than JSON-RPC{excerpt(answer.body)}")
+    raise refused or Cut(f"{server.origin} did not answer with JSON-RPC{excerpt(answer.body)}")
 
 
 class _NotRpc(Exception):
-    """It is no answer of JSON-RPC."""
+    """The body is no JSON-RPC answer."""
 
 
 def _result_of(data: bytes) -> object:
-    """The result that the answer holds. Raises RpcError, and _NotRpc for what is no answer."""
+    """Return the result of a JSON-RPC answer. Raises ServerError, and _NotRpc for anything else."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -300,7 +300,7 @@ def _result_of(data: bytes) -> object:
 def _rpc_end(error: ServerError) -> End:
     if error.code == wire.TASK_NOT_FOUND:
         return End("unknown", str(error))
-    # -32700 to -32600 and A2A's own say that it will not be any better the next time; -32603 is an internal error.
+    # -32700 to -32600 and A2A's own codes will be the same the next time; -32603 is an internal error.
     persistent = error.code in (-32700, -32600, -32601, -32602) or -32099 <= error.code <= -32001
     return End("invalid" if persistent else "failed", f"{error} ({error.code})")
 

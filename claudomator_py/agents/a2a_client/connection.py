@@ -1,4 +1,4 @@
-"""HTTP with one origin: no redirect, no proxy, no answer beyond a size, and always known whether a request was sent."""
+"""HTTP with one origin: no redirects, no proxy, bounded answers, and always known whether a request was sent."""
 
 import contextlib
 import http.client
@@ -16,30 +16,30 @@ from claudomator_py.agents.client_output import End
 from claudomator_py.values import dataclass
 
 MAX_ANSWER: Final = 16 * 1024 * 1024
-"""Bytes of one answer."""
+"""Bytes of an answer."""
 MAX_EVENT: Final = 4 * 1024 * 1024
-"""Bytes of one event of a stream."""
+"""Bytes of an event in a stream."""
 MAX_STREAM: Final = 64 * 1024 * 1024
-"""Bytes of one stream."""
+"""Bytes of a stream."""
 _PIECE: Final = 64 * 1024
 CONNECT_S: Final = 15.0
 READ_S: Final = 60.0
 MIN_HOLD_S: Final = 1.0
 MAX_HOLD_S: Final = 24 * 3600.0
-"""What a service asks for beyond this is cut to it: nobody waits for a year because of a digit too many."""
+"""A longer ``Retry-After`` is cut to this, so that one digit too many does not hold the agent for a year."""
 
 
 class Unsent(Exception):
-    """There was no connection: the request has not been sent."""
+    """No connection could be made, so the request was not sent."""
 
 
 class Cut(Exception):
-    """The connection ended before the answer did: what became of the request is not known."""
+    """The connection broke before the whole answer came, so the fate of the request is unknown."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Scheme, host and port: whom a secret is for. Source: RFC 6454."""
+    """Scheme, host and port: what a secret may be sent to. Source: RFC 6454."""
 
     scheme: str
     host: str
@@ -51,7 +51,7 @@ class Origin:
 
 
 def address(url: str) -> tuple[Origin, str]:
-    """Return its origin, and its path with the query. Raises End for one that nothing is sent to."""
+    """Return the URL's origin, and its path with the query. Raises End for a URL that nothing may be sent to."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -60,7 +60,7 @@ def address(url: str) -> tuple[Origin, str]:
     if parts.scheme not in ("http", "https") or not host or parts.username or parts.password:
         raise End("setup", f"{url!r} is not an address; write https://HOST/PATH")
     if parts.scheme == "http" and not _is_loopback(host):
-        raise End("setup", f"{url} would be sent unencrypted; http:// is for this machine alone")
+        raise End("setup", f"{url} would be sent unencrypted; use https, as http is for this machine alone")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Origin(parts.scheme, host, port or (443 if parts.scheme == "https" else 80)), path
 
@@ -76,7 +76,7 @@ def _is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """A whole answer."""
+    """A complete answer."""
 
     status: int
     headers: Message
@@ -84,7 +84,7 @@ class HttpAnswer:
 
 
 class Server:
-    """The server of one origin. headers: with every request, and with none to anybody else."""
+    """The server of one origin. headers: sent with every request to it, and to nobody else."""
 
     def __init__(self, origin: Origin, headers: Mapping[str, str]) -> None:
         self.origin = origin
@@ -100,7 +100,7 @@ class Server:
         *,
         timeout_s: float | None = READ_S,
     ) -> HttpAnswer:
-        """Return the answer. timeout_s: of silence; None: any, while the other machine is there.
+        """Return the answer. timeout_s: how long the server may be silent; None: forever, while its machine is up.
 
         Raises Unsent, Cut, and End for a redirect or an answer that is too large.
         """
@@ -111,7 +111,7 @@ class Server:
     def stream(
         self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float
     ) -> "Iterator[HttpAnswer | ServerEvents]":
-        """Yield its server-sent events, or an answer that is no stream. Raises as ``request``."""
+        """Yield the server-sent events, or an answer that is no stream. Raises as ``request``."""
         asked = {**headers, "Accept": "text/event-stream"}
         with self._answered("POST", path, body, asked, timeout_s) as response:
             kind = response.headers.get_content_type()
@@ -141,11 +141,11 @@ class Server:
             except (OSError, http.client.HTTPException) as error:
                 raise Cut(f"{self.origin} did not answer: {_words(error)}") from error
             except ValueError as error:
-                # What it says quotes the header or the path, which is the secret or says where the agent is.
-                why = "the request cannot be written: its address or the agent's secret has characters that HTTP lacks"
+                # The exception quotes the header or the path, which are secret.
+                why = "the request cannot be written: the address or the agent's secret has characters that HTTP lacks"
                 raise End("setup", why) from error
             if 300 <= response.status < 400:
-                why = f"{self.origin} redirects elsewhere, which is not followed; configure what its log names"
+                why = f"{self.origin} redirects, which is not followed; configure the address that the run's log names"
                 raise End("setup", why, elsewhere=response.headers.get("Location", "nowhere"))
             yield response
         finally:
@@ -171,7 +171,7 @@ class Server:
 
 
 def _keep_alive(sock: socket.socket) -> None:
-    """Have the kernel notice within two minutes that the other machine is gone."""
+    """Have the kernel notice within two minutes that the other machine has gone."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, name):
@@ -179,16 +179,16 @@ def _keep_alive(sock: socket.socket) -> None:
 
 
 class ServerEvents:
-    """The data of server-sent events as they come, None for a sign of life.
+    """The data of server-sent events as they arrive, None for any other line, which is a sign of life.
 
-    They end where the connection does, for whatever cause. Source: HTML Living Standard, 9.2.6; fields other than
-    ``data`` say nothing here.
+    They end with the connection, whatever ends it. Source: HTML Living Standard, 9.2.6; of its fields only ``data``
+    matters here.
     """
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self._response = response
         self.is_whole = False
-        """Whether they have ended, and the server said so."""
+        """Whether the server itself ended the stream."""
 
     def __iter__(self) -> Iterator[bytes | None]:
         data: list[bytes] = []
@@ -208,7 +208,7 @@ class ServerEvents:
                 yield None
 
     def _lines(self) -> Iterator[bytes]:
-        """The lines that are whole, without their ends: what comes of an event without its end is none."""
+        """Yield complete lines without their ends; a broken last line is dropped."""
         rest = b""
         try:
             while piece := self._response.read1(_PIECE):
@@ -218,7 +218,7 @@ class ServerEvents:
                     raise _too_large()
         except (OSError, http.client.HTTPException):
             return
-        self.is_whole = self._response.chunked  # else nobody said that more was to come
+        self.is_whole = self._response.chunked  # without chunks, a broken stream looks like a finished one
 
 
 def _too_large() -> End:
@@ -226,7 +226,7 @@ def _too_large() -> End:
 
 
 def refusal(server: Server, answer: HttpAnswer) -> End | None:
-    """Return the end that an answer's HTTP status means; None: it is one of success."""
+    """Return the end that the HTTP status means; None: success."""
     status, said = answer.status, f"{server.origin} answered with HTTP {answer.status}{excerpt(answer.body)}"
     if 200 <= status < 300:
         return None
@@ -254,9 +254,9 @@ def _words(error: BaseException) -> str:
 
 
 def retry_after_s(value: str | None, now_s: float) -> float | None:
-    """Return how long ``Retry-After`` asks for: seconds, whole or not, or an HTTP date; None: nothing that can be read.
+    """Return the seconds that ``Retry-After`` asks for: a number or an HTTP date; None: not readable.
 
-    Source: RFC 9110, 10.2.3, which knows no fractions; services send them anyway.
+    Source: RFC 9110, 10.2.3. It has no fractions; services send them anyway.
     """
     if value is None:
         return None

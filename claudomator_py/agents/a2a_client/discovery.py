@@ -1,7 +1,7 @@
-"""The card of a remote agent: which version of A2A it speaks, at which address, and whether it streams.
+"""Read a remote agent's card: which version of A2A it speaks, at which address, and whether it streams.
 
 Source: a2a-protocol.org, specification 1.0, section 8 (the well-known address, the order of interfaces); 0.3 for cards
-with a ``url`` of their own.
+with a ``url`` at the top.
 """
 
 import json
@@ -17,28 +17,28 @@ WELL_KNOWN: Final = "/.well-known/agent-card.json"
 
 @dataclass(frozen=True)
 class AgentInterface:
-    """Where and how the agent is spoken with."""
+    """Where and how to reach the agent."""
 
     version: str
     path: str
     """With the query."""
     streams: bool
     tenant: str = ""
-    """Sent with every request where the card names one."""
+    """Sent with every request; empty: the card names none."""
     agent: str = ""
-    """As the card calls the agent."""
+    """The agent's name in its card."""
 
 
 def discover(server: Server, path: str) -> AgentInterface:
-    """Return what the card says: at that path, below it, or at the root of the host. Raises as ``Server.request``, and
-    End."""
+    """Return the interface that the card names. The card is looked for at the path, below it, and at the host's root.
+    Raises as ``Server.request``, and End."""
     base = path.partition("?")[0].rstrip("/")
     places = [base] if base.endswith(".json") else list(dict.fromkeys([f"{base}{WELL_KNOWN}", WELL_KNOWN]))
     for place in places:
         answer = server.request("GET", place, headers={"Accept": "application/json"})
         if answer.status not in (404, 405, 501):
             return _chosen(server, _card(server, answer))
-    error = f"{server.origin} has no card where its log says; set `protocol` to what it speaks: 1.0, 0.3 or post"
+    error = f"{server.origin} has no card where the run's log says; set `protocol` to what it speaks: 1.0, 0.3 or post"
     raise End("setup", error, elsewhere=" and ".join(places))
 
 
@@ -50,7 +50,7 @@ def _card(server: Server, answer: HttpAnswer) -> dict[str, Any]:
     except (ValueError, RecursionError):
         card = None
     if not isinstance(card, dict):
-        raise End("setup", f"what {server.origin} has in the place of its card is not a JSON object")
+        raise End("setup", f"the card of {server.origin} is not a JSON object")
     return card
 
 
@@ -62,9 +62,9 @@ def _chosen(server: Server, card: dict[str, Any]) -> AgentInterface:
         for url, tenant in _interfaces(card, version):
             origin, path = _address(url)
             if origin != server.origin:
-                # What the card names would get the prompt, and a loopback address of this machine is reached by nobody
-                # but us: whoever is responsible for the agent has to say that this is meant.
-                error = "its card names another host; configure that address if it is meant: its log has it"
+                # Another host would get the prompt, and a loopback address would be one of this machine: whoever
+                # configures the agent has to confirm that.
+                error = "its card names another host, which the run's log has; configure that address if it is meant"
                 raise End("setup", error, elsewhere=url)
             return AgentInterface(version, path, streams, tenant, name if isinstance(name, str) else "")
     raise End("setup", f"the card of {server.origin} names no interface for JSON-RPC in A2A 1.0 or 0.3")
@@ -74,12 +74,12 @@ def _address(url: str) -> tuple[Origin, str]:
     try:
         return address(url)
     except End as refused:
-        error = "its card names an address that nothing is sent to: its log says which, and why"
+        error = "its card names an address that is not allowed; the run's log says which and why"
         raise End("setup", error, elsewhere=str(refused)) from None
 
 
 def _interfaces(card: dict[str, Any], version: str) -> list[tuple[str, str]]:
-    """The addresses for JSON-RPC in that version, best first, with their tenants."""
+    """Return the (address, tenant) pairs for JSON-RPC in that version, best first."""
     found = [
         (one.get("url"), one.get("tenant"))
         for one in _objects(card, "supportedInterfaces")
@@ -99,7 +99,7 @@ def _objects(card: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _is(said: object, version: str) -> bool:
-    """Whether both are of one major version; before 1.0, of one minor one."""
+    """Whether both are the same major version; before 1.0, the same minor version."""
     if not isinstance(said, str):
         return False
     number = said.strip().removeprefix("v")

@@ -1,4 +1,4 @@
-"""The client's process: from its command line to its exit code."""
+"""The client's process: reads the command line, does the run, returns an exit code."""
 
 import argparse
 import json
@@ -16,11 +16,11 @@ from claudomator_py.agents.client_output import End, Output, Terminated
 
 
 def main() -> int:
-    """Do what the command line says; the exit code: 0 where the agent has done the task, or asks something."""
+    """Do one run and return the exit code: 0 if the agent completed the task or asks something."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--remote", required=True, type=json.loads, help="as claudomator_py.domain.remote writes it")
+    parser.add_argument("--remote", required=True, type=json.loads, help="JSON of claudomator_py.domain.remote")
     parser.add_argument("--message", required=True, help="id of the message, the same for the same run")
-    parser.add_argument("--conversation", default="", help="what is to be continued")
+    parser.add_argument("--conversation", default="", help="the conversation to continue")
     given = parser.parse_args()
     prompt = sys.stdin.buffer.read().decode(errors="replace")
     order = RemoteTaskOrder(
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 class A2aClient:
-    """One run. remote: as the command line has it."""
+    """One run. remote: the value of ``--remote``."""
 
     def __init__(self, remote: dict[str, Any], order: RemoteTaskOrder) -> None:
         self._remote = remote
@@ -43,7 +43,7 @@ class A2aClient:
         self._conversation: Conversation | None = None
 
     def run(self) -> int:
-        """Do it, and print how it ended; the exit code."""
+        """Do the run, print its end, and return the exit code."""
         signal.signal(signal.SIGTERM, _terminate)
         signal.signal(signal.SIGINT, _terminate)
         try:
@@ -67,7 +67,7 @@ class A2aClient:
         return 0 if end.outcome in ("completed", "question") else 1
 
     def _end(self) -> End:
-        """How it ends. Raises End as well."""
+        """Return the run's end. Raises End as well."""
         origin, path = address(self._remote["url"])
         server = Server(origin, _authorization(self._remote["authentication"]))
         protocol = self._remote["protocol"]
@@ -78,24 +78,24 @@ class A2aClient:
             interface = discover(server, path)
         else:
             interface = AgentInterface(protocol, path, streams=False)
-        self._output.event("notice", text=_told(interface))
+        self._output.event("notice", text=_described(interface))
         self._conversation = Conversation(server, interface, self._order, self._output)
         return self._conversation.run()
 
 
-def _told(interface: AgentInterface) -> str:
+def _described(interface: AgentInterface) -> str:
     how = "streaming" if interface.streams else "polling"
     return f"A2A {interface.version}, {how}{f', {interface.agent}' if interface.agent else ''}"
 
 
 def _authorization(authentication: dict[str, Any]) -> dict[str, str]:
-    """The header that proves who asks. Raises End where the secret is not in the environment."""
+    """Return the header that authenticates the client. Raises End if the secret is not in the environment."""
     scheme, name = authentication["scheme"], authentication["secret"]
     if scheme == "none":
         return {}
     secret = os.environ.get(name or "", "").strip()
     if not secret:
-        error = "the daemon's environment lacks the variable that holds the agent's secret: its log says which"
+        error = "the daemon's environment lacks the variable of the agent's secret, which the run's log names"
         raise End("setup", error, elsewhere=name)
     if scheme == "bearer":
         return {"Authorization": f"Bearer {secret}"}

@@ -1,8 +1,8 @@
-"""A run of a plain POST: one request with the prompt, whose answer is the end.
+"""A run over a plain POST: one request with the prompt, whose answer ends the run.
 
-The request is a JSON object with ``id``, ``text`` and, where there is something to say, ``skill`` and ``conversation``.
-The answer is plain text, or a JSON object with ``text`` and, as far as it has something to say, ``status`` (one of
-``completed``, ``failed``, ``rejected`` and ``input-required``), ``conversation`` and ``usage``.
+The request is a JSON object with ``id`` and ``text``, and ``skill`` and ``conversation`` if there are any. The answer
+is plain text, or a JSON object with ``text`` and, optionally, ``status`` (``completed``, ``failed``, ``rejected`` or
+``input-required``), ``conversation`` and ``usage``.
 """
 
 import json
@@ -18,7 +18,7 @@ _OUTCOMES: Final = {"completed": "completed", "failed": "failed", "rejected": "r
 
 
 def post(server: Server, path: str, order: RemoteTaskOrder) -> End:
-    """Do it. Raises End as well."""
+    """Send the prompt and return the run's end. Raises End as well."""
     conversation = ids_of(order.conversation)[1]
     said = {"id": order.message_id, "text": order.prompt, "skill": order.skill, "conversation": conversation}
     body = json.dumps({key: value for key, value in said.items() if value}).encode()
@@ -43,11 +43,11 @@ def post(server: Server, path: str, order: RemoteTaskOrder) -> End:
 
 def _end(server: Server, answer: HttpAnswer, conversation: str) -> End:
     if answer.status in (502, 504):
-        return End("lost", f"{server.origin} answered with HTTP {answer.status}: what it did is not known")
+        return End("lost", f"{server.origin} answered with HTTP {answer.status}: it is unknown what the agent did")
     if (refused := refusal(server, answer)) is not None:
         return refused
     if answer.status != 200:
-        return End("lost", f"{server.origin} answered with HTTP {answer.status}, and nothing says how it will end")
+        return End("lost", f"{server.origin} answered with HTTP {answer.status}, which leaves the result open")
     if answer.headers.get("Content-Type", "").partition(";")[0].strip() == "text/plain":
         text = answer.body.decode(errors="replace")
         return End("completed", text=text, conversation=conversation_text("", conversation))
@@ -66,5 +66,5 @@ def _end(server: Server, answer: HttpAnswer, conversation: str) -> End:
     if outcome == "completed":
         return End(outcome, text=text, **fields)
     if outcome == "question":
-        return End(outcome, question=text or "It needs input, and does not say which.", **fields)
+        return End(outcome, question=text or "It needs input, and does not say what.", **fields)
     return End(outcome, text or f"the remote agent says that the task is {value['status']}", **fields)

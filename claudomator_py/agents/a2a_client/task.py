@@ -1,4 +1,4 @@
-"""One task of a remote agent, from what is sent until it has ended or asks: what was last heard of it, and printed."""
+"""The state of one remote task, from the first message until it ends or asks. Updates are printed as they come."""
 
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -7,9 +7,9 @@ from claudomator_py.agents.a2a_client.wire import ASKS, ENDS, Artifact, Update
 from claudomator_py.agents.client_output import End, Output
 
 MAX_CONVERSATION: Final = 100
-"""Characters of a conversation that can be continued; a longer one could not be told from others."""
+"""Characters of a conversation's text. A longer one cannot be continued, as cutting it would make it ambiguous."""
 MAX_ARTIFACTS: Final = 8 * 1024 * 1024
-"""Characters of all results."""
+"""Characters of all results together."""
 _OUTCOMES: Final = {
     "completed": "completed",
     "failed": "failed",
@@ -21,20 +21,20 @@ _OUTCOMES: Final = {
 
 
 def conversation_text(task_id: str, context_id: str) -> str:
-    """Return TASK/CONTEXT, either of which may be empty; empty for what is not known, or too long."""
+    """Return TASK/CONTEXT, either of which may be empty; the task alone if that is too long; else an empty string."""
     whole = f"{quote(task_id, safe='')}/{quote(context_id, safe='')}"
     short = f"{quote(task_id, safe='')}/"
     return next((one for one in (whole, short) if one != "/" and len(one) <= MAX_CONVERSATION), "")
 
 
 def ids_of(conversation: str) -> tuple[str, str]:
-    """Return the task and the context that the text names."""
+    """Return the task's and the context's id, each empty if the text has none."""
     task_id, _, context_id = conversation.partition("/")
     return unquote(task_id), unquote(context_id)
 
 
 class RemoteTask:
-    """What is known of it. It is printed as it comes."""
+    """What is known of the task."""
 
     def __init__(self, output: Output, conversation: str = "") -> None:
         self._output = output
@@ -42,7 +42,7 @@ class RemoteTask:
         self.state = ""
         self.mark = ("", "")
         self.news = 0
-        """How often something new was heard of it."""
+        """How many updates brought something new."""
         self._answered = ""
         self._is_under_way = False
         self._status_text = ""
@@ -53,40 +53,40 @@ class RemoteTask:
 
     @property
     def conversation(self) -> str:
-        """What it is continued by: a task that takes no message any more is not, but its context is."""
+        """How to continue: by the task, or by its context alone when the task takes no more messages."""
         return conversation_text("" if self.ended or self._answered else self.id, self.context_id)
 
     @property
     def settled(self) -> bool:
-        """Whether it has ended, or waits for somebody."""
+        """Whether the task has ended or waits for input."""
         return bool(self._answered) or self.state in ENDS or (self.state in ASKS and self._stale is None)
 
     @property
     def ended(self) -> bool:
-        """Whether it takes no message any more."""
+        """Whether the task takes no more messages."""
         return self.state in ENDS
 
     @property
     def asks(self) -> bool:
-        """Whether it waits for a message."""
+        """Whether the task waits for a message."""
         return self.state in ASKS
 
     def answering(self) -> None:
-        """Note that a message is about to be sent to it: that it asks what it asks now is no news."""
+        """Note that an answer is about to be sent: until the task's status changes, its question is the old one."""
         self._is_under_way = False
         self._stale = (self.state, self.mark) if any(self.mark) else None
         if self._stale is None:
             self.state = ""
 
     def not_answered(self) -> None:
-        """Note that the message may not have got there: what it asks counts again."""
+        """Note that the answer may not have arrived: the old question counts again."""
         self._stale = None
 
     def take(self, update: Update) -> None:
-        """Take what was heard. Raises End where the results are too large.
+        """Take an update. Raises End when the results are too large.
 
-        A message is the whole answer where it comes first, also if it names a task: servers make up the id before they
-        know whether there will be one. After the task it is what the agent says meanwhile.
+        A message before any task is the whole answer, even if it names a task: servers make up the id before they know
+        whether there will be a task. A later message is progress.
         """
         if update.is_message:
             self._take_message(update)
@@ -101,7 +101,7 @@ class RemoteTask:
             self._take_status(update)
 
     def end(self) -> End:
-        """Return what it came to, once it is settled."""
+        """Return the run's end; the task must be settled."""
         text = self._answered or self._result() or self._status_text
         told: dict[str, Any] = {"conversation": self.conversation, "usage": self._usage}
         if self._answered or self.state == "completed":
@@ -112,7 +112,7 @@ class RemoteTask:
                 "It needs to be authorised elsewhere before it can continue. " if self.state == "auth-required" else ""
             )
             return End(
-                outcome, question=f"{lead}{self._status_text or 'It needs input, and does not say which.'}", **told
+                outcome, question=f"{lead}{self._status_text or 'It needs input, and does not say what.'}", **told
             )
         error = self._status_text or f"the remote agent says that the task is {self.state}"
         return End(outcome, error, text=self._result(), **told)
@@ -133,7 +133,7 @@ class RemoteTask:
         self._answered = update.text or "(an empty message)"
 
     def _event(self, kind: str, **fields: Any) -> None:
-        """Print what is new of it."""
+        """Print an update that brings something new."""
         self.news += 1
         self._output.event(kind, **fields)
 

@@ -1,6 +1,6 @@
-"""A2A 1.0 and 0.3 as JSON: what is sent, and what comes, as one value for both.
+"""A2A 1.0 and 0.3 as JSON: requests, and answers of both versions as one value.
 
-Source: a2a-protocol.org, specification 1.0 (methods in section 9, the names of values as ProtoJSON) and 0.3.
+Source: a2a-protocol.org, specification 1.0 (methods in section 9, enum values as ProtoJSON) and 0.3.
 """
 
 import json
@@ -29,54 +29,54 @@ METHODS: Final = {
     },
 }
 ENDS: Final = frozenset({"completed", "failed", "canceled", "rejected"})
-"""States after which a task takes no message."""
+"""States in which a task takes no more messages."""
 ASKS: Final = frozenset({"input-required", "auth-required"})
-"""States in which it waits for one."""
+"""States in which a task waits for a message."""
 
 TASK_NOT_FOUND: Final = -32001
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A result, or a piece of one."""
+    """A result, or a part of one."""
 
     id: str
     name: str
     text: str
     append: bool
-    """Whether the text continues what came before."""
+    """Whether the text continues the artifact of that id."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """What an answer or an event says. Of a task in 0.3 or in 1.0, whole or what has changed of it."""
+    """What an answer or an event says about a task, whole or in part."""
 
     task_id: str = ""
-    """Empty: it says none."""
+    """Empty: not given."""
     context_id: str = ""
-    """Empty: it says none."""
+    """Empty: not given."""
     state: str = ""
-    """As 0.3 writes it, such as ``input-required``; empty: it says none."""
+    """In the notation of 0.3, such as ``input-required``; empty: not given."""
     mark: tuple[str, str] = ("", "")
-    """What tells one status from the next of the same state: its time and the id of its message."""
+    """Tells two statuses of the same state apart: the time and the message's id."""
     text: str = ""
-    """The words of its status, or of the message that it is."""
+    """The text of the status's message, or of the message itself."""
     artifacts: tuple[Artifact, ...] = ()
     is_message: bool = False
-    """Whether it is an answer without a task, and so the end."""
+    """Whether it is an answer without a task, which ends the run."""
     usage: dict[str, Any] | None = None
-    """What ``metadata.usage`` says, as far as it is an object."""
+    """The object ``metadata.usage``, if there is one."""
 
 
 def request(version: str, method: str, params: dict[str, Any]) -> bytes:
-    """Return the JSON-RPC request."""
+    """Return a JSON-RPC request. method: a key of ``METHODS``."""
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": METHODS[version][method], "params": params}).encode()
 
 
 def message(
     version: str, text: str, message_id: str, *, task_id: str = "", context_id: str = "", metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the parameters that send these words, and do not wait until the task has ended."""
+    """Return the parameters of a message that is answered before its task has ended."""
     said: dict[str, Any] = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": text}]}
     configuration: dict[str, Any] = {"returnImmediately": True}
     if version == V0_3:
@@ -86,12 +86,12 @@ def message(
     said |= {"contextId": context_id} if context_id else {}
     if not metadata:
         return {"message": said, "configuration": configuration}
-    # A server hands on that of the message or that of the request: agents on the SDK look at either.
+    # In both places: servers pass on the metadata of either the message or the request.
     return {"message": said | {"metadata": metadata}, "configuration": configuration, "metadata": metadata}
 
 
 def read(value: Any) -> Update | None:
-    """Return what a result says, of either version; None: nothing that is known."""
+    """Return the update in a result of either version; None: not one that is known."""
     if not isinstance(value, dict):
         return None
     for key in ("task", "message", "statusUpdate", "artifactUpdate"):
@@ -159,7 +159,7 @@ def _artifact(value: dict[str, Any], *, append: bool) -> Artifact:
 
 
 def _parts(value: dict[str, Any]) -> str:
-    """Texts are pieces of one, as they come in a stream; anything else stands on a line of its own."""
+    """Return the text of the parts: text parts joined as they are, as in a stream, others on lines of their own."""
     said = ""
     after_text = True
     for part in _objects(value, "parts"):
@@ -171,7 +171,7 @@ def _parts(value: dict[str, Any]) -> str:
 
 
 def _part(part: dict[str, Any]) -> str:
-    """Text as it is, data as JSON; of a file where it is, for nothing is fetched."""
+    """Return text as it is, data as JSON, and of a file only its name and place: nothing is fetched."""
     if "text" in part:
         return _text(part, "text")
     if "data" in part:

@@ -1,4 +1,4 @@
-"""Agents that speak the Agent Client Protocol: what everybody may know of them."""
+"""The kind ``acp``: agents that speak the Agent Client Protocol."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,8 +7,8 @@ from claudomator_py.domain.kind import KindInfo, Login, NamedAgent, Reports
 
 
 def _of(command: tuple[str, ...]) -> KindInfo:
-    """Return what is known of the agent that the command starts."""
-    from claudomator_py.agents.acp.profiles import profile_of  # few have such an agent
+    """Return the facts about the agent that the command starts."""
+    from claudomator_py.agents.acp.profiles import profile_of  # late: few configurations have such an agent
 
     profile = profile_of(command)
     counts = profile.usage not in ("none", "last_call", "unknown")

@@ -1,4 +1,4 @@
-"""What the client of an agent that speaks ACP writes: what each event says, and what the run came to."""
+"""Read the events of the ACP client, and what the run came to."""
 
 from dataclasses import field
 from typing import ClassVar
@@ -19,7 +19,7 @@ _MAX_SUBJECT = 300
 
 @dataclass(kw_only=True)
 class AcpEvents(ClientEvents):
-    """One run. profile: of its agent, as its command says; the client's first event says it, too."""
+    """The events of one run. profile: the agent's, from its command or else from the client's first event."""
 
     lost: ClassVar = LOST_SESSION
 
@@ -31,7 +31,7 @@ class AcpEvents(ClientEvents):
     question: str | None = None
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people."""
+        """Take the next event and return what the log shows of it."""
         text = text_of(event, "text") or ""
         match event.get("type"):
             case "begin":
@@ -90,7 +90,7 @@ class AcpEvents(ClientEvents):
         return said
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return what its end means."""
+        """Return the verdict of the client's last event; None without one."""
         return None if self.end is None else self._turn(self.end, ending).verdict()
 
     def _turn(self, end: Event, ending: OutputEnd) -> TurnEnd:
@@ -119,7 +119,7 @@ class AcpEvents(ClientEvents):
         )
 
     def _tokens(self) -> Tokens:
-        """What this run used: some agents count all that their session has used, over their processes."""
+        """Return the tokens of this run. Some agents count the whole session, over all its processes."""
         usage = event_of(self.end or {}, "usage")
         used, made = count_of(usage, "input_tokens"), count_of(usage, "output_tokens")
         means = named(self.profile).usage
@@ -130,7 +130,7 @@ class AcpEvents(ClientEvents):
         return Tokens(input=_less(used, self.prior.input), output=_less(made, self.prior.output))
 
     def _cost(self) -> float | None:
-        """In dollars: what the session has cost, less what it had before."""
+        """Return dollars: the session's cost less its cost before this run."""
         cost = amount_of(self.end or {}, "cost_usd")
         if cost is None or not self.resumed:
             return cost

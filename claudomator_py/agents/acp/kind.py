@@ -1,4 +1,4 @@
-"""An agent that speaks ACP: how its client is started."""
+"""The kind ``acp``: start the client of an agent that speaks ACP."""
 
 import json
 from typing import Any
@@ -15,9 +15,9 @@ from claudomator_py.domain.run import MCP_VARIABLES, Launch, LaunchRequest
 from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 SILENCE_SHARE = 0.9
-"""Of the stall timeout: the client says more of a silence than the supervisor that ends it."""
+"""Of the stall timeout. The client ends a silent run first, as it knows more about the silence than the supervisor."""
 _ASKED = frozenset({"execute", "edit", "delete", "move", "fetch"})
-"""Kinds of tools that agents ask about; of others they need not."""
+"""Kinds of tools that agents ask about; for others they need not."""
 
 
 class Acp(EventKind):
@@ -27,7 +27,7 @@ class Acp(EventKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return its client. What it is to do is in argv, where no variable of a task can change it.
+        """Return the client's command. Its order is in argv, where no variable of a task can change it.
 
         Raises ValueError for an agent without a command.
         """
@@ -41,7 +41,7 @@ class Acp(EventKind):
         return Launch(argv, own, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> AcpEvents:
-        """Return what its events mean, with nothing taken yet."""
+        """Return an empty reader for the run's events."""
         if request is None:
             return AcpEvents()
         return AcpEvents(
@@ -53,15 +53,15 @@ class Acp(EventKind):
         )
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Return why runs of the agent cannot be kept within a reach: only what an agent asks about can be denied."""
+        """Return why the agent's runs cannot be kept within a reach: only what an agent asks about can be denied."""
         profile = profile_of(agent.command)
         if profile.fences:
             return None
         return "it is not known to ask before every command" if profile.asks else "it never asks before it acts"
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether its program is there. It is not run: what an unknown one does with ``--version`` is not
-        known."""
+        """Return whether the agent's program is installed. It is not run, as an unknown program may take ``--version``
+        for anything."""
         program = find_program(agent.command, path)
         if program is None:
             named = agent.command[0] if agent.command else f"agents.{agent.name}.command"
@@ -72,7 +72,7 @@ class Acp(EventKind):
         return AgentHealth(installed=True, program=program)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return what it cannot be kept to: the protocol has no list of tools, no turns, and no further folders."""
+        """Return what of the task the agent cannot keep to; ACP has no list of tools, no turns, no further folders."""
         profile, permissions, name = profile_of(agent.command), task.permissions, agent.name
         sentences = []
         if permissions.tools is not None:
@@ -87,7 +87,7 @@ class Acp(EventKind):
                 sentences.append(f"{name} never asks before it acts, so permissions cannot hold it")
             return sentences
         if permissions.mode is PermissionMode.PLAN and "plan" not in profile.modes:
-            sentences.append(f"{name} is not known to have a mode to plan in")
+            sentences.append(f"{name} is not known to have a planning mode")
         odd = [tool for tool in permissions.disallowed_tools if tool not in _ASKED]
         if odd:
             known = ", ".join(sorted(_ASKED))
@@ -96,7 +96,7 @@ class Acp(EventKind):
 
 
 def _order(request: LaunchRequest, profile: AcpProfile) -> dict[str, Any]:
-    """What ``acp_client.order`` reads."""
+    """Return the order that ``acp_client.order`` reads."""
     agent, task, model = request.agent, request.task, request.model
     return {
         "command": (*agent.command, *agent.extra_args),

@@ -1,4 +1,4 @@
-"""What is known of each agent that speaks ACP, by ``profiles.toml``, read once."""
+"""What is known about each ACP agent, from ``profiles.toml``, which is read once."""
 
 import pkgutil
 import tomllib
@@ -18,73 +18,73 @@ _RUNNERS = frozenset({"npx", "uvx", "bunx", "pipx", "node", "env", "sh", "run", 
 
 
 class AcpProfile(BaseModel):
-    """One agent. All that is left out is as for an agent that nothing is known of."""
+    """One agent. The defaults are for an agent that nothing is known about."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     title: str
     programs: tuple[str, ...] = ()
-    """Names of its program, and of packages that a runner such as ``npx`` starts it from."""
+    """Names of its program, and of the packages that a runner such as ``npx`` starts."""
     command: tuple[str, ...] = ()
     install: str = ""
     login: str = ""
-    """How a person logs in."""
+    """How a person logs in; empty: not known."""
     keys: tuple[str, ...] = ()
-    """Variables with a key or a token, any of which will do."""
+    """Environment variables with a key or a token; any one will do."""
     login_files: tuple[LoginFile, ...] = ()
-    """Where it keeps what a person logged in with."""
+    """Files that exist once a person has logged in."""
     tried: str = ""
-    """The package and version that it was tried with; empty: all of this is from its documentation."""
+    """The package and version that were tried; empty: everything here is from the agent's documentation."""
     note: str = ""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Variables that its program is started with."""
+    """Environment variables that its program is started with."""
     modes: Mapping[str, str] = Field(default_factory=dict)
     """Its names for the modes ``ask``, ``edits``, ``plan`` and ``all``."""
     options: Mapping[str, str] = Field(default_factory=dict)
     asks: bool = True
-    """Whether it asks for leave at all."""
+    """Whether it ever asks for permission."""
     fences: bool = False
-    """Whether, in its asking mode, it asks before each command that does more than look: then a reach is kept."""
+    """Whether its asking mode asks before every command that does more than read, so that a reach can be kept."""
     usage: Literal["unknown", "turn", "last_call", "process", "session", "chunk", "gemini", "file", "none"] = "unknown"
-    """What the numbers at a turn's end mean; ``file``: there are none, but the session's are in ``usage_file``."""
+    """What the numbers at the end of a turn count; ``file``: there are none, the session's are in ``usage_file``."""
     usage_file: Mapping[Literal["path", "input", "output"], str] = Field(default_factory=dict)
-    """A JSON document below the home, by the session's id, and where in it the sums of the session are."""
+    """A JSON file below the home directory, named by the session's id, and the places of the session's totals in it."""
     dollars: bool = False
     tells: bool = False
-    """Whether every turn that went well tells numbers."""
+    """Whether every successful turn reports numbers."""
     mute: bool = False
-    """Whether it says nothing at all where its service fails."""
+    """Whether it says nothing at all when its service fails."""
     resumes: bool = True
     load_waits: bool = False
     mcp: Literal["stdio", "http", "none"] = "stdio"
     model_by: Literal["offered", "unchecked"] = "offered"
     patience_s: float = 8.0
     noise: tuple[str, ...] = ()
-    """Patterns of whole pieces of a message that its program says, and no model."""
+    """Patterns of whole message chunks that come from the program, not from a model."""
     error_text: tuple[str, ...] = ()
-    """Patterns of whole pieces of a message that are an error, put as if its model had said it."""
+    """Patterns of whole message chunks that are errors, sent as if the model had said them."""
     kinds: Mapping[str, str] = Field(default_factory=dict)
     codes: Mapping[str, str] = Field(default_factory=dict)
-    """Reasons by the codes of its errors."""
+    """Reasons by error code."""
 
     @property
     def is_tried(self) -> bool:
-        """Whether its program itself was tried."""
+        """Whether the real program was tried."""
         return bool(self.tried)
 
 
 @cache
 def profiles() -> Mapping[str, AcpProfile]:
-    """Return all of them, by name."""
+    """Return all profiles by name."""
     text = (pkgutil.get_data("claudomator_py.agents.acp", "profiles.toml") or b"").decode()
     found = tomllib.loads(text)
     return MappingProxyType({name: AcpProfile(name=name, **fields) for name, fields in found.items()})
 
 
 def profile_of(command: tuple[str, ...]) -> AcpProfile:
-    """Return the profile of the agent that the command starts: by its program, or the package that a runner starts it
-    from."""
+    """Return the profile of the agent that the command starts, by its program or the package that a runner starts; the
+    generic one if none fits."""
     for word in command:
         base = word if word.startswith("@") else word.rpartition("/")[2]
         base = _VERSION.sub("", base).removesuffix(".js")
@@ -97,5 +97,5 @@ def profile_of(command: tuple[str, ...]) -> AcpProfile:
 
 
 def named(name: str | None) -> AcpProfile:
-    """Return the profile of that name; of one that there is not, what is right for any agent."""
+    """Return the profile of that name; the generic one if there is none."""
     return profiles().get(name or "") or profiles()[GENERIC]

@@ -1,7 +1,7 @@
-"""What the end of a turn means. That it ended is no success: that has to show.
+"""Turn the end of an ACP turn into a verdict. An ended turn is no success unless something shows it.
 
-In this order: what the client itself saw, errors by their codes and data, then what the agent says of its turn. Words
-count last, and only where something bears an error.
+In this order: what the client itself saw, error codes and their data, what the agent says about its turn. Free text
+counts last, and only where something marks it as an error.
 """
 
 import re
@@ -19,7 +19,7 @@ from claudomator_py.domain.outcome import OutcomeStatus, Reason
 from claudomator_py.values import dataclass, regex
 
 LOST_SESSION = words(r"does not know the session")
-"""How the client says that the agent has no such conversation."""
+"""How the client says that the agent does not know the conversation."""
 _OUTCOMES: Mapping[str, Reason] = MappingProxyType(
     {
         "setup": Reason.SETUP_FAILED,
@@ -32,7 +32,7 @@ _OUTCOMES: Mapping[str, Reason] = MappingProxyType(
         "interrupted": Reason.INTERRUPTED,
     }
 )
-"""Words that the client ends with by which alone the reason is known."""
+"""Outcomes of the client that settle the reason alone."""
 _BY_WORD: Mapping[str, Reason] = MappingProxyType(
     {
         "ratelimit": Reason.RATE_LIMITED,
@@ -69,7 +69,7 @@ _BY_WORD: Mapping[str, Reason] = MappingProxyType(
         "connectionfailed": Reason.NETWORK,
     }
 )
-"""What agents name a kind of error in its data: without its separators and capitals."""
+"""Names of errors in the data of agents' errors, without separators and in lower case."""
 _BY_CODE: Mapping[int, Reason] = MappingProxyType(
     {401: Reason.AUTH, 402: Reason.NO_CREDIT, 403: Reason.AUTH, 429: Reason.RATE_LIMITED}
 )
@@ -123,15 +123,15 @@ _LOOKS_LIKE_ERROR = regex(
     r"\s*(?:\W{0,3}(?:API |Internal |Fatal |Request )?error\W{0,3}:|unexpected status [45]\d\d|[45]\d\d [A-Z{])",
     re.IGNORECASE,
 )
-"""How a text begins that may be an error, of an agent that says nothing else of how its turn went."""
+"""How an error begins, for agents whose turns end alike with or without one."""
 _PREFIX = regex(r"\A\s*(?:internal error|server error)\b:?", re.IGNORECASE)
-"""What the protocol's libraries put before every error that is not theirs: it says nothing of the service."""
+"""A prefix that ACP libraries put before every foreign error; it says nothing about the service."""
 _MAX_ERROR = 2_000
 
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """The end of a run as its client printed it. rejected: tools, one for each call that was denied."""
+    """The end of a run as the client printed it. rejected: the tool of each denied call."""
 
     end: Event
     profile: AcpProfile
@@ -139,11 +139,11 @@ class TurnEnd:
     zone: str | None = None
     rejected: Sequence[str] = ()
     asked: bool = False
-    """Whether it asked a person something, which ended its turn."""
+    """Whether the agent asked a person something, which ended its turn."""
     stderr: str = ""
 
     def verdict(self) -> RunVerdict:
-        """Return what it means."""
+        """Return the verdict."""
         outcome = text_of(self.end, "outcome") or ""
         error = text_of(self.end, "error") or "it gave no reason"
         match outcome:
@@ -160,7 +160,7 @@ class TurnEnd:
     # --- errors ---
 
     def _refused(self, error: str) -> RunVerdict:
-        """An answer that is an error: by its code and data, then by its words."""
+        """Return the verdict of an answer that is an error: by its code and data, then by its words."""
         code, data = self.end.get("code"), self.end.get("data")
         message = _message(error, data)
         reason = self._by_code(code) or _by_data(data)
@@ -168,7 +168,7 @@ class TurnEnd:
             reason = _BY_CODE.get(status)
         if reason is Reason.RATE_LIMITED:
             said = self._by_words(message)
-            # A limit that is one of money by its own words is over when somebody pays.
+            # A limit that is a matter of money ends when somebody pays.
             return said if said.reason is Reason.NO_CREDIT else self._limited(message)
         if reason is not None:
             return failed(reason, message)
@@ -191,7 +191,7 @@ class TurnEnd:
         return limited(message, find_reset(message, self.printed_ms, self.zone))
 
     def _silent(self, error: str) -> RunVerdict:
-        """Silence is what agents make of limits and outages. Which it is shows where they said why they ask again."""
+        """Return the verdict of a silent turn. Agents go silent in limits and outages; their last retry says which."""
         retry = event_of(self.end, "retry")
         told = text_of(retry, "text") or ""
         detail = f"{error}; it last said: {told}" if told else error
@@ -214,7 +214,7 @@ class TurnEnd:
             else f" by signal {-int(code)}"
         )
         said = "\n".join(part for part in (text_of(self.end, "said"), self.stderr) if part)
-        detail = f"its program ended{how} before it answered {step}" + (f": {said}" if said else "")
+        detail = f"its program ended{how} before answering {step}" + (f": {said}" if said else "")
         if isinstance(code, int) and code < 0:
             return failed(Reason.INTERRUPTED, detail)
         if text_of(self.end, "step") == "session/prompt" or not said:
@@ -250,16 +250,16 @@ class TurnEnd:
         return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
 
     def _said_error(self, text: str) -> RunVerdict:
-        """The error of a turn that calls itself done, in words alone."""
+        """Return the verdict of a turn that ended normally with an error as its text."""
         if not text:
-            return failed(Reason.AGENT_ERROR, "its turn ended with an error that it does not tell")
+            return failed(Reason.AGENT_ERROR, "its turn ended with an error, without saying which")
         retry = event_of(self.end, "retry")
         return self._by_words(text, count_of(retry, "status"))
 
     def _error_text(self, text: str, *, proven: bool) -> str | None:
-        """The error that the last piece of the answer is; None: it is none.
+        """Return the error that the end of the answer is; None: it is none.
 
-        proven: whether the turn says what it has used. Then only what the agent is known to put so is an error.
+        proven: whether the turn reports usage. If so, only the profile's patterns make it an error.
         """
         piece = (text_of(self.end, "last_piece") or "").strip()
         for pattern in self.profile.error_text:
@@ -269,26 +269,25 @@ class TurnEnd:
         return None if proven else next(looks, None)
 
     def _mute(self, tools: int, counts: str) -> RunVerdict:
-        """A turn that ended without a last word."""
+        """Return the verdict of a turn that ended without a last message."""
         retry = event_of(self.end, "retry")
         told = text_of(retry, "text")
         if told or self.profile.mute:
-            why = f"it ended without a word{f', after: {told}' if told else ', as it does where its service fails'}"
+            why = f"it ended without a word{f', after: {told}' if told else ', as it does when its service fails'}"
             return failed(Reason.OVERLOADED, why)
         if tools and counts == "counts":
             return RunVerdict(OutcomeStatus.SUCCEEDED, detail=denials(self.rejected))
         if tools:
-            return failed(Reason.UNFINISHED, "its turn ended after a tool call, without a word of what came of it")
-        return failed(Reason.NO_ANSWER, "it said that it was done, but its model has neither said nor done anything")
+            return failed(Reason.UNFINISHED, "its turn ended after a tool call, without a message about the result")
+        return failed(Reason.NO_ANSWER, "it reported success, but its model neither said nor did anything")
 
 
 def _seen(text: str | None) -> str:
-    """What there is to be seen of it."""
     return "" if text is None or is_blank(text) else text.strip()
 
 
 def _message(error: str, data: object) -> str:
-    """The words of an error: that of its data say more where there are any."""
+    """Return the error's message, followed by those in its data, which often say more."""
     own = _PREFIX.sub("", error).strip()
     said = [text for text in _texts(data) if text not in error]
     return "\n".join(part for part in (own, *said) if part) or error
@@ -303,7 +302,7 @@ def _texts(data: object, depth: int = 0) -> Iterator[str]:
 
 
 def _by_data(data: object, depth: int = 0) -> Reason | None:
-    """What the data of an error name it; None: nothing that is known."""
+    """Return the reason that the error's data names; None: none that is known."""
     if not isinstance(data, Mapping) or depth > _MAX_DEPTH:
         return None
     for key in _KEYS:

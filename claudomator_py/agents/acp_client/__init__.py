@@ -1,3 +1,3 @@
-"""The client of one run of an agent that speaks the Agent Client Protocol: it starts the agent's program, asks one
-thing of it, decides what it may do, and prints events. The standard library alone, started isolated.
+"""The client of one ACP run: it starts the agent's program, sends the prompt, decides on permissions, and prints
+events. It uses the standard library alone, started isolated.
 """

@@ -1,4 +1,4 @@
-"""What is chosen for a session before it is asked something: the mode in which it asks for leave, model and effort."""
+"""Configure a session before its prompt: the mode in which the agent asks for permission, the model and the effort."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,34 +10,34 @@ from claudomator_py.agents.client_output import End, Output
 
 _WANTED: Final = {"default": "ask", "acceptEdits": "edits", "plan": "plan", "bypassPermissions": "all"}
 _ASKING: Final = ("ask", "default", "manual", "read-only", "normal")
-"""Names of modes in which agents ask, of one that nothing is known of."""
+"""Names of asking modes, for agents that nothing is known about."""
 _UNASKED: Final = re.compile(r"auto|yolo|bypass|full|accept|dangerous|review|never|dont", re.IGNORECASE)
-"""Names of modes in which agents, or models, allow things by themselves."""
+"""Names of modes in which the agent, or a model, grants permissions itself."""
 _MAX_NAMED: Final = 8
 
 
 class Settable(Protocol):
-    """A session of which something can be set."""
+    """A session with settings."""
 
     def set(self, method: str, **params: Any) -> dict[str, Any]:
-        """Return a request about it."""
+        """Send a request about the session and return its result."""
 
 
 def choose_mode(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
-    """Have the agent ask. What it asks is then decided here; only a plan is a mode of its own.
+    """Choose a mode in which the agent asks; the client then decides. Only ``plan`` is a mode of the agent.
 
-    Raises End for an agent that would allow itself things and cannot be kept from it.
+    Raises End if the agent would grant itself permissions and has no asking mode.
     """
     wanted = _WANTED.get(order.mode, "ask")
     if order.fence and wanted != "plan":
-        wanted = "ask"  # what it is not asked about, the fence does not see
+        wanted = "ask"  # the fence sees only what the agent asks about
     offered, current, option = _modes(state)
     name = order.modes.get(wanted) or order.modes.get("ask")
     found = _match(name, offered) if name else _asking(offered, current)
     if wanted == "plan":
         found = _match(order.modes.get("plan", "plan"), offered)
         if found is None:
-            raise End("mode", f"it has no mode to plan in{_named(offered)}")
+            raise End("mode", f"it has no planning mode{_named(offered)}")
     if found is None and name is None and current is not None and not _UNASKED.search(current):
         found = current
     if found is None and wanted != "all" and offered:
@@ -51,7 +51,7 @@ def choose_mode(session: Settable, order: Order, state: Mapping[str, Any], outpu
 
 
 def _set(session: Settable, what: str, option: str | None, value: str) -> None:
-    """Set an option, or that of which there is a method. Raises End where it is refused."""
+    """Set an option, or the mode or model by its own method. Raises End if the agent refuses."""
     method, name = ("session/set_mode", "modeId") if what == "mode" else ("session/set_model", "modelId")
     try:
         if option is None:
@@ -63,7 +63,7 @@ def _set(session: Settable, what: str, option: str | None, value: str) -> None:
 
 
 def choose_model(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
-    """Have it use the model. Raises End where it offers no such model."""
+    """Choose the model. Raises End if the agent does not offer it."""
     if not order.model:
         return
     option = _option(state, "model") or _of_category(state, "model")
@@ -86,12 +86,12 @@ def choose_model(session: Settable, order: Order, state: Mapping[str, Any], outp
 
 
 def choose_effort(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
-    """Have it think so hard, where it can be told. Raises End where it offers other efforts only."""
+    """Choose the effort, if the agent has such a setting. Raises End if it does not offer this effort."""
     if not order.effort:
         return
     option = _of_category(state, "thought_level")
     if option is None:
-        output.event("notice", text=f"it cannot be told an effort, so {order.effort!r} is left out")
+        output.event("notice", text=f"it has no setting for effort, so {order.effort!r} is ignored")
         return
     offered = list(_values(option))
     value = _named_value(order.effort, offered)
@@ -101,7 +101,7 @@ def choose_effort(session: Settable, order: Order, state: Mapping[str, Any], out
 
 
 def _modes(state: Mapping[str, Any]) -> tuple[list[str], str | None, str | None]:
-    """The modes that it offers, the present one, and the option that is set for another; None: there is a method."""
+    """Return the modes offered, the current one, and the option that sets it; None: a method does."""
     option = _option(state, "mode") or _of_category(state, "mode")
     if option is not None:
         current = option.get("currentValue")
@@ -118,7 +118,7 @@ def _match(name: str | None, offered: list[str]) -> str | None:
 
 
 def _asking(offered: list[str], current: str | None) -> str | None:
-    """The mode in which an agent asks that nothing is known of."""
+    """Return the asking mode of an agent that nothing is known about."""
     by_name = {one.rpartition("#")[2].lower(): one for one in offered}
     found = next((by_name[name] for name in _ASKING if name in by_name), None)
     return current if found is None and current is not None and not _UNASKED.search(current) else found
@@ -138,7 +138,7 @@ def _of_category(state: Mapping[str, Any], category: str) -> Mapping[str, Any] |
 
 
 def _values(option: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The values of an option with their names, in groups or not."""
+    """Return an option's (value, name) pairs, grouped or not."""
     found = option.get("options")
     for one in found if isinstance(found, list) else []:
         if isinstance(one, Mapping) and isinstance(one.get("options"), list):

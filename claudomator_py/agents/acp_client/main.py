@@ -1,4 +1,4 @@
-"""The client's process: from its command line to its exit code."""
+"""The client's process: reads the command line, does the run, returns an exit code."""
 
 import signal
 import sys
@@ -14,8 +14,8 @@ _NOT_FOUND = 127
 
 
 def main() -> int:
-    """Do what the command line says; the exit code: 0 where the agent answered."""
-    # Its only argument; a parser of command lines would take longer to import than all the rest.
+    """Do one run and return the exit code: 0 if the agent answered."""
+    # There is one argument, and importing a parser would take longer than importing everything else.
     order = order_of(sys.argv[1].removeprefix("--order="))
     prompt = sys.stdin.buffer.read().decode(errors="replace")
     output = Output()
@@ -48,7 +48,7 @@ def _run(peer: Peer, order: Order, prompt: str, output: Output) -> int:
 
 
 def ending(session: AcpSession, peer: Peer) -> End:
-    """Return how the run ends, whatever it ends by."""
+    """Return the run's end, whether it is returned or raised."""
     try:
         return session.run()
     except End as end:
@@ -62,7 +62,7 @@ def ending(session: AcpSession, peer: Peer) -> End:
 
 
 def tell(end: End, session: AcpSession, peer: Peer, output: Output) -> None:
-    """Print how it ended."""
+    """Print the run's end."""
     said = "\n".join(peer.noise)
     output.event("end", outcome=end.outcome, error=end.error, step=session.step, said=said, **end.fields)
 

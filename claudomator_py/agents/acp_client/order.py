@@ -1,4 +1,4 @@
-"""What the client is to do, as its command line says it: see ``agents/acp/kind.py``, which writes it."""
+"""The client's order, from its command line; ``agents/acp/kind.py`` writes it."""
 
 import json
 from collections.abc import Mapping
@@ -11,53 +11,53 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Order(NamedTuple):
-    """One run. The fields from ``usage`` on are from the agent's profile."""
+    """One run. The fields from ``profile`` on come from the agent's profile."""
 
     command: tuple[str, ...]
     session: str = ""
-    """What is to be continued; empty: a new one."""
+    """The session to continue; empty: a new one."""
     mode: str = "default"
-    """``permissions.mode`` of the task."""
+    """The task's ``permissions.mode``."""
     allowed: tuple[str, ...] = ()
     disallowed: tuple[str, ...] = ()
     model: str = ""
     effort: str = ""
     silence_s: float = 1_500.0
-    """How long nothing may come of the agent while none of its tools is at work."""
+    """How long the agent may be silent while none of its tools runs."""
     mcp_command: tuple[str, ...] = ()
     mcp_variables: tuple[str, ...] = ()
-    """Names of variables that the MCP server gets from this environment."""
+    """Environment variables that are passed to the MCP server."""
     fence: Mapping[str, Any] = _NONE
-    """How far the run may reach, for ``agents.fence_hook``; empty: it has no fence."""
+    """The run's reach, for ``agents.fence_hook``; empty: no fence."""
     profile: str = "generic"
     usage: str = "unknown"
     usage_file: Mapping[str, str] = _NONE
-    """Where the agent keeps what a session has used: ``path``, ``input`` and ``output``."""
+    """The file with the session's usage: ``path``, ``input`` and ``output``."""
     modes: Mapping[str, str] = _NONE
-    """The agent's names of modes: ``ask``, ``edits``, ``plan``, ``all``."""
+    """The agent's names for the modes ``ask``, ``edits``, ``plan`` and ``all``."""
     options: Mapping[str, str] = _NONE
-    """Further options of a session that keep it asking."""
+    """Further session options that make the agent ask."""
     noise: tuple[str, ...] = ()
-    """Patterns of what its program says as if its model had."""
+    """Patterns of messages that come from the program, not from its model."""
     kinds: Mapping[str, str] = _NONE
-    """Patterns of titles of calls, and the kinds of tools that they mean."""
+    """The kind of tool by pattern of a call's title."""
     model_by: str = "offered"
-    """How a model is chosen: ``offered``, or ``unchecked``."""
+    """``offered``: the model must be one that the agent lists; ``unchecked``: any."""
     mcp: str = "stdio"
-    """What MCP servers it takes: ``stdio``, ``http`` or ``none``."""
+    """The transport of the MCP servers that it accepts: ``stdio``, ``http`` or ``none``."""
     load_waits: bool = False
-    """Whether a session cannot be loaded in the minute of the clock in which it was made."""
+    """Whether a session cannot be loaded in the clock minute in which it was used."""
     patience_s: float = 8.0
-    """How long it has to end once its input has ended."""
+    """How long the agent may take to end after its input was closed."""
 
     @property
     def permissions(self) -> ToolPermissions:
-        """What the run may do."""
+        """The run's permissions."""
         return ToolPermissions(self.mode, self.allowed, self.disallowed)
 
 
 def order_of(text: str) -> Order:
-    """Return the order that the text holds."""
+    """Return the order in a JSON text."""
     given: Any = json.loads(text, object_pairs_hook=lambda pairs: {key: _frozen(value) for key, value in pairs})
     return Order(**given)
 

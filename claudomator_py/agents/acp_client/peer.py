@@ -1,6 +1,6 @@
-"""The agent's program: a process that is sent messages and sends some, JSON-RPC, one a line.
+"""The agent's process, and JSON-RPC messages with it, one a line.
 
-Neither side ever waits for the other without an end: both pipes are read and written as they are ready.
+Neither side can block the other: both pipes are read and written as they become ready.
 """
 
 import json
@@ -14,16 +14,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
-"""A longer line is no message, and is skipped."""
+"""A longer line is skipped."""
 _READ_BYTES: Final = 64 * 1024
 _MAX_NOISE: Final = 20
-"""Lines that were no message, of which people are told."""
+"""Lines kept that are no messages."""
 
 Message = dict[str, Any]
 
 
 class RequestRefused(Exception):
-    """An error that the agent answers a request with."""
+    """The agent answered a request with an error."""
 
     def __init__(self, error: object) -> None:
         error_fields = error if isinstance(error, Mapping) else {}
@@ -34,24 +34,24 @@ class RequestRefused(Exception):
 
 
 class PeerGone(Exception):
-    """The agent has ended, or reads and writes no more."""
+    """The agent has ended, or has closed its input or output."""
 
 
 class RpcChannel(Protocol):
-    """Whoever speaks for an agent."""
+    """A connection to an agent."""
 
     noise: list[str]
-    """What it said that was no message."""
+    """Output of the agent that is no message."""
 
     def send(self, message: Message) -> None:
-        """Send a message; it may go out later. Raises Gone."""
+        """Queue a message. Raises PeerGone."""
 
     def receive(self, wait_s: float) -> Message | None:
-        """Return the next message; None: there was none in that time. Raises Gone."""
+        """Return the next message; None: none came in that time. Raises PeerGone."""
 
 
 class Peer:
-    """The process of an agent. Raises OSError where its program cannot be started."""
+    """The process of an agent. Raises OSError if the program cannot be started."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         theirs_in, self._in = os.pipe()
@@ -74,12 +74,12 @@ class Peer:
     noise: list[str]
 
     def send(self, message: Message) -> None:
-        """Send a message; it goes out as the agent reads. Raises Gone."""
+        """Queue a message, which is written as the agent reads. Raises PeerGone."""
         self._unsent += json.dumps(message, ensure_ascii=False).encode(errors="replace") + b"\n"
         self._write()
 
     def receive(self, wait_s: float) -> Message | None:
-        """Return the next message; None: there was none in that time. Raises Gone."""
+        """Return the next message; None: none came in that time. Raises PeerGone."""
         deadline = time.monotonic() + wait_s
         while not self._messages:
             left = deadline - time.monotonic()
@@ -95,16 +95,16 @@ class Peer:
         return self._messages.popleft()
 
     def exit_code(self, wait_s: float) -> int | None:
-        """Return how its process ended; None: it has not in that time. Negative: by a signal."""
+        """Return the process's exit code, negative for a signal; None: it still runs after that time."""
         try:
             return self._process.wait(wait_s)
         except subprocess.TimeoutExpired:
             return None
 
     def end(self, patience_s: float, grace_s: float) -> None:
-        """Have it end: by the end of its input, then by TERM to its session, then by KILL.
+        """End the agent: close its input, then send TERM to its process group, then KILL.
 
-        What is left of it after that is ended by the supervisor of the run, which finds it wherever it is.
+        Anything that is left is ended by the run's supervisor, which finds it wherever it is.
         """
         self._selector.close()
         os.close(self._in)
@@ -116,7 +116,7 @@ class Peer:
             self._signal(signal.SIGKILL)
 
     def _drain(self, wait_s: float) -> None:
-        """Wait for its end, and read what it says meanwhile: a full pipe would keep it from ending."""
+        """Wait for the process to end, reading its output: a full pipe would keep it from ending."""
         deadline = time.monotonic() + wait_s
         while self._process.poll() is None and time.monotonic() < deadline:
             try:
@@ -139,7 +139,7 @@ class Peer:
         except BlockingIOError:
             pass
         except OSError as error:
-            # What it had said before it went comes first: an answer may be among it.
+            # Read the rest of its output first, which may contain an answer.
             self._unsent.clear()
             self._read_all()
             if not self._messages:
@@ -165,7 +165,7 @@ class Peer:
             pass
 
     def _read(self) -> bool:
-        """Read what is there; False: nothing is. Raises Gone at the end, once nothing is left to be said."""
+        """Read what is available; False: nothing. Raises PeerGone at the end, once all messages have been taken."""
         try:
             data = os.read(self._out, _READ_BYTES)
         except BlockingIOError:

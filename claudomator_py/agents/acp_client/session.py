@@ -1,6 +1,6 @@
-"""The protocol, version 1: from the first request to the end of the one turn. Each request has a time limit of its own.
+"""ACP version 1, from ``initialize`` to the end of the one turn. Every request has its own time limit.
 
-The agent may ask for anything at any time. It is answered what it may do, and that nothing else is offered.
+The agent may send requests at any time. Permission requests are decided; all others are refused as unknown.
 """
 
 import os
@@ -16,24 +16,24 @@ from claudomator_py.agents.client_output import End, Output, shown
 
 VERSION: Final = 1
 START_S: Final = 180.0
-"""The first request: a program may be fetched before it starts."""
+"""For ``initialize``: a runner may download the program first."""
 SESSION_S: Final = 180.0
-"""A session: its MCP servers are started with it, and a long one is read."""
+"""For opening a session: it starts the MCP servers, and reads the conversation if one is loaded."""
 OPTION_S: Final = 60.0
 CANCEL_S: Final = 5.0
-"""How long an agent has to answer the prompt after it was told to stop."""
+"""How long the agent may take to answer the prompt after it was cancelled."""
 QUIET_S: Final = 0.3
-"""So long nothing comes after a session was loaded until what comes next is no replay."""
+"""After this silence, a loaded session has replayed its past."""
 _MAX_QUIET_S: Final = 10.0
 _SLICE_S: Final = 5.0
 _METHOD_NOT_FOUND: Final = -32601
 _LOST: Final = (-32002, -32601, -32602, -32603)
-"""What agents say of a session that they do not know."""
+"""Error codes of agents that do not know the session."""
 _MINUTE_S: Final = 60.0
 
 
 class AcpSession:
-    """One run over a channel. prompt: what is asked."""
+    """One run over a channel. prompt: the text that is sent."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class AcpSession:
         self._number = 0
         self._id = ""
         self._turn: Turn | None = None
-        self._cwd = os.getcwd()  # noqa: PTH109 - of what is imported here, every run waits
+        self._cwd = os.getcwd()  # noqa: PTH109 - imports here delay every run
         self.step = "start"
 
     @property
@@ -65,7 +65,7 @@ class AcpSession:
         return self._turn
 
     def run(self) -> End:
-        """Return how it ends. Raises End, Gone and Refused as well."""
+        """Do the run and return its end. Raises End, PeerGone and RequestRefused as well."""
         self._begin()
         state = self._open()
         choose_mode(self, self._order, state, self._output)
@@ -74,7 +74,7 @@ class AcpSession:
         return self._ask()
 
     def interrupt(self) -> None:
-        """Tell the agent to stop, and wait a moment for that."""
+        """Cancel the turn, and wait a moment for the agent to comply."""
         if self._turn is not None:
             try:
                 self._cancel(min(CANCEL_S, 1.5))
@@ -82,7 +82,7 @@ class AcpSession:
                 return
 
     def set(self, method: str, **params: Any) -> Message:
-        """Return a request about the session. Raises Refused, Gone and End."""
+        """Send a request about the session and return its result. Raises RequestRefused, PeerGone and End."""
         return self._call(method, {"sessionId": self._id, **params}, OPTION_S)
 
     # --- the steps ---
@@ -101,7 +101,7 @@ class AcpSession:
         agent = f"{named.get('name', '')} {named.get('version', '')}".strip() if isinstance(named, Mapping) else ""
         self._output.event("begin", agent=agent or self._order.command[0], profile=self._order.profile)
         if version != VERSION or isinstance(version, bool):
-            raise End("version", f"it answers with version {version!r} of the protocol, and 1 was asked for")
+            raise End("version", f"it answers with protocol version {version!r} instead of 1")
 
     def _open(self) -> Message:
         place = {"cwd": self._cwd, "mcpServers": self._servers()}
@@ -109,7 +109,7 @@ class AcpSession:
             state = self._call("session/new", place, SESSION_S)
             session = state.get("sessionId")
             if not isinstance(session, str) or not session:
-                raise End("auth", "it gives no session: it is not logged in, or set up for no model")
+                raise End("auth", "it opens no session: it is not logged in, or has no model set up")
             self._id = session
         else:
             self._id = self._order.session
@@ -118,7 +118,7 @@ class AcpSession:
         return state
 
     def _resume(self, place: Message) -> Message:
-        """Continue the session. What it says of the past is dropped, and so is what still comes of that."""
+        """Continue the session. The replay of its past is dropped."""
         found = self._capabilities.get("agentCapabilities")
         can = found if isinstance(found, Mapping) else {}
         sessions = can.get("sessionCapabilities")
@@ -140,7 +140,7 @@ class AcpSession:
         raise End("lost", f"it does not know the session {self._id}: {problem}")
 
     def _await_minute(self) -> None:
-        """Some name what they keep of a session by the minute, and write over it in the same one."""
+        """Wait for the next minute: some agents name a session's file by the minute, and overwrite it within one."""
         left = _MINUTE_S - self._wall() % _MINUTE_S + 1.0
         self._output.event("notice", text=f"waits {left:.0f} s: it cannot load a session in the minute it was used in")
         self._sleep(left)
@@ -164,7 +164,7 @@ class AcpSession:
         return [{"name": "claudomator", "command": command[0], "args": list(command[1:]), "env": env}]
 
     def _server_over_http(self, state: str) -> list[Message]:
-        """The run's own server, in this process: its agent takes none that it starts by itself."""
+        """Serve the run's MCP server in this process, for agents that accept MCP over HTTP only."""
         from claudomator_py.agents.mcp_server.main import server_for
         from claudomator_py.agents.mcp_server.over_http import HttpServer
 
@@ -204,11 +204,11 @@ class AcpSession:
             return End("answered", stop_reason=result.get("stopReason"), **turn.facts(result))
 
     def _silent(self, number: int, turn: Turn) -> End:
-        """End a turn in which nothing happens. Whatever the agent answers to that is no success."""
+        """Cancel a silent turn. Whatever the agent then answers, the turn has failed."""
         facts = turn.facts()
         self._cancel(CANCEL_S, number)
         waited = f"{self._order.silence_s:.0f} s"
-        return End("silent", f"nothing came of it for {waited} while none of its tools was at work", **facts)
+        return End("silent", f"it was silent for {waited} while none of its tools was running", **facts)
 
     def _cancel(self, wait_s: float, number: int | None = None) -> None:
         number = self._number if number is None else number
@@ -232,7 +232,7 @@ class AcpSession:
         return self._number
 
     def _call(self, method: str, params: Mapping[str, Any], limit_s: float) -> Message:
-        """The result of a request. Raises Refused, Gone, and End where there is none in time."""
+        """Return the result of a request. Raises RequestRefused, PeerGone, and End when it takes too long."""
         self.step = method
         number = self._send(method, params)
         end = self._clock() + limit_s
@@ -251,14 +251,14 @@ class AcpSession:
 
     @staticmethod
     def _is_answer(message: Message, number: int) -> bool:
-        """Whether it answers that request. Some send an id back as a text."""
+        """Whether the message answers that request. Some agents return the id as a string."""
         if "method" in message or not ("result" in message or "error" in message):
             return False
         found = message.get("id")
         return not isinstance(found, bool) and (found == number or found == str(number))
 
     def _handle(self, message: Message, *, cancelled: bool = False) -> None:
-        """Answer a request of the agent, or take what it tells. Raises Gone."""
+        """Answer a request of the agent, or take its notification. Raises PeerGone."""
         method, params = message.get("method"), message.get("params")
         params = params if isinstance(params, Mapping) else {}
         if not isinstance(method, str):
@@ -282,7 +282,7 @@ class AcpSession:
         self._channel.send({"jsonrpc": "2.0", "id": request, **answer})
 
     def _decide(self, params: Mapping[str, Any]) -> Message:
-        """The option that is chosen: one that counts for this call alone. Without one it is left undone."""
+        """Return the outcome: an option for this call alone, or ``cancelled`` if the agent offers none."""
         call, options = params.get("toolCall"), params.get("options")
         allowed = self._turn is not None and self._turn.decide(call if isinstance(call, Mapping) else {})
         wanted = "allow_once" if allowed else "reject_once"

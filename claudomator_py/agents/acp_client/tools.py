@@ -1,4 +1,4 @@
-"""Tool calls as agents tell of them: what each is, what it is about, and whether it may be done."""
+"""Tool calls as agents report them: what each does, on what, and whether it is allowed."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from claudomator_py.agents.shell_words import is_simple
 
 OWN_SERVER: Final = "claudomator"
-"""The MCP server that each run is given."""
+"""The name of the run's own MCP server."""
 _MAX_CALLS: Final = 1_000
 _COMMANDS: Final = ("command", "cmd", "commands")
 _TELLING: Final = ("file_path", "filePath", "notebook_path", "path", "abs_path", "url", "query", "pattern")
@@ -17,9 +17,9 @@ _RULE: Final = re.compile(r"(?P<tool>[^()]+)\((?P<subject>.*)\)", re.DOTALL)
 
 
 class ToolCall:
-    """A call, as far as it has been told: some agents tell of it in pieces, and some ask before they tell.
+    """A call, as far as it was reported. Some agents report it in pieces, and some ask before they report it.
 
-    name: the agent's own name of the tool, where it says it. told: whether it was printed.
+    name: the agent's own name for the tool, if it gives one. told: whether the call was printed.
     """
 
     def __init__(self, call_id: str) -> None:
@@ -35,23 +35,23 @@ class ToolCall:
 
     @property
     def open(self) -> bool:
-        """Whether it may be at work."""
+        """Whether the call may still be running."""
         return self.status in ("", "pending", "in_progress")
 
     @property
     def tool(self) -> str:
-        """What people know it by."""
+        """The tool's name for people."""
         return self.name or self.kind or "tool"
 
     @property
     def command(self) -> str | None:
-        """The command line that it runs; None: it is told of none."""
+        """The command line that the call runs; None: not given."""
         found = (_command(self.given.get(key)) for key in _COMMANDS)
         return next((words for words in found if words is not None), None)
 
     @property
     def subject(self) -> str:
-        """What it is about: a command, a path; else its title."""
+        """What the call is about: a command or a path, else its title."""
         if self.command is not None:
             return self.command
         for key in _TELLING:
@@ -60,7 +60,7 @@ class ToolCall:
         return self.title or next(iter(self.places), "")
 
     def take(self, told: Mapping[str, Any], kinds: Iterable[tuple[str, str]]) -> None:
-        """Take what is told of it. kinds: patterns of titles of an agent that names no kind, with the kinds."""
+        """Take a report of the call. kinds: (title pattern, kind) pairs for agents that give no kind."""
         self.title = _text(told.get("title")) or self.title
         self.kind = _text(told.get("kind")) or self.kind
         self.name = _own_name(told) or self.name
@@ -77,7 +77,7 @@ class ToolCall:
 
 
 class ToolCalls:
-    """The calls of a turn, by their ids."""
+    """The calls of a turn by id."""
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
         self._kinds = tuple(kinds.items())
@@ -85,11 +85,11 @@ class ToolCalls:
         self.finished = 0
 
     def knows(self, told: Mapping[str, Any]) -> bool:
-        """Return whether the call was told of before."""
+        """Return whether the call was reported before."""
         return str(told.get("toolCallId")) in self._calls
 
     def take(self, told: Mapping[str, Any]) -> ToolCall:
-        """Return the call of which that is told."""
+        """Take a report and return its call."""
         call_id = str(told.get("toolCallId"))
         call = self._calls.get(call_id) or ToolCall(call_id)
         was_open = call.open
@@ -103,19 +103,19 @@ class ToolCalls:
 
     @property
     def any_open(self) -> bool:
-        """Whether one is at work."""
+        """Whether a call is running."""
         return any(call.open for call in self._calls.values())
 
 
 class ToolPermissions(NamedTuple):
-    """What a run may do. mode: as tasks name it."""
+    """A run's permissions. mode: as in a task's ``permissions.mode``."""
 
     mode: str = "default"
     allowed: tuple[str, ...] = ()
     disallowed: tuple[str, ...] = ()
 
     def allow(self, call: ToolCall) -> bool:
-        """Return whether it may be done. What is denied by its tool is denied whatever else allows it."""
+        """Return whether the call is allowed. A disallowed tool is denied whatever else allows the call."""
         names = {call.kind, call.name} - {""}
         if names & set(self.disallowed):
             return False
@@ -129,7 +129,7 @@ class ToolPermissions(NamedTuple):
 
 
 def rule_for(call: ToolCall) -> str | None:
-    """Return what allows that call and as little else as can be told apart; None: there is no such thing."""
+    """Return the narrowest rule that allows the call; None: there is none."""
     tool = call.kind or call.name
     if not tool:
         return None
@@ -155,8 +155,8 @@ def _fits(rule: str, names: set[str], call: ToolCall) -> bool:
 
 
 def is_own(call: ToolCall) -> bool:
-    """Return whether it is a tool of the run's own server, which checks by itself what a run may ask. By its title
-    alone no call is one that acts: models write titles."""
+    """Return whether the call is to the run's own server, which checks permissions itself. A title alone never makes a
+    call that acts one of these, as models write titles."""
     if call.kind in _ACTS or any(key in call.given for key in _COMMANDS):
         return False
     return OWN_SERVER in call.name or OWN_SERVER in call.title
@@ -198,7 +198,7 @@ def _content(told: Mapping[str, Any]) -> str:
 
 
 def text_of(block: object) -> str:
-    """Return the text of a block of content, however deep; of a change to a file, its path."""
+    """Return the text of a content block, however nested; for a diff, its path."""
     if not isinstance(block, Mapping):
         return ""
     inner = block.get("content")

@@ -1,4 +1,4 @@
-"""The one turn of a run: what the agent said and did in it, printed as it comes, and what is known of it at its end."""
+"""The one turn of a run: prints what the agent says and does, and collects the facts for its end."""
 
 import os
 import re
@@ -14,22 +14,22 @@ from claudomator_py.agents.client_output import Output, shown
 
 _FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
 _NAMES: Final = {"edit": "edit", "read": "read", "fetch": "WebFetch", "search": "search"}
-"""Names of tools of which ``acts`` knows what they do, by the protocol's kinds of tools."""
+"""The tool names that ``acts`` knows, by ACP's kinds of tools."""
 
 
 class FencedCall(NamedTuple):
-    """What the fence says of a call. beyond: what of it goes too far; empty: nothing does."""
+    """The fence's judgement of a call. beyond: how it goes too far; empty: it does not."""
 
     beyond: str = ""
     rule: str | None = None
-    """What a person grants to allow exactly this call."""
+    """The grant that allows exactly this call."""
     granted: bool = False
-    """Whether a person has allowed it."""
+    """Whether a person has granted it."""
 
 
 def judge(order: Mapping[str, Any], call: ToolCall) -> FencedCall:
-    """Return what the fence says of the call. One that cannot be judged is beyond any reach."""
-    # Read for whoever asks for something, and not for every run that starts.
+    """Return the fence's judgement of the call. A call that cannot be judged is beyond any reach."""
+    # Imported late, as not every run has such a call.
     from claudomator_py.acts.tool_calls import rule_for
     from claudomator_py.agents.fence_hook.main import judge as judged
 
@@ -45,7 +45,7 @@ def judge(order: Mapping[str, Any], call: ToolCall) -> FencedCall:
 
 
 def _acting(call: ToolCall) -> tuple[str, dict[str, Any]]:
-    """The call as ``acts`` reads calls: a tool's name, and what it is given."""
+    """Return the call in the form that ``acts`` reads: a tool's name and its input."""
     tool = call.name or _NAMES.get(call.kind) or call.tool
     folder = {name: call.given[name] for name in _FOLDERS if isinstance(call.given.get(name), str)}
     if call.kind == "execute" or call.command is not None:
@@ -60,13 +60,13 @@ def _acting(call: ToolCall) -> tuple[str, dict[str, Any]]:
 
 
 MAX_TEXT: Final = 200_000
-"""Characters of an answer that are kept: its end."""
+"""Characters kept of an answer's end."""
 _STATUS_KEYS: Final = ("httpStatusCode", "statusCode", "http_status")
 _MAX_DEPTH: Final = 8
 
 
 class Turn:
-    """What has come since the prompt was sent. Nothing before that is part of it."""
+    """What has come since the prompt was sent."""
 
     def __init__(self, order: Order, output: Output, clock: Callable[[], float] = time.monotonic) -> None:
         self._order = order
@@ -82,17 +82,17 @@ class Turn:
         self.rejected: list[ToolCall] = []
         self.failed_status = False
         self.retry: dict[str, Any] | None = None
-        """What the agent last said of a request that it makes again."""
+        """The agent's last report of a retry; None: it has made progress since."""
         self.progress_s = clock()
-        """When the agent last did something for the task."""
+        """When the agent last made progress."""
 
     @property
     def silent_s(self) -> float | None:
-        """How long nothing came of the agent's model; None: a tool is at work."""
+        """Seconds since the agent's last progress; None: a tool is running."""
         return None if self.calls.any_open else self._clock() - self.progress_s
 
     def take(self, update: Mapping[str, Any]) -> None:
-        """Take an update of the session."""
+        """Take a session update."""
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
                 self._take_message(update)
@@ -116,12 +116,12 @@ class Turn:
                 self._take_state(update.get("_meta"))
 
     def take_notification(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take a notification of the agent's own."""
+        """Take a notification outside the protocol."""
         if "retry" in method.lower():
             self._take_retry(params)
 
     def decide(self, told: Mapping[str, Any]) -> bool:
-        """Return whether the call may be done that the agent asks about. It is printed with what was decided."""
+        """Return whether the call that the agent asks about is allowed, and print the decision."""
         call = self._called(told)
         judged = judge(self._order.fence, call) if self._order.fence and not is_own(call) else FencedCall()
         allowed = not judged.beyond and (judged.granted or self._order.permissions.allow(call))
@@ -142,14 +142,14 @@ class Turn:
         return allowed
 
     def cannot_allow(self, told: Mapping[str, Any]) -> None:
-        """Take note that a call is left undone because it could only have been allowed permanently."""
+        """Note that the call is denied because the agent offers to allow it only permanently."""
         call = self.calls.take(told)
         call.status = "rejected"
         self.rejected.append(call)
         self._output.event("permission", id=call.id, tool=call.tool, subject=shown(call.subject), decision="unoffered")
 
     def facts(self, result: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what is known of the turn. result: that of its request, if there was one."""
+        """Return the facts about the turn. result: that of its request, if it has one."""
         used = self.usage.of_turn(result or {})
         text = "".join(self._text)
         return {
@@ -195,7 +195,7 @@ class Turn:
             self._output.event("tool_result", id=call.id, tool=call.tool, status=call.status, text=shown(call.text))
 
     def _called(self, told: Mapping[str, Any]) -> ToolCall:
-        """The call. Whatever was said before it is not the answer."""
+        """Return the reported call. A new call drops the text before it, which is not the answer."""
         if not self.calls.knows(told):
             self._text, self._length, self._last_piece, self._message_id = [], 0, "", None
         call = self.calls.take(told)
@@ -206,7 +206,7 @@ class Turn:
         return call
 
     def _take_state(self, meta: object) -> None:
-        """Take what an agent says of its thread beside the protocol."""
+        """Take the state of the agent's thread, which some report outside the protocol."""
         if isinstance(meta, Mapping):
             for own in meta.values():
                 if not isinstance(own, Mapping):
@@ -225,7 +225,7 @@ class Turn:
 
 
 def _status(value: object, depth: int = 0) -> int | None:
-    """The HTTP status that is somewhere in it."""
+    """Return the HTTP status anywhere in the value."""
     if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
         return None
     for key in _STATUS_KEYS:

@@ -1,4 +1,4 @@
-"""What a run has used, by what its agent means with the numbers that it tells."""
+"""Count what a run has used, by the meaning of the agent's numbers."""
 
 import json
 import os
@@ -13,11 +13,11 @@ _FILE_TRIES: Final = 10
 _FILE_WAIT_S: Final = 0.1
 _MAX_FILE: Final = 1 << 20
 _PLAIN: Final = re.compile(r"\w[\w.-]*")
-"""Ids of sessions that can be part of a path."""
+"""Session ids that can be part of a path."""
 
 
 class UsageTally:
-    """The numbers of a run. means: ``usage`` of the agent's profile."""
+    """The numbers of a run. means: the profile's ``usage``."""
 
     def __init__(self, means: str) -> None:
         self._means = means
@@ -26,10 +26,10 @@ class UsageTally:
         self._file: tuple[int, int] | None = None
         self.cost_usd: float | None = None
         self.told = "absent"
-        """``absent``: the turn's end tells no numbers; ``nothing``: it tells that there are none; ``counts``: some."""
+        """What the end of the turn reports: ``absent`` (no numbers), ``nothing`` (zeros), ``counts``."""
 
     def take_chunk(self, meta: object) -> None:
-        """Take what a piece of a message tells of its call."""
+        """Take the usage in a message chunk's metadata."""
         found = meta.get("usage") if isinstance(meta, Mapping) else None
         if isinstance(found, Mapping):
             self._has_chunks = True
@@ -37,7 +37,7 @@ class UsageTally:
             self._chunks[1] += _total(found, _OUTPUT)
 
     def take_update(self, update: Mapping[str, Any]) -> None:
-        """Take an update of it. Only dollars mean the same everywhere: those of the session."""
+        """Take a usage update. Only its cost is read, as only dollars mean the same everywhere: the session's total."""
         cost = update.get("cost")
         if isinstance(cost, Mapping) and cost.get("currency", "USD") == "USD":
             amount = cost.get("amount")
@@ -45,7 +45,7 @@ class UsageTally:
                 self.cost_usd = float(amount)
 
     def take_file(self, where: Mapping[str, str], session: str, since: float) -> None:
-        """Take what the agent has written of its session since that time; it may be about to."""
+        """Take the session's usage from the agent's file, if written since that time; wait a second for it."""
         if not _PLAIN.fullmatch(session):
             return
         path = os.path.join(os.path.expanduser("~"), where["path"].format(session=session))  # noqa: PTH111, PTH118
@@ -62,7 +62,7 @@ class UsageTally:
             time.sleep(_FILE_WAIT_S)
 
     def of_turn(self, result: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return what the turn has used in all, by its end; None: that is not known."""
+        """Return the usage of the whole turn; None: not known."""
         counts = self._counts(result)
         if "usage" in result or counts is not None:
             self.told = "counts" if counts is not None and sum(counts) > 0 else "nothing"
@@ -86,7 +86,7 @@ class UsageTally:
         if not isinstance(found, Mapping):
             return None
         used, made, whole = _total(found, _INPUT[:2]), _total(found, _OUTPUT), _total(found, ("totalTokens",))
-        # What was read from a cache is counted with the rest by some, and beside it by others: the total tells.
+        # Some count cached tokens within the input and others beside it: the total shows which.
         return (max(used, whole - made) if whole else _total(found, _INPUT)), made
 
 
@@ -96,7 +96,7 @@ def _total(found: Mapping[str, Any], keys: tuple[str, ...]) -> int:
 
 
 def _at(found: Any, place: str) -> int | None:
-    """The number at that place of a document, with dots between its keys."""
+    """Return the count at a dotted path of a document."""
     for key in place.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None

@@ -1,4 +1,4 @@
-"""Claude Code: what everybody may know of it."""
+"""The kind ``claude``: Claude Code."""
 
 from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Reports, Tier, shared_login
 

@@ -1,4 +1,4 @@
-"""What an error of Claude Code means, by its typed fields where a version has them, else by its words."""
+"""Classify errors of Claude Code, by typed fields if the version has them, else by words."""
 
 from dataclasses import replace
 
@@ -21,9 +21,9 @@ _BY_ENDING = {
     "error_max_budget_usd": Reason.BUDGET,
 }
 ENDINGS = frozenset(_BY_ENDING)
-"""Terminal reasons and subtypes that say by themselves why a run did not get to its end."""
+"""Terminal reasons and result subtypes that say alone why a run did not finish."""
 USAGE_LIMIT = "usage_limit_reached"
-"""The kind of an error that says that a limit is used up."""
+"""The kind of an error that means a used-up limit."""
 _BY_KIND = {
     "connection_failed": Reason.NETWORK,
     "network_edge_blocked": Reason.NETWORK,
@@ -90,20 +90,20 @@ _WINDOWS = (
     (words(r"\b(?:session|5-hour) limit\b"), "five_hour"),
 )
 _NO_FAMILY = r"(?:Claude|Session|Daily|Weekly|Monthly|Usage|Rate|Spend(?:ing)?|Free|Pro|Max|Team|Enterprise|API)\b"
-"""What else stands in front of a limit: windows, plans, and the product."""
+"""Words before "limit" that are no model family: windows, plans, and the product."""
 _FAMILY_LIMIT = regex(
     rf"\b(?P<whose>your (?:weekly )?(?:Claude )?)?(?!{_NO_FAMILY})(?P<family>[A-Z][a-z]+)(?: \d[\d.]*)?"
     r"(?:[ -]only)?(?: (?:weekly|usage))? limit\b"
     rf"|\blimit (?:reached |exceeded )?(?:for|on) (?:Claude )?(?!{_NO_FAMILY})(?P<whom>[A-Z][a-z]+)\b"
     r"|\blimit for (?:the )?(?:model )?[`'\"]?(?P<model>claude-[\w.-]*\w)"
 )
-"""A limit with a name of its own: after ``your`` it is that of a family of models; where it begins a sentence, only if
-the model is of it. That of one model names it by its id."""
+"""A limit with a name. After ``your`` the name is a model family; at the start of a sentence only if the run's model is
+of that family. A limit of one model gives the model's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """What the service said with a refusal for quota. reset_at: epoch milliseconds."""
+    """What the service said when it refused a request for lack of quota. reset_at: epoch milliseconds."""
 
     reset_at: int | None
     limit: str | None
@@ -111,28 +111,26 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The error-bearing fields of an event, or a message on stderr."""
+    """The error fields of an event, or a message on stderr."""
 
     message: str
     ending: str | None = None
-    """A terminal reason or subtype of ENDINGS."""
+    """A terminal reason or subtype in ENDINGS."""
     stop_reason: str | None = None
     kind: str | None = None
     status: int | None = None
     category: str | None = None
     at_ms: int | None = None
-    """Epoch milliseconds: when it was printed, where it says so."""
+    """When it was printed, in epoch milliseconds; None: unknown."""
     mixed: bool = False
-    """Whether the message may be what a tool printed, so that its words mean nothing."""
+    """Whether a tool may have printed the message, so that its words mean nothing."""
 
 
 def classify(
     failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None = None
 ) -> RunVerdict:
-    """Return the verdict. now_ms: the present for a message that does not say when it was printed. zone: as for
-    find_reset.
-
-    model: the one that it runs on, as far as it has said.
+    """Return the verdict of a failure. now_ms: used if the failure has no time of its own. zone: as for ``find_reset``.
+    model: the run's model, as far as known.
     """
     known = _typed(failure)
     if known is not None:
@@ -163,9 +161,10 @@ def _typed(failure: Failure) -> Reason | None:
 def _limited(
     failure: Failure, rejection: Rejection | None, now_ms: int, zone: str | None, model: str | None
 ) -> RunVerdict:
-    """Limited until the time that was reported; if none was, until one that the caller has to estimate.
+    """Return the verdict of a used-up limit, with the reset that was reported, or else none, for the caller to
+    estimate.
 
-    The service's own epoch is exact; the message has it to the minute only, and without a date.
+    The service's own epoch is exact; a message has the time to the minute, without a date.
     """
     said = _words_of(failure)
     reset_at = rejection.reset_at if rejection is not None else None
@@ -182,7 +181,7 @@ def _limited(
 
 
 def _family_named(said: str, model: str | None) -> str | None:
-    """The family of models whose limit the message names, or the one model; None: it names none."""
+    """Return the model family, or the one model, whose limit the message names; None: it names none."""
     for found in _FAMILY_LIMIT.finditer(said):
         family = (found["family"] or found["whom"] or found["model"]).lower()
         if found["whose"] or not found["family"] or in_family(model, family):

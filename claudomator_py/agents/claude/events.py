@@ -1,7 +1,7 @@
-"""What Claude Code writes with ``--output-format stream-json``: by meaning, whatever its version.
+"""Read what Claude Code writes with ``--output-format stream-json``, of any version.
 
-Only events that bear an error, and stderr, can say that something went wrong. What the model wrote never does: an
-answer may quote a limit message word for word.
+Only error events and stderr can say that something went wrong. The model's text never does: an answer may quote a limit
+message word for word.
 """
 
 import re
@@ -37,18 +37,18 @@ from claudomator_py.values import dataclass, regex
 _RULED = regex(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
 _ASK = "AskUserQuestion"
 _TALK = frozenset({_ASK, "ExitPlanMode"})
-"""Tools by which it speaks to whoever watches: none that would need permission."""
+"""Tools that speak to the user and need no permission."""
 _SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself, such as the answer to ``/cost``."""
 _API_ERROR = "API Error"
-"""Begins what the program says of a request that failed."""
+"""How the program's own message about a failed request begins."""
 _NO_CONTENT = "(no content)"
-"""Stands in a message in which the model has said nothing."""
+"""The text of a message in which the model said nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Denial:
-    """given: what the tool was to be used with. ruled: a rule denies it, so that no permission changes that."""
+    """A denied call. given: the tool's input. ruled: a rule denies it, which no grant changes."""
 
     tool: str
     given: Event = field(default_factory=dict)
@@ -57,38 +57,38 @@ class _Denial:
 
 @dataclass(kw_only=True)
 class ClaudeEvents(RunEvents):
-    """One run. Pieces of messages (``stream_event``) are left out: the whole message follows."""
+    """The events of one run. Message chunks (``stream_event``) are skipped, as the whole message follows."""
 
     lost: ClassVar = words(r"no conversation found")
 
     prior_cost_usd: float | None = None
-    """As in ``LaunchRequest``."""
+    """See ``LaunchRequest``."""
     turns: Turns = field(default_factory=Turns)
     last: Event | None = None
-    """The result of the last turn that has ended."""
+    """The result of the last turn."""
     streamed: bool = False
-    """Whether messages are printed as they come, and not the result alone."""
+    """Whether messages are printed as they come, not only the result."""
     message: str | None = None
-    """The text that the last message ended with, if any."""
+    """The text block that came last."""
     remark: str | None = None
-    """The last message, if the program has written it itself."""
+    """The text of the last message if the program wrote it itself."""
     failure: Failure | None = None
     rejection: Rejection | None = None
     is_rejected: bool = False
-    """Whether that is the last that came."""
+    """Whether the last request was rejected for quota, with nothing since."""
     stop_reason: str | None = None
-    """Why the last message ended, where it says so."""
+    """Why the last message ended, if given."""
     near: NearLimitNotice | None = None
     denied: dict[str, _Denial] = field(default_factory=dict)
     beyond: dict[str, FenceVerdict] = field(default_factory=dict)
-    """The digests that the fence named when it denied calls, by their ids."""
+    """What the fence said when it denied calls, by call id."""
     usage: ClaudeUsage = field(default_factory=ClaudeUsage)
     model: str | None = None
-    """The one that it runs on, as its first event names it."""
+    """The run's model, from the first event."""
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
 
     def copy(self) -> Self:
-        """Return another one that has taken the same."""
+        """Return an independent copy."""
         other = super().copy()
         other.turns, other.usage = self.turns.copy(), self.usage.copy()
         return other
@@ -99,15 +99,15 @@ class ClaudeEvents(RunEvents):
 
     @property
     def stage(self) -> Stage:
-        """A result ends a turn. Its program goes on by itself while something is open that will begin another."""
+        """A result ends a turn. The program goes on by itself while something pending will begin another."""
         return self.turns.stage
 
     def to_come(self, at_ms: int, *, stopped: bool) -> Mapping[str, int]:
-        """Count jobs, wake-ups and background tasks."""
+        """Return the numbers of scheduled jobs, wake-ups and background tasks."""
         return self.turns.to_come(at_ms, stopped=stopped)
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people."""
+        """Take the next event and return what the log shows of it."""
         at_ms = instant_of(event, "timestamp")
         self.turns.take(event, at_ms)
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
@@ -196,7 +196,7 @@ class ClaudeEvents(RunEvents):
         return None
 
     def _take_user(self, content: object, at_ms: int | None) -> list[Part]:
-        """What was put before the model: results of tools, and words of the program."""
+        """Take a user message: tool results, and texts of the program."""
         if isinstance(content, str):
             return [Part("notice", content, at_ms=at_ms)]
         said = []
@@ -227,7 +227,7 @@ class ClaudeEvents(RunEvents):
             if isinstance(denial, dict):
                 self._take_denial(denial)
         self.usage.take_result(event)
-        # A message that was printed before has told whose words it is; of the result alone, its tokens tell.
+        # A streamed message has shown whether the model wrote it; for a lone result, its tokens show it.
         counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
         said = (text_of(event, "result") or "").strip()
         new = _has_words(said) and said != (self.message or "").strip()
@@ -236,7 +236,7 @@ class ClaudeEvents(RunEvents):
         return self._told(event, at_ms)
 
     def _told(self, event: Event, at_ms: int | None) -> list[Part]:
-        """A result, as people read it."""
+        """Return what the log shows of a result."""
         text, said = text_of(event, "result"), []
         errors = [error for error in list_of(event, "errors") if isinstance(error, str)]
         if errors:
@@ -251,7 +251,7 @@ class ClaudeEvents(RunEvents):
         return said
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return what the result of the last turn means."""
+        """Return the verdict of the last turn's result; None without one."""
         result = self.last
         if result is None or not self.terminal:
             return None
@@ -282,9 +282,9 @@ class ClaudeEvents(RunEvents):
         return succeeded(result) and (text_of(result, "stop_reason") or self.stop_reason) != "refusal"
 
     def _own_last_word(self, result: Event) -> Failure | None:
-        """What went wrong by the words that the program itself put last, whatever its result calls that; None: nothing.
+        """Return the failure that the program's own last message means, even if the result claims success; None: none.
 
-        No model wrote what is in ``<synthetic>`` messages, so that their words count.
+        No model wrote a ``<synthetic>`` message, so its words count.
         """
         said = (text_of(result, "result") or "").strip()
         if self.remark is None or said not in ("", self.remark.strip()):
@@ -305,19 +305,19 @@ class ClaudeEvents(RunEvents):
         return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
     def _refused(self, ending: OutputEnd) -> RunVerdict:
-        """What a request means that was refused for quota, and of which nothing more was said."""
+        """Return the verdict of a request that was refused for quota, with nothing said since."""
         failure = Failure("the service refused a request: a limit is used up", kind=USAGE_LIMIT)
         return classify(failure, self.rejection, ending.printed_ms, self.zone, self.model)
 
     def exited_well(self, ending: OutputEnd) -> RunVerdict:
-        """Return only results of no turn came before: it was not asked anything."""
+        """Return the verdict of exit code 0. If only results outside any turn came, the run was asked nothing."""
         return super().exited_well(ending) if self.worked or self.last is None else self.success()
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Return what its last error, its exit code and stderr say."""
+        """Return the verdict of its last error, else of its exit code and stderr."""
         if (verdict := self.last_error(ending)) is not None:
             return verdict
-        # Before there is a conversation the CLI speaks plain text; afterwards, what is no event may be a tool's.
+        # Before the first event the CLI prints plain text; afterwards, such output may be a tool's.
         plain = "" if self.anything else ending.stdout[-MAX_DETAIL:]
         message = "\n".join(part for part in (ending.stderr, plain) if part)
         failure = Failure(message or f"it exited with {ending.exit_code}", mixed=self.anything)

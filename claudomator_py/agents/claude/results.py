@@ -1,4 +1,4 @@
-"""What the last result of Claude Code means: which of those that call themselves a success are one."""
+"""Read the last result of Claude Code: not every result that claims success is one."""
 
 from claudomator_py.agents.claude.errors import ENDINGS
 from claudomator_py.agents.ending import RunVerdict, failed
@@ -6,17 +6,17 @@ from claudomator_py.agents.jsonlines import Event, count_of, list_of, text_of
 from claudomator_py.domain.outcome import Reason
 
 _FINISHED = frozenset({"end_turn", "stop_sequence", "stop"})
-"""Stop reasons of a model that has come to its end."""
+"""Stop reasons of a model that finished its answer."""
 _FIRST_ERROR = 400
 _NO_ROOM = "model_context_window_exceeded"
 _FINISHED_TURN = frozenset({"completed", "stop_hook_prevented"})
-"""Terminal reasons of a turn that has."""
+"""Terminal reasons of a finished turn."""
 
 
 def succeeded(result: Event) -> bool:
-    """Return whether it says so, and nothing in it says otherwise.
+    """Return whether the result claims success and nothing in it contradicts that.
 
-    Old versions say ``is_error: false`` of a run that used up its turns; none is to be trusted in its "success".
+    Old versions report ``is_error: false`` for a run out of turns, so no version's "success" is trusted alone.
     """
     subtype = text_of(result, "subtype") or ""
     stopped = subtype.startswith("error") or ending_of(result) is not None or result.get("stop_reason") == "refusal"
@@ -25,10 +25,10 @@ def succeeded(result: Event) -> bool:
 
 
 def cut_off(result: Event, last: str | None) -> RunVerdict | None:
-    """Return what a result means that calls itself a success although its model was cut off; None: it was not.
+    """Return the verdict of a model that was cut off although the result claims success; None: it was not.
 
-    What is not known to be an end is none. The tool by which a model answers to ``--json-schema`` ends its turn.
-    last: why the last message ended, for a version whose results do not say.
+    An unknown stop reason is a cut. A model that answers ``--json-schema`` ends its turn with a tool call. last: why
+    the last message ended, for versions whose results do not say.
     """
     stop_reason, terminal_reason = text_of(result, "stop_reason") or last, text_of(result, "terminal_reason")
     if not succeeded(result) or stop_reason == "refusal":
@@ -46,17 +46,17 @@ def cut_off(result: Event, last: str | None) -> RunVerdict | None:
 
 
 def ending_of(result: Event) -> str | None:
-    """Return what it says by itself of why the run did not get to its end; None: nothing."""
+    """Return the terminal reason or subtype that says why the run did not finish; None: none does."""
     named = (text_of(result, "terminal_reason"), text_of(result, "subtype"))
     return next((name for name in named if name in ENDINGS), None)
 
 
 def message_of(result: Event) -> str:
-    """Return what it says in words."""
+    """Return the result's text, or else its errors."""
     errors = [error for error in list_of(result, "errors") if isinstance(error, str)]
     return text_of(result, "result") or "\n".join(errors)
 
 
 def lists_all_errors(result: Event) -> bool:
-    """Return whether its message is everything that went wrong in the process, tools that failed included."""
+    """Return whether the message lists every error of the process, including those of tools."""
     return text_of(result, "result") is None and text_of(result, "subtype") == "error_during_execution"

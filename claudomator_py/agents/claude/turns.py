@@ -1,7 +1,7 @@
-"""The turns of one process of Claude Code, and what it will begin another one for by itself.
+"""Track the turns of a Claude Code process, and whether it will begin another one by itself.
 
 A ``result`` ends a turn. The process goes on while a background task is open, a wake-up is due or a message is queued,
-and exits by itself once nothing is. As seen of 2.1.330, ``-p --output-format stream-json``.
+and then exits by itself. As seen in 2.1.330 with ``-p --output-format stream-json``.
 """
 
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
@@ -18,30 +18,30 @@ _SOME_TIME = 2**53
 
 
 class Turns:
-    """How far the process has come. ended: whether the last turn has its result, and nothing has come since."""
+    """The progress of the process. ended: the last turn has its result, and nothing has come since."""
 
     def __init__(self) -> None:
         self.ended = False
         self._tasks: dict[str, str | None] = {}
-        """The types of the background tasks that are open, by their ids."""
+        """The types of the open background tasks by id."""
         self._tells_of_tasks = False
-        """Whether it has events of its own for background tasks."""
+        """Whether this version has events for background tasks."""
         self._wakes_at: int | None = None
-        """When the next wake-up is due, in epoch milliseconds; _SOME_TIME: with the next turn."""
+        """When the next wake-up is due, in epoch milliseconds; _SOME_TIME: unknown, it ends with the next turn."""
         self._queued = 0
         """How many messages wait for a turn of their own."""
         self._notified = False
-        """Whether the model is to be told of a task that has ended since the last turn."""
+        """Whether a task has ended since the last turn, of which the model is still to be told."""
         self._wake_calls: dict[str, bool] = {}
-        """The ids of calls about wake-ups that have no result yet, and whether each asks for one."""
+        """Unanswered wake-up calls by id: whether each schedules one or cancels it."""
         self._cron_calls: dict[str, Event] = {}
-        """The blocks of calls about jobs that have no result yet, by their ids."""
+        """Unanswered calls that create or delete jobs, by id."""
         self._jobs: dict[str, tuple[str, int | None]] = {}
-        """The jobs that its scheduler has, by the calls that made them: what was answered, in which stands the id, and
-        when one that comes once is due, in epoch milliseconds."""
+        """The scheduler's jobs by the call that created them: the answer, which contains the job's id, and when a
+        one-time job is due, in epoch milliseconds."""
 
     def copy(self) -> "Turns":
-        """Return another one that has taken the same."""
+        """Return an independent copy."""
         other = Turns()
         other.ended, other._wakes_at, other._queued = self.ended, self._wakes_at, self._queued
         other._notified, other._tells_of_tasks = self._notified, self._tells_of_tasks
@@ -51,21 +51,21 @@ class Turns:
 
     @property
     def stage(self) -> Stage:
-        """How far the run has come."""
+        """Where the run stands."""
         if not self.ended:
             return Stage.WORKING
         if self._notified or self._queued or self._wakes_at is not None:
             return Stage.WAITING
         if not self._tasks:
             return Stage.DONE
-        # An agent that thinks is as quiet as a server that nobody needs.
+        # A background agent that is thinking is as silent as a server that nobody needs.
         return Stage.BACKGROUND if set(self._tasks.values()) == {_COMMAND} else Stage.WAITING
 
     def to_come(self, at_ms: int, *, stopped: bool) -> dict[str, int]:
-        """Return what its program takes along if it ends at that time, in epoch milliseconds: what it is, and how much
-        of it. stopped: whether somebody ended it who says of its commands himself that they went.
+        """Return what is lost if the program ends at that time, in epoch milliseconds: number by noun. stopped: whether
+        whoever ended it accounts for its background commands himself.
 
-        Its scheduler does not keep the program, which exits at once whatever jobs there are.
+        Jobs do not keep the program running: it exits at once, whatever its scheduler has.
         """
         jobs = sum(due is None or due > at_ms for _, due in self._jobs.values())
         tasks = 0 if stopped else len(self._tasks)
@@ -73,7 +73,7 @@ class Turns:
         return {what: number for what, number in found.items() if number}
 
     def take(self, event: Event, at_ms: int | None) -> None:
-        """Take the next event. at_ms: when it was printed, in epoch milliseconds, where it says so."""
+        """Take the next event. at_ms: when it was printed, in epoch milliseconds; None: unknown."""
         self._take_jobs(event)
         match event.get("type"):
             case "system":
@@ -114,12 +114,12 @@ class Turns:
                 self._notified = self.ended
 
     def _take_result(self, event: Event) -> None:
-        """One of no turn tells of what an earlier process has left behind: the first turn is still to come."""
+        """Take a result. One outside any turn reports what an earlier process left: the first turn is still to come."""
         self.ended = not is_of_no_turn(event)
         self._queued = count_of(event, "queued_turn_count") or 0
 
     def _take_wake_up(self, event: Event) -> None:
-        """The result of the call says when the wake-up comes, where a version has that; one of 0 has cancelled it."""
+        """Take a wake-up call or its result, which in some versions has the time; 0 means cancelled."""
         blocks = [block for block in list_of(event_of(event, "message"), "content") if isinstance(block, dict)]
         for block in blocks:
             asked = self._wake_calls.pop(text_of(block, "tool_use_id") or "", None)
@@ -130,7 +130,7 @@ class Turns:
                 self._wake_calls[text_of(block, "id") or ""] = event_of(block, "input").get("stop") is not True
 
     def _take_jobs(self, event: Event) -> None:
-        """Jobs of its scheduler, whoever has asked for them: a subagent may."""
+        """Take calls about the scheduler's jobs, a subagent's included."""
         for block in list_of(event_of(event, "message"), "content"):
             if not isinstance(block, dict):
                 continue
@@ -146,23 +146,23 @@ class Turns:
                 self._jobs = {call: job for call, job in self._jobs.items() if name not in job[0].split()}
 
     def _take_task(self, event: Event) -> None:
-        """Of a version without events for them, the result of the call tells of a background task."""
+        """Take a background task from the call's result, in versions without events for tasks."""
         task_id = text_of(event_of(event, "tool_use_result"), "backgroundTaskId")
         if task_id is not None and not self._tells_of_tasks and len(self._tasks) < _MAX_OPEN:
             self._tasks[task_id] = _COMMAND
 
 
 def _job(given: Event, made: Event, block: Event) -> tuple[str, int | None]:
-    """What was answered to the call that made a job, and when that is due, if it comes once and that is told."""
+    """Return the answer to the call that created a job, and when a one-time job is due, if known."""
     said = " ".join((text_of(made, "id") or "", content_text(block.get("content"))))
     once = given.get("recurring") is False or made.get("recurring") is False
     return said, count_of(made, "nextFireAt") if once else None
 
 
 def is_of_no_turn(result: Event) -> bool:
-    """Return whether that result was printed before the first turn, as on ``--resume`` with background tasks left over.
+    """Return whether the result was printed before the first turn, as on ``--resume`` with background tasks left over.
 
-    What it says is then of an earlier process, or of the program.
+    Its words are then those of an earlier process, or of the program.
     """
     usage = event_of(result, "usage")
     used = (count_of(usage, "input_tokens") or 0) + (count_of(usage, "output_tokens") or 0)

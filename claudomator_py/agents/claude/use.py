@@ -1,4 +1,4 @@
-"""What Claude Code says on its way of what is used: by its messages and results, and of its account's windows."""
+"""Count what Claude Code uses, by its messages and results, and read its account's windows."""
 
 import re
 from urllib.parse import urlsplit
@@ -16,19 +16,19 @@ _FILES = {
     **dict.fromkeys(("Edit", "MultiEdit", "NotebookEdit", "Write"), "Edit"),
     **dict.fromkeys(("Glob", "Grep", "Read"), "Read"),
 }
-# A star stands for anything in a rule, and in a path so do these.
+# A star matches anything in a rule; in a path these characters are patterns as well.
 _PATTERN = regex(r"[*?\[\]!()\\]")
 
 
 def rule_for(tool: str, given: Event) -> str | None:
-    """Return the rule; None where it would allow more than the call."""
+    """Return the narrowest permission rule for the call; None if it would allow more than the call."""
     if tool == "Bash":
         command = text_of(given, "command")
         narrow = command is not None and "*" not in command and is_simple(command)
         return f"Bash({command})" if narrow else None
     if tool in _FILES:
         path = text_of(given, "file_path") or text_of(given, "notebook_path") or text_of(given, "path") or ""
-        # Rules begin at the root with a second slash.
+        # In a rule, an absolute path has a second slash in front.
         return f"{_FILES[tool]}(/{path})" if path.startswith("/") and not _PATTERN.search(path) else None
     if tool == "WebFetch":
         try:
@@ -48,16 +48,16 @@ _FAMILY_WINDOW = regex(
     r"(?:[a-z]+[_-](?:hour|day|week|month)|hourly|daily|weekly|monthly)[_-](?:claude[_-])?([a-z]+(?:[_-]\d+)*)",
     re.IGNORECASE,
 )
-"""The name of a window of one family of models, such as ``seven_day_opus``. Where several words follow on the time, as
-in ``seven_day_oauth_apps``, they name a use of the whole account."""
+"""The name of a window for one model family, such as ``seven_day_opus``. If several words follow the time, as in
+``seven_day_oauth_apps``, they name a use of the whole account."""
 _FAMILY_BY_WINDOW = {"seven_day_overage_included": "fable"}
-"""Windows of one family whose names do not say so (Claude Code 2.1.283)."""
+"""Windows of one family whose names do not show it (Claude Code 2.1.283)."""
 _MAX_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
 class TokensAndCost:
-    """Tokens and dollars. cost_usd None: not known."""
+    """Tokens and dollars. cost_usd None: unknown."""
 
     input: int = 0
     output: int = 0
@@ -70,14 +70,14 @@ class TokensAndCost:
 
 
 class ClaudeUsage:
-    """What a run has used: what its results say, and what its messages say that came after the last of them."""
+    """What a run has used: by its results, plus the messages since the last of them."""
 
     def __init__(self) -> None:
         self._last: Event | None = None
         self._since_last: TokensAndCost | None = TokensAndCost()
-        """The sum of what newer versions say that was used since the result before; None: an older one."""
+        """The sum of what newer versions report since the previous result; None: an older version."""
         self._turns = TokensAndCost()
-        """The sum of what the results say of their own turns."""
+        """The sum of what the results report for their own turns."""
         self._messages = Messages()
 
     def take_message(self, event: Event) -> None:
@@ -85,7 +85,7 @@ class ClaudeUsage:
         self._messages.take(event)
 
     def take_result(self, event: Event) -> None:
-        """Take the result of a turn, which counts what its messages have used."""
+        """Take the result of a turn, which includes what its messages used."""
         self._last, self._messages = event, Messages()
         usage = event_of(event, "usage")
         given = sum(count_of(usage, key) or 0 for key in INPUT_FIELDS)
@@ -97,8 +97,8 @@ class ClaudeUsage:
             self._since_last = None
 
     def used(self, *, resumed: bool, prior_cost_usd: float | None) -> tuple[Tokens, float | None]:
-        """Return the run's own tokens and dollars so far; see ``LaunchRequest``. Of a turn without a result, the
-        dollars are not known."""
+        """Return the run's own tokens and dollars so far; see ``LaunchRequest``. The dollars of a turn without a result
+        are unknown."""
         since = self._messages.tokens
         if self._last is None:
             return since, None
@@ -108,9 +108,9 @@ class ClaudeUsage:
         return tokens, share.cost_usd if is_known else None
 
     def _by_results(self, last: Event, *, resumed: bool, prior_cost_usd: float | None) -> TokensAndCost:
-        """Newer versions say what was used since the last result. Older ones give dollars and tokens per model for the
-        whole conversation, and tokens per turn: of a resumed conversation, the tokens are the turn's, and the dollars
-        what came on top of what was used before, or unknown.
+        """Return what the results report. Newer versions report the use since the last result. Older ones report
+        dollars and tokens per model for the whole conversation, and tokens per turn: in a resumed conversation the
+        tokens are the turns', and the dollars are those on top of the prior cost, or unknown.
         """
         if self._since_last is not None:
             return self._since_last
@@ -125,7 +125,7 @@ class ClaudeUsage:
         return TokensAndCost(tokens.input, tokens.output, total_usd)
 
     def copy(self) -> "ClaudeUsage":
-        """Return another one that has taken the same."""
+        """Return an independent copy."""
         other = ClaudeUsage()
         other._last, other._since_last, other._turns = self._last, self._since_last, self._turns
         other._messages = self._messages.copy()
@@ -142,9 +142,9 @@ def _by_model(models: Event) -> TokensAndCost:
 
 
 class Messages:
-    """What the messages have used, the end of the last answers not included.
+    """What messages have used, without the final tokens of the last answers.
 
-    A message comes in several events, each of which says what it used by then.
+    A message comes in several events, each with what it had used by then.
     """
 
     def __init__(self) -> None:
@@ -166,20 +166,20 @@ class Messages:
 
     @property
     def tokens(self) -> Tokens:
-        """What all of them used; unknown without any."""
+        """The sum over all messages; unknown without any."""
         return Tokens(input=self._input, output=self._output) if self._used else Tokens()
 
     def copy(self) -> "Messages":
-        """Return another one that has taken the same."""
+        """Return an independent copy."""
         other = Messages()
         other._used, other._input, other._output = self._used.copy(), self._input, self._output
         return other
 
 
 def windows_of(info: Event) -> dict[str, WindowUse]:
-    """Return what a report of limits says of each window.
+    """Return the use of each window in a limit report.
 
-    Newer versions tell of all, older ones of one that is nearly used up. That a window is used up may be all they say.
+    Newer versions report all windows, older ones one that is nearly used up. A used-up window may come without numbers.
     """
     told: dict[str, Event] = {
         name: window for name, window in event_of(info, "unifiedWindows").items() if isinstance(window, dict)
@@ -198,6 +198,6 @@ def windows_of(info: Event) -> dict[str, WindowUse]:
 
 
 def family_of(window: str | None) -> str | None:
-    """Return the one family of models that the window is of; None: it is for all."""
+    """Return the model family that the window is for; None: all models."""
     found = _FAMILY_WINDOW.fullmatch(window or "")
     return _FAMILY_BY_WINDOW.get(window or "") or (found[1].lower().replace("_", "-") if found else None)

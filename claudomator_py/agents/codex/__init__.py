@@ -1,4 +1,4 @@
-"""Codex: what everybody may know of it."""
+"""The kind ``codex``: Codex."""
 
 from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Tier, shared_login
 

@@ -1,4 +1,4 @@
-"""What Codex writes with ``--json``: by meaning, whatever its version."""
+"""Read what Codex writes with ``--json``, of any version."""
 
 import re
 from dataclasses import field, replace
@@ -58,18 +58,18 @@ _RETRYING = regex(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>
 _COMPLAINT = regex(r"^(?:ERROR|Error|error):? (?P<message>.+)")
 _COMPLAINTS = 5
 _BANNER = "OpenAI Codex"
-"""Begins what it writes to stderr without --json: the whole conversation, with what tools print."""
+"""How stderr begins without ``--json``: the whole conversation follows, with the output of tools."""
 REQUEST = "codex_http_client::client: Request completed "
-"""In a line of its log that tells the answer to a request."""
+"""Marks a log line about the answer to a request."""
 _LOGGED = regex(r"\d{4}-\d\d-\d\dT[\d:.]+Z +DEBUG (?:\S.*: )?")
 _HEADERS = " headers="
 _STATUS = regex(r"(?<!\S)status=(\d{3})\b")
 _WINDOW = regex(r'"x-codex-(primary|secondary)-(used-percent|reset-at)": "(\d{1,15}(?:\.\d{1,9})?)"')
 _ALL_USED = 100.0
 _ROUNDED_MS = MINUTE_MS
-"""How far from the exact reset its words can be, in addition to the offset of the zone in which they are."""
+"""How far the words for a reset can be from the exact one, in addition to the offset of their zone."""
 _ZONES_MS = 15 * MINUTE_MS
-"""Offsets of zones are multiples of this."""
+"""Zone offsets are multiples of this."""
 _FARTHEST_ZONE_MS = 26 * HOUR_MS
 """Between any two zones, or the same time on another day."""
 _LOG_LINE = regex(r"\d{4}-\d\d-\d\dT[\d:.]+Z +[A-Z]+ ")
@@ -77,21 +77,21 @@ _BLOCKED = regex(
     r"\S+ +ERROR \S+ error=.*?blocked by PreToolUse hook: .*?\[beyond reach [\w.]+\]\.?"
     r"(?: (?:Command|Tool): )?(?P<call>.*)"
 )
-"""A line of its log that tells of a call which the hook denied."""
+"""A log line about a call that the hook denied."""
 _MAX_LINES = 200
 _CHATTER = ("Reading ", "WARNING: ")
 _OUTAGES = (Reason.NETWORK, Reason.OVERLOADED)
 _WORDS = {"agent_message": "message", "reasoning": "thinking"}
 _PASSING = "Reconnecting"
 _PLAN = "todo_list"
-"""What it means to do: no work yet."""
+"""A plan is not work yet."""
 NOTHING = Tokens(input=0, output=0)
 """What a new thread has used."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Fenced:
-    """A call that the fence denied. lines: its command."""
+    """A call that the fence denied. lines: of its command."""
 
     verdict: FenceVerdict
     lines: list[str]
@@ -102,51 +102,51 @@ class _Fenced:
         known = fenced_call("Bash", {"command": text}, self.verdict)
         if known is not None:
             return known
-        # The log has lost blanks of it, or it is no command: the digest stands for what it was.
+        # Blanks were lost in the log, or it is no command: the digest identifies the call.
         rule = rule_for("Bash", {"command": text}, self.verdict.digest)
         return Denied(tool="Bash", input=text, rule=rule, beyond=self.verdict.does)
 
 
 @dataclass(kw_only=True)
 class CodexEvents(RunEvents):
-    """One run."""
+    """The events of one run."""
 
     lost: ClassVar = words(r"no rollout found")
 
     prior: Tokens | None = NOTHING
-    """What the thread had used before; None: not known."""
+    """What the thread had used before; None: unknown."""
     completed: bool = False
     failure: str | None = None
     error: str | None = None
     has_given_up: bool = False
-    """Whether that error is the last that it told of, and it does not try again."""
+    """Whether the last event was an error without a retry."""
     remark: str | None = None
-    """The last item, if that tells of an error."""
+    """The last item, if it is an error."""
     told_error: str | None = None
-    """The last event of an error, as it was worded."""
+    """The last error event, verbatim."""
     trouble: str | None = None
-    """Why it is trying again, if that is the last that it said."""
+    """Why it is retrying, if that was its last event."""
     answer: str | None = None
     usage: Event = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
-    """Lines of stderr that call themselves errors; of a conversation in plain text (``talks``) only those at its end,
-    as it is mixed with what tools print."""
+    """Lines of stderr that are marked as errors; in a plain-text conversation (``talks``), which contains the output of
+    tools, only those at its end."""
     resets_at: int | None = None
-    """When the windows reset that refused a request, in epoch milliseconds."""
+    """When the used-up windows reset, in epoch milliseconds, from the answer that refused a request."""
     talks: bool = False
     fenced: list["_Fenced"] = field(default_factory=list)
-    """The calls that the fence denied, as the log tells of them."""
+    """The calls that the fence denied, from the log."""
     declined: int = 0
-    """How many calls were not let through."""
+    """How many calls were declined."""
     is_telling: bool = False
-    """Whether the next line may go on with the last of them."""
+    """Whether the next line may continue the last of them."""
 
     @property
     def terminal(self) -> bool:
         return self.completed or self.failure is not None
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people."""
+        """Take the next event and return what the log shows of it."""
         gave_up = self.has_given_up
         self.trouble, self.has_given_up = None, False
         item = event_of(event, "item")
@@ -167,7 +167,7 @@ class CodexEvents(RunEvents):
             case "error":
                 return [self._take_error(event)]
             case "turn.completed":
-                # What it gave up on last has ended the turn, whatever it calls that.
+                # An error without a retry has ended the turn, even if the turn is reported as completed.
                 self.failure = self.error if gave_up else self.failure
                 if self.remark is not None and _USED_UP.search(self.remark):
                     self.failure = self.failure or self.remark
@@ -242,11 +242,11 @@ class CodexEvents(RunEvents):
         return [] if message == self.told_error else [Part("error", message)]
 
     def is_log(self, line: bytes) -> bool:
-        """Return whether it tells of a request."""
+        """Return whether the line is about a request."""
         return REQUEST.encode() in line
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """Return that it has no network: it waits for one forever."""
+        """Return the verdict of a lost network, which Codex waits for forever; None: it is not stuck."""
         verdict = classify(self.trouble, _RULES, started_ms or 0) if self.trouble is not None else None
         return verdict if verdict is not None and verdict.reason in _OUTAGES else None
 
@@ -261,8 +261,8 @@ class CodexEvents(RunEvents):
         return self._to_the_second(_judge(self.error, ending, self.zone))
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Judge by stderr before the first event; once there are events, they say what went wrong. What else comes to
-        stderr may be a tool's."""
+        """Return the verdict of stderr if there was no event; otherwise the events say what went wrong, as stderr may
+        contain the output of tools."""
         complaint = "\n".join(self.complaints[-1:])
         if self.anything and self.error is None:
             return failed(Reason.AGENT_ERROR, complaint or _silent(ending))
@@ -273,7 +273,7 @@ class CodexEvents(RunEvents):
         return _judge(message or _silent(ending), ending, self.zone)
 
     def _to_the_second(self, verdict: RunVerdict) -> RunVerdict:
-        """Its words give the minute in which a limit resets, which begins too early. What its log says has to agree."""
+        """Take the exact reset from the log if the words agree; they give the minute, whose beginning is too early."""
         if verdict.status is not OutcomeStatus.LIMITED or self.resets_at is None:
             return verdict
         if verdict.reset_at is not None and not _agree(self.resets_at, verdict.reset_at):
@@ -293,16 +293,16 @@ class CodexEvents(RunEvents):
 
     @property
     def _denials(self) -> int:
-        """How many calls were denied: the log tells of some, the events of some."""
+        """How many calls were denied. The log and the events each have some of them."""
         return max(len(self.fenced), self.declined)
 
     @property
     def _model(self) -> str | None:
-        """The one that it ran on: it says which only where that is limited."""
+        """The run's model, which is named only in its limit."""
         return find_model(self.failure or self.error or "")
 
     def _tokens(self) -> Tokens:
-        """What the thread has used, less what it had used before. Cached input is input; reasoning is output."""
+        """Return what the thread has used since this run began. Cached input is input; reasoning is output."""
         if self.prior is None:
             return Tokens()
         return Tokens(
@@ -316,7 +316,7 @@ def _silent(ending: OutputEnd) -> str:
 
 
 def _agree(exact_ms: int, said_ms: int) -> bool:
-    """Whether words that are exact to the minute, in a zone that they do not name, can mean that time."""
+    """Whether a time to the minute, in an unnamed zone, can be that exact time."""
     apart_ms = abs(exact_ms - said_ms)
     beside_ms = apart_ms % _ZONES_MS
     return apart_ms <= _FARTHEST_ZONE_MS and min(beside_ms, _ZONES_MS - beside_ms) <= _ROUNDED_MS
@@ -328,7 +328,7 @@ def _judge(message: str, ending: OutputEnd, zone: str | None) -> RunVerdict:
 
 
 def _answered(line: str) -> tuple[str, str] | None:
-    """Status and headers of an answer of the service, from a line of the log; None: the line tells of none."""
+    """Return the status and headers of the service's answer in a log line; None: it has none."""
     before, _, answer = line.partition(REQUEST)
     fields, named, headers = answer.partition(_HEADERS)
     if not named or not fields.startswith("method=") or _LOGGED.fullmatch(before) is None:
@@ -338,7 +338,7 @@ def _answered(line: str) -> tuple[str, str] | None:
 
 
 def _reset(headers: str) -> int | None:
-    """When the last of the windows that are used up resets, in epoch milliseconds, by an answer's headers."""
+    """Return when the last used-up window resets, in epoch milliseconds, from an answer's headers."""
     windows: dict[str, dict[str, float]] = {}
     for window, what, value in _WINDOW.findall(headers):
         windows.setdefault(window, {})[what] = float(value)

@@ -1,4 +1,4 @@
-"""Codex: how it is started."""
+"""The kind ``codex``: start Codex."""
 
 import json
 from pathlib import Path
@@ -17,11 +17,11 @@ from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 REMEDY = "install it (npm install -g @openai/codex), or set the agent's command in the configuration"
 
-# It would wait five seconds at its end for a report that it cannot send.
+# With analytics it waits five seconds at its end for a report that it cannot send.
 NO_ANALYTICS = "analytics.enabled=false"
 
-# It prints the reset of a limit to the minute; the answer to the refused request has it to the second. Anything else
-# logs errors only, as it would without the variable.
+# It prints the reset of a limit to the minute; the log has the answer to the refused request, to the second. All other
+# modules log errors only, which is the default.
 LOG = {"RUST_LOG": "error,codex_http_client::client=debug"}
 
 _MODES = {
@@ -38,10 +38,10 @@ class Codex(EventKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return its command line. The prompt comes from a file on stdin: it would wait forever for a pipe to end.
+        """Return the command line. The prompt is a file on stdin: Codex waits forever for a pipe to end.
 
-        It names its threads itself, so a new one takes no id. Where it runs, and that a run may work outside a
-        git repository, is for Claudomator's workdir_roots to say.
+        It names threads itself, so a new one gets no id. Whether a run may work outside a git repository is for
+        workdir_roots to say.
         """
         agent, task = request.agent, request.task
         argv = [*(agent.command or INFO.command), "exec", "--json", "--skip-git-repo-check", "--config", NO_ANALYTICS]
@@ -59,11 +59,11 @@ class Codex(EventKind):
         argv += agent.extra_args
         if request.resume:
             argv += ["resume", request.conversation_id]
-        # What the fence denied is told in the log alone.
+        # Denied calls are only in the log.
         return Launch((*argv, "-"), LOG, request.prompt, LOG if is_fenced(request) else {})
 
     def events(self, request: LaunchRequest | None) -> CodexEvents:
-        """Return what its events mean, with nothing taken yet."""
+        """Return an empty reader for the run's events."""
         if request is None:
             return CodexEvents()
         prior = _known(request.prior_tokens) if request.resume else NOTHING
@@ -74,8 +74,8 @@ class Codex(EventKind):
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return what it cannot keep to: it confines what its tools can do, by a sandbox, and not which of them there
-        are."""
+        """Return what the agent cannot keep to: a sandbox confines what its tools can do, but it has no list of
+        tools."""
         permissions = task.permissions
         name = agent.name
         sentences = [
@@ -90,24 +90,24 @@ class Codex(EventKind):
         if task.max_turns is not None:
             sentences.append(f"{name} cannot count turns (max_turns); use timeout")
         if task.add_dirs and permissions.mode is PermissionMode.PLAN:
-            sentences.append(f"{name} opens no add_dirs with permissions.mode plan, which lets it write nowhere")
+            sentences.append(f"{name} opens no add_dirs with permissions.mode plan, which makes everything read-only")
         return sentences
 
 
 def _fence(request: LaunchRequest) -> list[str]:
-    """The hook. Codex would leave it out, without a word, as nobody has reviewed it; so it is told not to ask for
-    that. Hooks of a project run only where a person trusts the project.
+    """Return the options that add the hook. Codex silently skips a hook that nobody has reviewed, unless told to trust
+    it. Hooks of a project run only if a person trusts the project.
     """
     command = json.dumps(hook_line(request), ensure_ascii=False)  # as TOML, see `_mcp_config`
     hook = f'hooks.PreToolUse=[{{hooks=[{{type="command",command={command},timeout={HOOK_SECONDS}}}]}}]'
     argv = ["--dangerously-bypass-hook-trust", "--enable", "hooks", "--config", hook]
-    # Its search is no call of a tool that a hook would see.
+    # Its web search is no tool call, so no hook sees it.
     return [*argv, "--config", 'web_search="disabled"'] if request.reach is Reach.TREE else argv
 
 
 def _mcp_config(command: tuple[str, ...]) -> str:
-    """As TOML, whose texts and lists are written as in JSON. It waits for a server that is required, and hands on only
-    the variables that it is told about.
+    """Return the server as TOML, whose strings and lists are written as in JSON. Codex waits for a required server, and
+    passes on only the variables that are listed.
     """
     server = {
         "command": command[0],

@@ -1,4 +1,4 @@
-"""Any program as an agent: what everybody may know of it."""
+"""The kind ``command``: any program as an agent."""
 
 import re
 from typing import Final
@@ -30,11 +30,11 @@ _INTERPRETERS: Final = frozenset(
         "tclsh",
     }
 )
-"""What does as its standard input says where no argument names a script."""
+"""Programs that execute their standard input unless an argument names a script."""
 _DATABASES: Final = frozenset(
     {"clickhouse-client", "duckdb", "mariadb", "mongosh", "mysql", "psql", "redis-cli", "sqlite3"}
 )
-"""The same, with arguments that name a database, where none says what to do."""
+"""The same for database clients, whose arguments may name a database, unless an option says what to execute."""
 _SAYS_WHAT: Final = ("-c", "-e", "-f", "--command", "--execute", "--file", "--eval")
 _RUNS_ITS_INPUT: Final = frozenset({"at", "batch", "eval", "parallel", "xargs"})
 _AGENTS: Final = frozenset(
@@ -73,10 +73,10 @@ _PARTS_COMMANDS: Final = re.compile(r"[;|&\n(){}]+")
 
 
 def _reads_task(command: tuple[str, ...]) -> bool:
-    """Return whether a program does what a task's text says, as far as its command line shows. command: argv.
+    """Return whether the program acts on the task's text, as far as its command line shows. command: argv.
 
-    What stands behind others, such as ``timeout``, ``sudo``, ``ssh`` and ``sh -c``, counts as well: rather is a text
-    judged for nothing than an order not.
+    A program behind another one, such as ``timeout``, ``sudo``, ``ssh`` or ``sh -c``, counts as well: better judge a
+    text in vain than miss an order.
     """
     for place, argument in enumerate(command):
         program, behind = argument.strip("\"'`$").rpartition("/")[2], command[place + 1 :]

@@ -1,4 +1,4 @@
-"""Any program as an agent: its argv is configured, the task is on its stdin, its exit code is the terminal event."""
+"""The kind ``command``: a configured argv, the task on stdin, and the exit code as the result."""
 
 from claudomator_py.agents.command import INFO
 from claudomator_py.agents.command.reader import CommandReader
@@ -13,7 +13,7 @@ from claudomator_py.values import regex
 
 PLACEHOLDERS = ("prompt_file", "task", "model")
 _PLACEHOLDER = regex(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
-# A model may come from a task file, and a template may hand it to a shell.
+# A model may come from a task file, and the template may pass it to a shell.
 _PLAIN_MODEL = regex(r"[A-Za-z0-9][\w.:/@+\[\]-]*")
 
 
@@ -24,9 +24,9 @@ class CommandAgent:
     conversations = Conversations.NONE
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return the template with its placeholders filled in. Raises ValueError if it cannot be.
+        """Return the command with its placeholders filled in. Raises ValueError if that is impossible.
 
-        A run that resumes gets the same command line: a plain program holds no conversation.
+        A resumed run gets the same command line, as a plain program has no conversations.
         """
         agent = request.agent
         if problem := _problem(agent):
@@ -44,11 +44,11 @@ class CommandAgent:
         return CommandReader() if request is None else CommandReader(request.agent.output, zone_of(request))
 
     def transcript(self, stream: Stream, offset: int = 0) -> LineTranscript:
-        """Return what a run said and did, from that byte of the stream on."""
+        """Return a reader of what a run said and did, from that byte of the stream on."""
         return TextTranscript(offset)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return whether its program is there. It is not run: what it does with ``--version`` is not known."""
+        """Return whether its program is there. It is not run, as a program may take ``--version`` for anything."""
         if problem := _problem(agent):
             return AgentHealth(installed=False, problem=problem)
         program = find_program(agent.command, path)
@@ -58,11 +58,11 @@ class CommandAgent:
         return AgentHealth(installed=True, program=program)
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Return why it has no fence: nobody can tell what it will do."""
+        """Return why it has no fence: nobody can tell what a program will do."""
         return unfenced(INFO)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return a plain program knows nothing of tools, turns or further folders."""
+        """Return what of the task a plain program ignores, such as tools, turns and further folders."""
         asked = restrictions(task)
         if not asked:
             return []

@@ -1,4 +1,4 @@
-"""What a run of a plain program came to: its exit code and what it printed, as the configuration reads them."""
+"""Turn the exit code and output of a plain program into an outcome, as configured."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from claudomator_py.domain.run import ExitRecord, Stream
 
 MAX_ANSWER_BYTES = 32 * 1024
 MAX_RESULT_BYTES = 4 * 1024 * 1024
-"""Of what a program prints whose answer is a part of it: the end."""
+"""Bytes kept of the end of the output, if the answer is only a part of it."""
 _LINE_LENGTH = 2_000
 _INPUT = ("input_tokens", "inputTokens", "prompt_tokens", "promptTokens", "input")
 _OUTPUT = ("output_tokens", "outputTokens", "completion_tokens", "completionTokens", "output")
@@ -25,16 +25,16 @@ _COST = ("cost_usd", "total_cost_usd", "costUsd", "cost")
 
 
 class CommandReader:
-    """Reads one run of a program: the ends of what it wrote, and its exit code. says: what these mean. zone: as for
+    """Reads one run of a program: the ends of its output, and its exit code. says: what these mean. zone: as for
     ``find_reset``."""
 
     stage = Stage.WORKING
     stuck_until: int | None = None
     stuck_since: int | None = None
     answered = False
-    """No model answers; that it ended well says as much."""
+    """Always False: there is no model to answer, and the exit code says enough."""
     used = Used()
-    """It says so at its end, if at all."""
+    """Always empty: usage is reported at the end, if at all."""
 
     def __init__(self, says: ProgramOutput | None = None, zone: str | None = None) -> None:
         self._says = says or ProgramOutput()
@@ -47,7 +47,7 @@ class CommandReader:
         self._tails[stream].feed(data)
 
     def outcome(self, exit_record: ExitRecord | None, now_ms: int) -> Outcome:
-        """Return what the run came to. Without an exit code, nothing says that it succeeded."""
+        """Return the run's outcome. Without an exit code, nothing says that it succeeded."""
         printed = self._tails["stdout"].text()
         found = _found(printed, self._says.result) if self._says.result is not None else None
         ended_ms = exit_record.ended_ms if exit_record is not None and exit_record.ended_ms > 0 else now_ms
@@ -77,18 +77,18 @@ class CommandReader:
         return RunVerdict(OutcomeStatus.SUCCEEDED)
 
     def _limit(self, text: str) -> str | None:
-        """The last line that tells of a limit, or what was printed around it."""
+        """Return the last line that reports a limit, or the output around it."""
         patterns = [re.compile(pattern) for pattern in self._says.limit_text]
         for line in reversed(text.split("\n")) if patterns else ():
             if any(pattern.search(line[:_LINE_LENGTH]) for pattern in patterns):
                 return line[:_LINE_LENGTH]
-        # Programs wrap their lines where they like.
+        # The program may have wrapped the message.
         whole = " ".join(text[-MAX_DETAIL:].split())
         return whole if any(pattern.search(whole) for pattern in patterns) else None
 
 
 class _AnswerFields:
-    """What was found of an answer."""
+    """An answer and its usage."""
 
     def __init__(self, text: str | None = None) -> None:
         self.text = text
@@ -97,7 +97,7 @@ class _AnswerFields:
 
 
 def _found(printed: str, result: ProgramResult) -> _AnswerFields | None:
-    """The last answer in what was printed, with the last that was said of its use; None: there is no answer."""
+    """Return the last answer in the output, with the last usage; None: there is no answer."""
     found, has_answer = _AnswerFields(), False
     for document in _documents(printed, result.format):
         text = _at(document, result.text)
@@ -120,7 +120,7 @@ def _documents(printed: str, form: ResultFormat) -> Iterator[Any]:
 
 
 def _at(document: Any, path: str) -> Any:
-    """What is at the path; None: nothing is."""
+    """Return the value at a dotted path; None: there is none."""
     for key in path.split("."):
         if isinstance(document, Mapping):
             document = document.get(key)

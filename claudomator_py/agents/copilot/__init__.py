@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI: what everybody may know of it."""
+"""The kind ``copilot``: GitHub Copilot CLI."""
 
 from claudomator_py.domain.kind import KindInfo, Login, LoginFile, Reports
 

@@ -1,7 +1,6 @@
-"""What GitHub Copilot CLI writes with ``--output-format json``: by meaning, whatever its version.
+"""Read what GitHub Copilot CLI writes with ``--output-format json``, of any version.
 
-Its errors are events of their own, with the service's status, and its last event says how it exits. It says of no
-tokens.
+Its errors are events with the service's status, and its last event has its exit code. It reports no tokens.
 """
 
 from dataclasses import field
@@ -35,44 +34,44 @@ _RULES: Rules = (
     (words(r"no authentication information|not logged in|copilot login|authentication failed"), Reason.AUTH),
 )
 _BY_TYPE = {"rate_limit": 429, "authentication": 401, "quota": 429}
-"""The status that an error means by its type, where it names none."""
+"""The HTTP status for an error's type, for errors without a status."""
 _DENIED = frozenset({"denied", "rejected"})
 _FILES = frozenset({"create", "edit", "str_replace", "write", "apply_patch"})
 _OF_A_TURN = frozenset({"user", "assistant", "tool"})
-"""What begins the types of events of a turn: one that comes after a result begins another."""
+"""Prefixes of the types of a turn's events. Such an event after a result begins another turn."""
 _BY_SUBCOMMAND = frozenset({"git", "gh"})
 _WORD = regex(r"[\w./+-]+")
 
 
 @dataclass(kw_only=True)
 class CopilotEvents(RunEvents):
-    """One run. given: the id of its conversation, once there is one."""
+    """The events of one run. given: the conversation's id, which holds once there is a message."""
 
     lost: ClassVar = words(r"no session[^\n]{0,60}(?:match|found)")
 
     given: str = ""
     last: Event | None = None
     error: Event | None = None
-    """The data of the last error, if nothing came after it."""
+    """The last error's data, if no message came after it."""
     message: str | None = None
     """The text of the last message, if it called no tools."""
     calls: dict[str, Event] = field(default_factory=dict)
-    """What the tools were called with, by the ids of the calls that have not ended."""
+    """The arguments of the open tool calls by id."""
     denied: list[str] = field(default_factory=list)
     rules: list[Denied] = field(default_factory=list)
     asks: bool = False
-    """Whether the last message asks for tools, and none was begun since."""
+    """Whether the last message called tools of which none has started."""
     is_aborted: bool = False
-    """Whether its turn was broken off, if nothing came after that."""
+    """Whether the turn was aborted, with nothing since."""
     complaint: str | None = None
-    """The first line of stderr: where it says what it does not understand, usage follows."""
+    """The first line of stderr. For a usage error it has the cause; the usage follows."""
 
     @property
     def terminal(self) -> bool:
         return self.last is not None
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people."""
+        """Take the next event and return what the log shows of it."""
         data = event_of(event, "data")
         if str(event.get("type")).partition(".")[0] in _OF_A_TURN:
             self.last, self.is_aborted = None, False
@@ -142,14 +141,14 @@ class CopilotEvents(RunEvents):
         if self.is_aborted:
             return failed(Reason.INTERRUPTED, "it was told to stop")
         if self.asks:
-            return failed(Reason.UNFINISHED, "its model asked for a tool, and it was not run")
+            return failed(Reason.UNFINISHED, "its model called a tool that was not run")
         return self.success(self.denied)
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         return None if self.error is None else self._judge(self.error, ending)
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Judge by stderr: before its first event it speaks plain text."""
+        """Return the verdict of stderr, where the CLI prints plain text before its first event."""
         if (known := self.last_error(ending)) is not None:
             return known
         message = ending.stderr or f"it exited with {ending.exit_code}"
@@ -174,7 +173,7 @@ class CopilotEvents(RunEvents):
 
 
 def _rule(tool: str, given: Event) -> str | None:
-    """What allows the call: it tells commands apart by their first word, those of git and gh by their second."""
+    """Return the rule for the call. Rules match a command by its first word, for git and gh by two words."""
     command = text_of(given, "command")
     if command is not None:
         return _shell_rule(command) if is_simple(command) else None

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI: how it is started."""
+"""The kind ``copilot``: start GitHub Copilot CLI."""
 
 import json
 
@@ -13,7 +13,7 @@ from claudomator_py.domain.task import PermissionMode, TaskSpec
 
 REMEDY = "install it (npm install -g @github/copilot), or set the agent's command in the configuration"
 
-# It is to stay what it is while a run lasts, and asks nobody: a question is for Claudomator's own tools.
+# It must not update itself during a run, nor ask the user: Claudomator's own tool is there for questions.
 QUIET = ("--output-format=json", "--no-ask-user", "--no-auto-update")
 _MODES = {
     PermissionMode.ACCEPT_EDITS: ("--allow-tool=write",),
@@ -29,7 +29,7 @@ class Copilot(EventKind):
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option."""
+        """Return the command line. The prompt is a file on stdin. With ``=``, no value can be taken for an option."""
         agent, task = request.agent, request.task
         argv = [*(agent.command or INFO.command), *QUIET]
         argv.append(f"--{'resume' if request.resume else 'session-id'}={request.conversation_id}")
@@ -45,7 +45,7 @@ class Copilot(EventKind):
         return Launch((*argv, *_server(request), *agent.extra_args), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> CopilotEvents:
-        """Return what its events mean, with nothing taken yet."""
+        """Return an empty reader for the run's events."""
         if request is None:
             return CopilotEvents()
         return CopilotEvents(resumed=request.resume, zone=zone_of(request), given=request.conversation_id)
@@ -55,8 +55,7 @@ class Copilot(EventKind):
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return what it cannot keep to: it cannot count turns, and takes a list of tools only if there is one in
-        it."""
+        """Return what the agent cannot keep to: turns, and an empty list of tools."""
         sentences = []
         if task.max_turns is not None:
             sentences.append(f"{agent.name} cannot count turns (max_turns); use timeout")
@@ -66,7 +65,7 @@ class Copilot(EventKind):
 
 
 def _server(request: LaunchRequest) -> list[str]:
-    """Claudomator's own MCP server. It puts variables into these words by itself, so the token is in none of them."""
+    """Return the options for the run's MCP server. The CLI expands the variables, so no token is in its argv."""
     if not request.mcp_command:
         return []
     program, *arguments = request.mcp_command

@@ -1,4 +1,4 @@
-"""Judges one tool call, as the hook of an agent's CLI: the call on standard input, the verdict on standard output."""
+"""Judge one tool call as a hook of an agent's CLI: the call on standard input, the verdict on standard output."""
 
 import base64
 import json
@@ -13,19 +13,19 @@ from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.tool_calls import BeyondReach, exceeding
 
 MAX_FILE: Final = 256 * 1024
-"""Bytes of a script or recipe that are read."""
+"""Bytes read of a script or recipe."""
 MAX_FILES: Final = 200
 PROJECTS: Final = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR")
-"""Variables with the folder in which the CLI was started; where none is set, the call's own folder is taken."""
+"""Variables with the folder in which the CLI was started; if none is set, it is the call's own folder."""
 FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
-"""Parameters of shell tools by which a command runs in another folder."""
+"""Parameters of shell tools that name the command's folder."""
 OWN: Final = "CLAUDOMATOR_"
-"""Begins the names of variables that differ from run to run: a call that names one does the same in each."""
+"""Prefix of variables that differ from run to run. They are not expanded, so a call means the same in every run."""
 BROKEN: Final = "Claudomator's fence could not judge this call, so it was denied."
 
 
 def main() -> int:
-    """Judge the call by what ``sys.argv[1]`` says, see ``agents.fence``. Exit status 0: the verdict is printed."""
+    """Judge the call by the order in ``sys.argv[1]``, see ``agents.fence``. Exit code 0: the verdict is printed."""
     try:
         order = json.loads(base64.urlsafe_b64decode(sys.argv[1]))
         event = json.loads(sys.stdin.buffer.read())
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def judge(order: Mapping[str, Any], event: Mapping[str, Any]) -> tuple[BeyondReach | None, bool]:
-    """Return how the call goes too far, and whether a person has allowed it. Raises what a malformed event makes."""
+    """Return how the call goes too far, and whether a person has granted it. A malformed event raises any exception."""
     tool, given = str(event["tool_name"]), event.get("tool_input")
     given = given if isinstance(given, dict) else {"input": given}
     folder = str(event["cwd"])
@@ -57,7 +57,7 @@ def judge(order: Mapping[str, Any], event: Mapping[str, Any]) -> tuple[BeyondRea
 
 
 def _said(order: Mapping[str, Any], verdict: BeyondReach | None, *, granted: bool) -> dict[str, Any]:
-    """The verdict in the words of the CLI; without one the CLI decides by itself."""
+    """Return the verdict in the CLI's form; empty: the CLI decides by itself."""
     reason = "" if verdict is None else _reason(verdict)
     if order["dialect"] == "plain":
         return {} if verdict is None else {"decision": "deny", "reason": reason}
@@ -77,13 +77,13 @@ def _reason(verdict: BeyondReach) -> str:
 
 
 class _Reader:
-    """Reads scripts and recipes: regular files alone, not too long and not too many."""
+    """Reads scripts and recipes: only regular files, up to ``MAX_FILE`` bytes each and ``MAX_FILES`` in all."""
 
     def __init__(self) -> None:
         self._left = MAX_FILES
 
     def read(self, path: str) -> str | None:
-        """Return the text of the file; None: it cannot be read."""
+        """Return the file's text; None: it cannot be read."""
         self._left -= 1
         if self._left < 0:
             return None

@@ -1,9 +1,9 @@
-"""Gemini CLI: what everybody may know of it."""
+"""The kind ``gemini``: Gemini CLI."""
 
 from claudomator_py.domain.kind import KindInfo, Login, LoginCaveat, LoginFile, ModelChoice, Tier
 
 _INDIVIDUAL = LoginCaveat(
-    "since 2026-06-18 no free, Pro, Ultra or individual Code Assist account is served",
+    "since 2026-06-18 Google no longer serves free, Pro, Ultra and individual Code Assist accounts",
     "GOOGLE_CLOUD_PROJECT",
     "If it is such an account, name a paid key's variable in pass_env; with Code Assist Standard or Enterprise, set "
     "GOOGLE_CLOUD_PROJECT in the agent's env.",

@@ -1,4 +1,4 @@
-"""What an error of Gemini CLI means, by its type, its exit code, or its words."""
+"""Classify errors of Gemini CLI by type, exit code, or words."""
 
 from dataclasses import replace
 
@@ -7,11 +7,11 @@ from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.domain.outcome import Reason
 
 TOOL_FAILED = "Error executing tool "
-"""Begins a passage of stderr that repeats what a tool printed, of any number of lines, and without an end."""
+"""Begins a passage of stderr that repeats a tool's output, over any number of lines and without an end mark."""
 _CHATTER = ("Warning: ", "YOLO mode is", "Approval mode", "Ripgrep is not", "[STARTUP]", "Loaded cached credentials")
 _FAILED_REQUEST = "Error when talking to"
 COMPLAINT = 2_000
-"""Characters of stderr that are looked at."""
+"""Characters of stderr that are searched."""
 _BY_TYPE = {
     "FatalAuthenticationError": Reason.AUTH,
     "FatalInputError": Reason.BAD_INVOCATION,
@@ -30,7 +30,7 @@ _BY_EXIT_CODE = {
     53: Reason.TURN_LIMIT,
     55: Reason.BAD_INVOCATION,
 }
-# An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
+# An exit code has eight bits, so 429 becomes 173. Statuses below 400 would collide with signals.
 _STATUS_BY_EXIT_CODE = {status % 256: status for status in range(400, 512)}
 _LOGIN = words(rf"{SAYS_NO_LOGIN}|gemini_api_key")
 _RULES: Rules = (
@@ -65,11 +65,11 @@ _RULES: Rules = (
 
 
 def judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int) -> RunVerdict:
-    """Return the verdict. kind: the type of the error. printed_ms: epoch milliseconds."""
+    """Return the verdict. kind: the error's type. printed_ms: epoch milliseconds."""
     its_own = not message.startswith(TOOL_FAILED)
     known = _BY_TYPE.get(kind or "") or _BY_EXIT_CODE.get(exit_code or 0)
     if known is Reason.BAD_INVOCATION and its_own and _LOGIN.search(message[:MAX_READ]):
-        known = Reason.AUTH  # a missing login is an error of the configuration as well, in its eyes
+        known = Reason.AUTH  # the CLI reports a missing login as an error of configuration
     if known is not None:
         return failed(known, message)
     if not its_own:
@@ -78,7 +78,7 @@ def judge(message: str, kind: str | None, exit_code: int | None, printed_ms: int
 
 
 def by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> RunVerdict:
-    """Return the verdict where the message may be a tool's, and says nothing of the run."""
+    """Return the verdict of the exit code alone, when the message may be a tool's."""
     known = _BY_EXIT_CODE.get(exit_code or 0)
     if known is not None:
         return failed(known, message)
@@ -87,7 +87,7 @@ def by_exit_code(message: str, exit_code: int | None, printed_ms: int) -> RunVer
 
 
 def complaint_of(stderr: str) -> str:
-    """Return where stderr says what went wrong: at its end, which is where usage comes to the point as well."""
+    """Return the part of stderr that says what went wrong: its end, also for a usage error."""
     own = "\n".join(line for line in stderr.splitlines() if not line.startswith((TOOL_FAILED, *_CHATTER)))
     _, found, after = own.rpartition(_FAILED_REQUEST)
     return found + after if found else own[-COMPLAINT:]

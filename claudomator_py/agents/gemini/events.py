@@ -1,4 +1,4 @@
-"""What Gemini CLI writes with ``-o stream-json``: by meaning, whatever its version."""
+"""Read what Gemini CLI writes with ``-o stream-json``, of any version."""
 
 from dataclasses import field, replace
 from functools import partial
@@ -18,36 +18,36 @@ from claudomator_py.domain.units import MINUTE_MS
 from claudomator_py.values import dataclass, regex
 
 STUCK_MS = 6 * MINUTE_MS
-"""A longer sleep than this is a limit. It retries by itself after at most five minutes, and adds up to a fifth."""
+"""A longer sleep is a limit: its own retries wait five minutes at most, plus up to a fifth."""
 
 _ATTEMPT = regex(r"Attempt \d{1,3} failed: ")
-"""Begins what it prints of a request that was refused; the service's message follows, of one line or several."""
+"""Begins a message about a refused request; the service's message follows, on one line or several."""
 _SLEEP = regex(r"\. Retrying after (\d{1,13})ms\.\.\.$")
-"""Ends it, where it is about to sleep."""
+"""Ends that message when a sleep follows."""
 _PRINTED_SLEEP = regex(r"Retrying after (\d{1,13})ms")
 _MAX_PRINTED = 1_000
-"""Sleeps in the results of tools that are told from its own; after more, none is believed."""
+"""Sleeps in tool output that are remembered; with more, no sleep is believed."""
 _STOPPED = words(
     r"loop detected|agent execution (?:stopped|blocked)"
     r"|(?:model|request|response|turn)[^\n]{0,40} (?:stopped|truncated|cut)|max(?:imum)? session turns"
 )
 _STOPS = "stop_execution"
-"""The type of the error of a tool after which it stops."""
+"""The type of a tool's error after which the CLI stops."""
 _DENIED = words(r"requires user confirmation|denied by policy|not allowed by policy|policy_violation")
 _ASK = "ask_user"
 _SHELL = "run_shell_command"
-# Tools that it offers only where they are allowed; any other that it does not know is none.
+# Tools that it offers only when they are allowed; any other unknown tool does not exist.
 _NEEDS_LEAVE = regex(rf"{_SHELL}|write_file|replace|edit|smart_edit|web_fetch|save_memory|mcp_\w+")
 _LIMITS = ((words(r"\bdaily\b|per[ _]?day"), "daily"), (words(r"per[ _]?minute"), "per_minute"))
 _ITS_MODEL = words(r"on this model|PerModel\b|per[ _]model\b")
-"""A quota of the model that was asked."""
+"""A quota of the requested model."""
 _METRIC = words(r"metric ['\"]?(?P<model>gemini[ \w.-]+?) requests")
-"""Code Assist names a model's quota in words: ``Gemini 2.5 Pro Requests per day``."""
+"""Code Assist writes a model's quota in words: ``Gemini 2.5 Pro Requests per day``."""
 
 
 @dataclass(slots=True)
 class _Sleep:
-    """A sleep that was announced. failed_tools: how many had been told about on stderr before."""
+    """An announced sleep. failed_tools: how many failures of tools stderr had shown by then."""
 
     message: str
     length_ms: int
@@ -56,34 +56,35 @@ class _Sleep:
 
 @dataclass(kw_only=True)
 class GeminiEvents(RunEvents):
-    """One run. Times in epoch milliseconds."""
+    """The events of one run. Times are epoch milliseconds."""
 
     lost: ClassVar = words(r"error resuming session|invalid session identifier|no previous sessions")
 
     terminal_event: Event | None = None
-    """That of the turn that has ended last, if no other has begun."""
+    """The result of the last turn, if no other has begun."""
     stats: Event = field(default_factory=dict)
-    """What was used, by the last event that told."""
+    """What was used, by the last result."""
     model: str | None = None
-    """The one that it runs on, as its first event names it."""
+    """The run's model, from its first event."""
     error: str | None = None
     stopped: str | None = None
-    """Why its program stopped the model, if nothing came after that."""
+    """Why the program stopped the model, if nothing came after that."""
     answer: str = ""
     remark: str = ""
     open_calls: dict[str, tuple[str, Event]] = field(default_factory=dict)
-    """The calls without a result yet."""
+    """The calls without a result yet, by id."""
     denied: list[str] = field(default_factory=list)
     calls: list[Denied] = field(default_factory=list)
     question: str | None = None
     sleep: _Sleep | None = None
     attempt: str = ""
-    """What stderr says of a refused request, as far as it has come."""
+    """The message on stderr about a refused request, as far as it was read."""
     failed_tools: int = 0
-    """How many results bore an error, and how many of them were repeated on stderr."""
+    """How many tool results were errors."""
     told_failures: int = 0
+    """How many of them stderr has repeated."""
     printed_sleeps: set[int] = field(default_factory=set)
-    """Lengths of sleeps in what tools printed, in milliseconds."""
+    """Lengths of the sleeps in tool output, in milliseconds."""
     last_at_ms: int | None = None
     longest_gap_ms: int = 0
 
@@ -92,7 +93,7 @@ class GeminiEvents(RunEvents):
         return self.terminal_event is not None
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people. A message in pieces continues in the next."""
+        """Take the next event and return what the log shows of it. A partial message continues in the next event."""
         at_ms = instant_of(event, "timestamp")
         self._take_time(at_ms)
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
@@ -113,7 +114,7 @@ class GeminiEvents(RunEvents):
                 if passing and message is not None and _STOPPED.match(message):
                     self.stopped = message
                 elif not passing:
-                    self.error = message or "it reported an error without words"
+                    self.error = message or "it reported an error without a message"
                 return [Part("notice" if passing else "error", message or shown(event), at_ms=at_ms)]
             case "result":
                 return self._take_result(event, at_ms)
@@ -202,19 +203,19 @@ class GeminiEvents(RunEvents):
         self.terminal_event, self.stats = event, event_of(event, "stats")
         told = (one for one in list_of(event, "warnings") if isinstance(one, str) and _STOPPED.match(one))
         self.stopped = next(told, self.stopped)
-        # Of the format that prints nothing else, the tokens tell of work.
+        # -o json prints nothing else: there, output tokens prove that the model worked.
         counted = event.get("type") is None and (_tokens(self.stats).output or 0) > 0
         self.spoke = self.spoke or not is_blank(self.answer) or counted
 
     def _take_printed(self, text: str) -> None:
-        plain = text.replace("\n", "").isprintable()  # megabytes of it cost little then
+        plain = text.replace("\n", "").isprintable()  # skips a costly pass over megabytes of output
         for found in _PRINTED_SLEEP.finditer(text if plain else readable(text)):
             if len(self.printed_sleeps) <= _MAX_PRINTED:
                 self.printed_sleeps.add(int(found[1]))
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """Return the streams do not say which line came first, but a sleep that is over shows as a gap between the
-        events."""
+        """Return the limit that it sleeps in; None: it does not. The order of stdout and stderr is unknown, but a sleep
+        that is over shows as a gap between events."""
         since = self.last_at_ms if self.last_at_ms is not None else started_ms
         if self.sleep is None or since is None or not self._is_its_own(self.sleep, ended=started_ms is not None):
             return None
@@ -223,10 +224,10 @@ class GeminiEvents(RunEvents):
         return self._named(limited(self.sleep.message, since + self.sleep.length_ms))
 
     def _is_its_own(self, sleep: _Sleep, *, ended: bool) -> bool:
-        """Whether the CLI has announced the sleep, and not a tool what looks like one.
+        """Whether the CLI announced the sleep, not a tool whose output looks like it.
 
-        What a failed tool printed is repeated on stderr, right after the event with its result: only once that event
-        is read can the two be told apart. ended: all that there is has been read.
+        Stderr repeats a failed tool's output right after the event with the result: only once that event is read can
+        the two be told apart. ended: all output has been read.
         """
         told_apart = (ended or not self.open_calls) and sleep.failed_tools <= self.failed_tools
         few = len(self.printed_sleeps) <= _MAX_PRINTED
@@ -249,11 +250,11 @@ class GeminiEvents(RunEvents):
 
     @property
     def _stopped(self) -> RunVerdict | None:
-        """What a success means whose model was stopped before its end: by a hook, or as it went in circles."""
+        """Return the verdict of a "success" whose model was stopped by a hook or for looping; None: it was not."""
         return None if self.stopped is None else failed(Reason.UNFINISHED, self.stopped)
 
     def _succeeded(self, result: Event) -> bool:
-        """It ends with "success" after an error, too, if that did not throw."""
+        """Whether the turn succeeded: after an error that was not thrown, the status is "success" as well."""
         return result.get("status") == "success" and not result.get("error") and self.error is None
 
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
@@ -261,14 +262,15 @@ class GeminiEvents(RunEvents):
         return None if self.error is None else self._named(judge(self.error, None, None, printed_ms))
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Judge by stderr: once tools may have run, stderr may repeat what they printed, and its words mean nothing."""
+        """Return the verdict of stderr. Once tools may have run, stderr may repeat their output, so only the exit code
+        counts."""
         message = self.error or complaint_of(ending.stderr) or f"it exited with {ending.exit_code}"
         its_own = self.error is not None or not (self.anything or self.told_failures)
         by_all = partial(judge, kind=None) if its_own else by_exit_code
         return self._named(by_all(message, exit_code=ending.exit_code, printed_ms=ending.printed_ms))
 
     def _named(self, verdict: RunVerdict) -> RunVerdict:
-        """The verdict with the name of its limit, and the model that it is for."""
+        """Return the verdict with the name of its limit and the model it applies to."""
         if verdict.status is not OutcomeStatus.LIMITED:
             return verdict
         said = verdict.detail or ""
@@ -280,7 +282,7 @@ class GeminiEvents(RunEvents):
 
     @property
     def _ran_model(self) -> str | None:
-        """The model that it asked last, by its own name: what it was started with may be an alias."""
+        """The model that was called last, by its own name: the one in the first event may be an alias."""
         asked = event_of(self.stats, "models")
         return next(reversed(list(asked)), self.model)
 
@@ -306,7 +308,7 @@ class GeminiEvents(RunEvents):
 
 
 def _rule(tool: str, given: Event) -> str | None:
-    """What allows the call: of a command, those that begin so; else the tool. A comma would begin another rule."""
+    """Return the rule for the call: a command prefix, or else the tool. A comma would begin another rule."""
     if tool != _SHELL:
         return tool
     command = text_of(given, "command")
@@ -314,7 +316,7 @@ def _rule(tool: str, given: Event) -> str | None:
 
 
 def _tokens(stats: Event) -> Tokens:
-    """Thoughts are output as well: they are in the total only."""
+    """Return the tokens. Thoughts are output, but only the total includes them."""
     used, made, total = (count_of(stats, key) for key in ("input_tokens", "output_tokens", "total_tokens"))
     if used is not None and made is not None:
         return Tokens(input=used, output=max(made, (total or 0) - used))

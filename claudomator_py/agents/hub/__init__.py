@@ -1,4 +1,4 @@
-"""Agents that have connected to the hub: what everybody may know of them."""
+"""The kind ``hub``: agents that have connected to the hub."""
 
 from claudomator_py.domain.kind import KindInfo, Reports
 

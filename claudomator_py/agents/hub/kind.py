@@ -1,4 +1,4 @@
-"""An agent that has connected to the hub: how the process of its run is started."""
+"""The kind ``hub``: start the process of a run whose agent has connected to the hub."""
 
 from typing import ClassVar
 
@@ -20,20 +20,20 @@ _OF_THE_HUB = {
     "not_running": Reason.NOT_RUNNING,
     "too_large": Reason.OUTPUT_LIMIT,
 }
-"""How a run ends of whose agent nothing more is heard."""
+"""Reasons of the hub itself, for runs whose agent is no longer heard of."""
 
 
 @dataclass(kw_only=True)
 class HubEvents(ClientEvents):
-    """One run."""
+    """The events of one run."""
 
     program: ClassVar = "its process"
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people."""
+        """Take the next event and return what the log shows of it."""
         match event.get("type"):
             case "accepted":
-                # From here on it may have been worked on, whatever is heard of it later.
+                # From here on the agent may have worked on it, whatever is heard of it later.
                 self.answered = True
                 return [Part("notice", f"accepted by {shown(event.get('agent'))}")]
             case "waking":
@@ -53,7 +53,7 @@ class HubEvents(ClientEvents):
         return []
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return what its end means."""
+        """Return the verdict of the last event; None without one."""
         if self.end is None:
             return None
         outcome = text_of(self.end, "outcome") or ""
@@ -84,7 +84,7 @@ OF_AN_AGENT = frozenset(
         Reason.AGENT_ERROR,
     }
 )
-"""The reasons that an agent may give for a failure; any other one is ``agent_error``."""
+"""The reasons that an agent may give for a failure; any other becomes ``agent_error``."""
 
 
 class HubAgent(RemoteKind):
@@ -94,11 +94,11 @@ class HubAgent(RemoteKind):
     conversations = Conversations.NONE
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return its process, which only waits: the hub takes the prompt from the run directory."""
+        """Return the run's process, which only waits: the hub takes the prompt from the run directory."""
         return Launch(own_program("claudomator_py.agents.hub_runner"), {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> HubEvents:
-        """Return what its events mean, with nothing taken yet."""
+        """Return an empty reader for the run's events."""
         return HubEvents(resumed=False)
 
 

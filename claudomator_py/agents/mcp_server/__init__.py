@@ -1,4 +1,4 @@
-"""What a run's agent can ask of the daemon, as an MCP server that the agent's CLI starts for that run alone.
+"""The MCP server of a run, which the agent's CLI starts, and by which the agent asks the daemon.
 
-A program of its own, of the standard library alone: it is started with every run, and answers within 25 ms of CPU.
+It is a program of its own on the standard library alone: every run starts it, and it answers within 25 ms of CPU time.
 """

@@ -1,6 +1,6 @@
-"""Asking the daemon, in the run's name: over its Unix socket, else where it says that it listens.
+"""Send requests to the daemon in the run's name, over its Unix socket or at the address in its endpoint file.
 
-A run outlives its daemon. While that is being restarted, a request waits for it.
+A run outlives its daemon: while the daemon restarts, a request waits.
 """
 
 import http.client
@@ -18,16 +18,16 @@ from claudomator_py.agents.mcp_server.tools import DaemonUnreachable, ToolFailed
 SOCKET: Final = "api.sock"
 ENDPOINT: Final = "endpoint"
 ANSWER_S: Final = 20.0
-"""How long one answer is waited for."""
+"""How long to wait for an answer."""
 PATIENCE_S: Final = 40.0
-"""How long a daemon is waited for that is not there. Every CLI gives a tool at least a minute."""
+"""How long to wait for a daemon that is down. Every CLI gives a tool at least a minute."""
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 2.0
 _MAX_ANSWER_LENGTH = 1024 * 1024
 _BUSY = (502, 503, 504)
 
 
 class DaemonClient:
-    """The daemon with that state folder, as the run may ask it."""
+    """The daemon with that state folder, as a run may use it."""
 
     def __init__(self, state: Path, run_id: str, token: str, patience_s: float = PATIENCE_S) -> None:
         self._state = state
@@ -36,9 +36,9 @@ class DaemonClient:
         self._patience_s = patience_s
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the answer to a request on the run. Asked again, it is the same request: the daemon does it once.
+        """Return the answer to a request below the run's path. It may be sent repeatedly; the daemon does it once.
 
-        Raises Failed with what the daemon has against it, and Unreachable if there is none for too long.
+        Raises ToolFailed with the daemon's refusal, and DaemonUnreachable if no daemon answers in time.
         """
         key = str(uuid.uuid4())
         until, pause_s = time.monotonic() + self._patience_s, _FIRST_PAUSE_S
@@ -59,7 +59,7 @@ class DaemonClient:
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
 
     def _once(self, method: str, path: str, body: Mapping[str, Any] | None, key: str) -> tuple[int, dict[str, Any]]:
-        """Raises OSError, HTTPException or ValueError where no daemon answers."""
+        """Send the request once. Raises OSError, HTTPException or ValueError if no daemon answers."""
         connection = self._connection()
         try:
             headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
@@ -100,5 +100,5 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _problem(answer: Mapping[str, Any]) -> str:
-    """What a problem document says: what is wrong, and what to do."""
+    """Return the detail and the remedy of a problem document."""
     return " ".join(answer[key] for key in ("detail", "remedy") if isinstance(answer.get(key), str))

@@ -1,9 +1,8 @@
 """The protocol: JSON-RPC over standard input and output, one message a line (MCP, transport ``stdio``).
 
-Four methods are all that the CLIs need: ``initialize``, ``tools/list``, ``tools/call`` and ``ping``. Since 2026-07-28 a
-client shakes no hands: each request names its version, ``server/discover`` is in the place of the first and the last of
-them, and each result says its type. Whatever comes in is answered or ignored; nothing ends the server but the end of
-its input.
+CLIs need four methods: ``initialize``, ``tools/list``, ``tools/call`` and ``ping``. Version 2026-07-28 has no
+handshake: each request names its version, ``server/discover`` replaces ``initialize`` and ``ping``, and each result
+names its type. Every message is answered or ignored; only the end of the input ends the server.
 """
 
 import json
@@ -19,14 +18,14 @@ RUN_VARIABLE: Final = "CLAUDOMATOR_RUN"
 TOKEN_VARIABLE: Final = "CLAUDOMATOR_RUN_TOKEN"  # noqa: S105 - the name of a variable
 NEWEST: Final = "2025-11-25"
 VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", NEWEST)
-"""Of the protocol, agreed upon with ``initialize``. What they differ in is nothing that this server does."""
+"""Versions that ``initialize`` can agree on. They differ in nothing that this server does."""
 STATELESS: Final = "2026-07-28"
-"""The version that requests name by themselves."""
+"""The version without a handshake, which each request names."""
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 SERVER: Final = {"name": "claudomator", "version": __version__}
 CACHED_MS: Final = 3_600_000
-"""How long a client may keep what tools there are, which do not change while the server runs."""
+"""How long a client may cache the list of tools, which does not change while the server runs."""
 MAX_LINE_LENGTH: Final = 1024 * 1024
 """Bytes of a message; a longer one is refused."""
 
@@ -37,22 +36,22 @@ INVALID_PARAMS: Final = -32602
 UNSUPPORTED_VERSION: Final = -32022
 
 Answer = Callable[[Tool, Mapping[str, Any]], str]
-"""What a run's tool says when it is called with these arguments. Raises ToolFailed."""
+"""Calls a tool of the run with arguments and returns its text. Raises ToolFailed."""
 
 
 class Server(NamedTuple):
-    """What is offered. A tuple, see ``Tool``."""
+    """What the server offers. A tuple for the sake of import time, see ``Tool``."""
 
     instructions: str
     """For the model."""
     tools: Mapping[str, Mapping[str, Any]]
-    """By name, as ``tools/list`` has them."""
+    """By name, in the form of ``tools/list``."""
     call: Callable[[str, Mapping[str, Any]], str]
-    """What the tool of that name says when it is called with these arguments. Raises ToolFailed."""
+    """Calls the tool of that name with arguments and returns its text. Raises ToolFailed."""
 
 
 class _InvalidMessage(Exception):
-    """A message that cannot be answered as asked. code: of JSON-RPC. data: of the error, for programs."""
+    """A message that is answered with an error. code: of JSON-RPC. data: details for programs."""
 
     def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -61,11 +60,11 @@ class _InvalidMessage(Exception):
 
 
 def main(argv: list[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
-    """Serve until the input ends. argv: the daemon's state folder alone; environ: that of the run."""
+    """Serve until the input ends. argv: the daemon's state folder alone. environ: the run's."""
     words = sys.argv[1:] if argv is None else argv
     server = server_for(words, os.environ if environ is None else environ)
     if server is None:
-        sys.stderr.write(f"This is started by the agent of a run, which has {RUN_VARIABLE} and {TOKEN_VARIABLE} set.\n")
+        sys.stderr.write(f"Only the agent of a run can start this, with {RUN_VARIABLE} and {TOKEN_VARIABLE} set.\n")
         return 2
     serve_here(server)
     return 0
@@ -80,13 +79,13 @@ def serve_here(server: Server) -> None:
 
 
 def server_for(words: Sequence[str], variables: Mapping[str, str]) -> Server | None:
-    """Return what answers calls by asking the daemon; None: that is no run. words: the daemon's state folder alone."""
+    """Return a server that passes calls to the daemon; None: not in a run. words: the daemon's state folder alone."""
     run_id, token = variables.get(RUN_VARIABLE), variables.get(TOKEN_VARIABLE)
     if len(words) != 1 or not run_id or not token:
         return None
 
     def answer(tool: Tool, arguments: Mapping[str, Any]) -> str:
-        # HTTP takes longer to import than all the rest: for whoever calls a tool, not for every run that starts.
+        # Imported late, as HTTP takes longer than everything else: a call needs it, the start of a run does not.
         from pathlib import Path
 
         from claudomator_py.agents.mcp_server.daemon import DaemonClient
@@ -97,13 +96,13 @@ def server_for(words: Sequence[str], variables: Mapping[str, str]) -> Server | N
 
 
 def run_server(answer: Answer) -> Server:
-    """Return the tools of a run."""
+    """Return a server with the tools of a run."""
     tools = {name: tool.described() for name, tool in TOOLS.items()}
     return Server(INSTRUCTIONS, tools, lambda name, arguments: answer(TOOLS[name], arguments))
 
 
 def serve(source: BinaryIO, sink: BinaryIO, server: Server) -> None:
-    """Answer each line of source, until it ends. Raises OSError where nobody reads the answers."""
+    """Answer each line of source until it ends. Raises OSError if nobody reads the answers."""
     while line := source.readline(MAX_LINE_LENGTH + 1):
         if len(line) > MAX_LINE_LENGTH:
             while line and not line.endswith(b"\n"):
@@ -114,20 +113,20 @@ def serve(source: BinaryIO, sink: BinaryIO, server: Server) -> None:
 
 
 def reply(line: bytes, server: Server) -> dict[str, Any] | None:
-    """Return the answer to one message; None: it is owed none."""
+    """Return the answer to a message; None: it gets none."""
     try:
         message = json.loads(line, parse_constant=_no_json)
     except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "not JSON")
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-        # Who answers a request that nobody made is owed nothing.
+        # An answer to a request that was never made gets no answer.
         answered = isinstance(message, dict) and ("result" in message or "error" in message)
         return None if answered else _error(None, INVALID_REQUEST, "not a JSON-RPC 2.0 request")
     if "id" not in message:
         return None
     asked = message["id"]
     if not isinstance(asked, str | int) or isinstance(asked, bool):
-        return _error(None, INVALID_REQUEST, "the id is neither a text nor a whole number")
+        return _error(None, INVALID_REQUEST, "the id is neither a string nor an integer")
     params = message.get("params")
     try:
         result = _result(message["method"], params if isinstance(params, dict) else {}, server)
@@ -141,14 +140,14 @@ def _result(method: str, params: Mapping[str, Any], server: Server) -> dict[str,
     if not isinstance(meta, dict) or VERSION_KEY not in meta:
         return _of_session(method, params, server)
     if meta[VERSION_KEY] != STATELESS:
-        # Before anything is done: a client that cannot read the answer would ask for it again.
+        # Refused before anything is done: a client that cannot read the answer would send the call again.
         versions = {"supported": [STATELESS], "requested": str(meta[VERSION_KEY])[:100]}
-        raise _InvalidMessage(UNSUPPORTED_VERSION, f"no such version of MCP; there is {STATELESS}", versions)
+        raise _InvalidMessage(UNSUPPORTED_VERSION, f"unsupported version of MCP; use {STATELESS}", versions)
     return {"resultType": "complete", "_meta": {SERVER_KEY: SERVER}, **_of_request(method, params, server)}
 
 
 def _of_request(method: str, params: Mapping[str, Any], server: Server) -> dict[str, Any]:
-    """What a request comes to that names its version."""
+    """Return the result of a request that names its version."""
     cached = {"ttlMs": CACHED_MS, "cacheScope": "private"}
     match method:
         case "server/discover":
@@ -166,7 +165,7 @@ def _of_request(method: str, params: Mapping[str, Any], server: Server) -> dict[
 
 
 def _of_session(method: str, params: Mapping[str, Any], server: Server) -> dict[str, Any]:
-    """What a request comes to whose version was agreed upon before, or never."""
+    """Return the result of a request in a session, whose version ``initialize`` agreed on, if at all."""
     match method:
         case "initialize":
             wanted = params.get("protocolVersion")
@@ -190,7 +189,7 @@ def _tools(server: Server) -> dict[str, Any]:
 
 
 def _called(params: Mapping[str, Any], server: Server) -> dict[str, Any]:
-    """What the model reads: also what it did wrong, so that it can do better."""
+    """Return the text for the model. A failure is text as well, so that the model can correct itself."""
     name, arguments = params.get("name"), params.get("arguments", {})
     if not isinstance(name, str) or name not in server.tools:
         raise _InvalidMessage(INVALID_PARAMS, f"no tool {str(name)[:100]!r}; there are {', '.join(server.tools)}")
@@ -212,6 +211,6 @@ def _error(asked: str | int | None, code: int, message: str, data: Mapping[str, 
 
 
 def _write(sink: BinaryIO, message: Mapping[str, Any]) -> None:
-    # In ASCII: half a surrogate, which an answer may repeat, has no other form.
+    # ASCII, as an answer may contain a lone surrogate, which UTF-8 cannot encode.
     sink.write(json.dumps(message).encode("ascii") + b"\n")
     sink.flush()

@@ -1,7 +1,7 @@
-"""The same server over HTTP on loopback (MCP, transport ``streamable HTTP``), for agents that take no other.
+"""The MCP server over HTTP on loopback (transport ``streamable HTTP``), for agents that accept no other.
 
-It answers each message with JSON and begins nothing by itself. Who does not know its secret, which is made anew for
-each run, gets nothing: other users of the machine, and pages in a browser, can reach the port as well.
+It answers each message with JSON and sends nothing by itself. Requests need a secret, which is new for each run, as
+other users of the machine, and pages in a browser, can reach the port as well.
 """
 
 import hmac
@@ -34,7 +34,7 @@ _REASONS: Final = {
 
 
 class HttpServer:
-    """The server, from now until the process ends."""
+    """The server, which runs until the process ends."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -45,12 +45,12 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The server's URL."""
         return f"http://{_HOST}:{self._listening.getsockname()[1]}{_PATH}"
 
     @property
     def authorization(self) -> str:
-        """What each request has to say of itself."""
+        """The ``Authorization`` header of each request."""
         return f"Bearer {self._secret}"
 
     def _accept(self) -> None:
@@ -74,7 +74,7 @@ class HttpServer:
             self._free.release()
 
     def _answered(self, source: BinaryIO) -> bytes | None:
-        """The answer to the next request; None: there is none."""
+        """Return the answer to the next request; None: there is none."""
         words = source.readline(_MAX_HEADER_LENGTH).split()
         if len(words) != 3:
             return None if not words else _response(400)
@@ -97,7 +97,7 @@ class HttpServer:
 
 
 def _let_go(connection: socket.socket) -> None:
-    """Read what is still on its way, within bounds: closed before, the client would be reset and lose the answer."""
+    """Read what is still on its way, within bounds: closing earlier would reset the client, which loses the answer."""
     connection.shutdown(socket.SHUT_WR)
     connection.settimeout(_LINGER_S)
     left = _MAX_LINGER
@@ -106,7 +106,7 @@ def _let_go(connection: socket.socket) -> None:
 
 
 def _response(status: int, body: Mapping[str, object] | None = None, *, last: bool = True) -> bytes:
-    """A whole response. last: whether the connection ends with it, as what follows cannot be told from its body."""
+    """Return a response. last: whether it closes the connection, as the rest of the request was not read."""
     data = b"" if body is None else json.dumps(body).encode("ascii")
     head = [f"HTTP/1.1 {status} {_REASONS[status]}", f"Content-Length: {len(data)}", "Content-Type: application/json"]
     head += ["Connection: close"] if last else []

@@ -1,4 +1,4 @@
-"""opencode: what everybody may know of it."""
+"""The kind ``opencode``: opencode."""
 
 from claudomator_py.domain.kind import KindInfo, Login, LoginFile, Reports
 

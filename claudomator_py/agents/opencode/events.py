@@ -1,4 +1,4 @@
-"""What opencode writes with ``--format json``: by meaning, whatever its version."""
+"""Read what opencode writes with ``--format json``, of any version."""
 
 import re
 from collections.abc import Mapping
@@ -44,14 +44,14 @@ _BY_FINISH = {
     "length": (Reason.UNFINISHED, "its answer was cut off: it was as long as the model's settings allow"),
 }
 _CALLS = "tool-calls"
-"""Ends a step after which another one has to come."""
+"""The end of a step that another one must follow."""
 _NO_MODEL = regex(rf"^.*(?:{SAYS_NO_MODEL}).*$", re.IGNORECASE | re.MULTILINE)
 _REJECTED = words(r"rejected permission|permission denied|prevents you from using")
 _RULED = words(r"prevents you from using")
 _COMPLAINT = regex(r"^(?:Error|error|ERROR):? (?P<message>.+)")
 _LOGGED = regex(r"timestamp=\S+ level=ERROR ")
 _LOG_FIELD = regex(r"(?<!\S)([\w.]+)=(?:\"((?:[^\"\\]|\\.)*)\"|(\S*))")
-"""A name and its value, with quotes around it or without. Where one fails, the next try begins at another word."""
+"""A name and its value, quoted or not. After a failed match the next attempt begins at another word: linear time."""
 _REFUSED_REQUEST = "stream error"
 _UNEXPLAINED = "check server logs"
 _SECONDS = regex(r"\d{1,9}(?:\.\d{1,6})?")
@@ -68,7 +68,7 @@ class _Logged:
 
 
 def _logged(line: str) -> _Logged | None:
-    """An error in the log; None: it is none, or about a small request beside the run, such as for a title."""
+    """Return an error in the log; None: it is none, or about a side request, such as for a title."""
     if _LOGGED.match(line) is None:
         return None
     fields = {name: bare or quoted for name, quoted, bare in _LOG_FIELD.findall(line)}
@@ -81,7 +81,7 @@ def _logged(line: str) -> _Logged | None:
 
 @dataclass(kw_only=True)
 class OpencodeEvents(RunEvents):
-    """One run."""
+    """The events of one run."""
 
     lost: ClassVar = words(r"session not found")
 
@@ -97,7 +97,7 @@ class OpencodeEvents(RunEvents):
     calls: list[Denied] = field(default_factory=list)
     complaint: str | None = None
     logged: _Logged | None = None
-    """The last line of its log; one of another conversation is that of an opencode which a tool has started."""
+    """The last line of its log. If it is about another conversation, it is from an opencode that a tool started."""
     last_at_ms: int | None = None
 
     @property
@@ -105,7 +105,7 @@ class OpencodeEvents(RunEvents):
         return self.error is not None or self.finish == "stop" or self.finish in _BY_FINISH
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people. A call is told together with its result."""
+        """Take the next event and return what the log shows of it. A call comes together with its result."""
         at_ms = instant_of(event, "timestamp")
         self.conversation_id = text_of(event, "sessionID") or self.conversation_id
         self.last_at_ms = at_ms or self.last_at_ms
@@ -119,7 +119,7 @@ class OpencodeEvents(RunEvents):
             case "text":
                 said = text_of(part, "text") or ""
                 if self.finish is not None:
-                    # No step is open: it is put before the model, as once the conversation was made shorter.
+                    # Outside any step the text is the program's, as after the conversation was compacted.
                     self.finish = None
                     return [Part("notice", said, at_ms=at_ms)]
                 self.answered = True
@@ -166,7 +166,7 @@ class OpencodeEvents(RunEvents):
         given, cached = total(tokens, "input"), total(event_of(tokens, "cache"), "read", "write")
         used, made = (given or 0) + (cached or 0), total(tokens, "output", "reasoning") or 0
         self.input += used
-        # Some versions count the reasoning as output already: the total tells.
+        # Some versions include reasoning in the output: the total shows it.
         in_all = count_of(tokens, "total")
         self.output += made if in_all is None or in_all < used else min(made, in_all - used)
         words = tokens_text(None if given is None else used, count_of(tokens, "output"), cost_usd)
@@ -174,21 +174,21 @@ class OpencodeEvents(RunEvents):
 
     @property
     def _own_log(self) -> _Logged | None:
-        """The last line of its log, if that is its own."""
+        """The last line of the log, if it is the run's own."""
         if self.logged is None or self.logged.session in (None, self.conversation_id):
             return self.logged
         return self.logged if self.conversation_id is None else None
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """Return why it is stuck: it waits as long as a service asks for, and asks one in trouble forever, without an
-        event: only its log says why, and not until when."""
+        """Return why it is stuck; None: it is not. It waits as long as a service asks for, and retries a failing one
+        forever, without an event: only its log says why, and not until when."""
         last = self._own_log
         if last is None or not last.refused or last.at_ms is None or not self._is_latest(last):
             return None
         return classify(last.message, _RULES, last.at_ms)
 
     def _is_latest(self, logged: _Logged) -> bool:
-        """Whether no event came after that line."""
+        """Whether no event has come after that line."""
         return (logged.at_ms or 0) >= (self.last_at_ms or 0)
 
     @property
@@ -205,8 +205,8 @@ class OpencodeEvents(RunEvents):
         return failed(*known) if known is not None else None
 
     def exited_well(self, ending: OutputEnd) -> RunVerdict:
-        """Return a tool that is refused ends the run, with 0 and without an error; so does, in some versions, an error
-        before the first step."""
+        """Return the verdict of exit code 0. A refused tool ends the run with 0 and without an error; in some versions
+        so does an error before the first step."""
         if self.rejected:
             return failed(Reason.PERMISSION_DENIED, denials(self.rejected))
         if not self.anything:
@@ -221,7 +221,7 @@ class OpencodeEvents(RunEvents):
         return super().exited_well(ending)
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Judge by stderr: once there are events, only its log is its own on stderr."""
+        """Return the verdict of stderr, of which only the log is its own once there are events."""
         last, silent = self._own_log, f"it exited with {ending.exit_code}"
         logged = last.message if last is not None and self._is_latest(last) else None
         if not self.anything:
@@ -249,7 +249,7 @@ def _words_of(error: Event) -> str | None:
 
 def _judge(error: Event, logged: _Logged | None, printed_ms: int) -> RunVerdict:
     name, data = text_of(error, "name") or "", event_of(error, "data")
-    message = _words_of(error) or "it reported an error without words"
+    message = _words_of(error) or "it reported an error without a message"
     if logged is not None and _UNEXPLAINED in message.lower():
         message = logged.message
     if name in _BY_NAME:
@@ -263,7 +263,7 @@ def _judge(error: Event, logged: _Logged | None, printed_ms: int) -> RunVerdict:
 
 
 def _retry_at(headers: Mapping[str, object], printed_ms: int) -> int | None:
-    """When the service wants to be asked again, in epoch milliseconds."""
+    """Return when the service allows a retry, in epoch milliseconds."""
     for name, unit_ms in (("retry-after-ms", 1), ("retry-after", SECOND_MS)):
         value = headers.get(name)
         if isinstance(value, str) and _SECONDS.fullmatch(value.strip()):

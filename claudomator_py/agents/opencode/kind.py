@@ -1,4 +1,4 @@
-"""opencode: how it is started."""
+"""The kind ``opencode``: start opencode."""
 
 import json
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from claudomator_py.domain.task import PLAIN_TOOL, PermissionMode, Permissions, 
 
 REMEDY = "install it (npm install -g opencode-ai), or set the agent's command in the configuration"
 
-# Configuration as JSON, which comes after all that is in files.
+# Configuration as JSON, which overrides all files.
 CONFIG_NAME = "OPENCODE_CONFIG_CONTENT"
-# Permissions by tool, as JSON: "allow", "ask" (which ends a run that nobody watches) or "deny".
+# Permissions by tool, as JSON: "allow", "ask" (which ends an unattended run) or "deny".
 PERMISSION_NAME = "OPENCODE_PERMISSION"
-# It waits out a limit without an event, and says of some errors only that they are in its log.
+# It waits out limits without an event, and of some errors says only that they are in its log.
 LOGS = ("--print-logs", "--log-level=ERROR")
-# It would replace itself under a run's feet.
+# It would update itself during a run.
 QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
-    # With a plugin, such as the fence, it installs one of its own first. Where the registry cannot be reached, npm
-    # would wait for 70 seconds between its attempts.
+    # For a plugin, such as the fence, it first installs one of its own. Without a registry, npm would wait 70 seconds
+    # between its attempts.
     "npm_config_fetch_retry_mintimeout": "500",
     "npm_config_fetch_retry_maxtimeout": "2000",
 }
@@ -35,16 +35,14 @@ QUIET = {
 # The plugin that has the fence judge each call.
 FENCE = Path(__file__).with_name("fence.js")
 PURE = "--pure"
-UNFENCED = (
-    f"{CONFIG_NAME} in its variables cannot be added to, and the fence is a plugin that it names; remove it there"
-)
+UNFENCED = f"the fence is a plugin named in {CONFIG_NAME}, which already has a value that cannot be extended; remove it"
 
 _MODES: dict[PermissionMode, dict[str, str]] = {
     PermissionMode.ACCEPT_EDITS: {"edit": "allow", "bash": "deny"},
     PermissionMode.PLAN: {"edit": "deny", "bash": "deny"},
 }
 _FLAGS = {PermissionMode.PLAN: ("--agent=plan",), PermissionMode.BYPASS: ("--auto",)}
-# One permission covers all the tools that change files.
+# One permission covers all tools that change files.
 _EDITS = ("write", "patch", "apply_patch", "multiedit")
 
 
@@ -55,9 +53,9 @@ class Opencode(EventKind):
     conversations = Conversations.NAMED
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return its command line. The prompt comes from a file on stdin. With `=`, no value can pass for an option.
+        """Return the command line. The prompt is a file on stdin. With ``=``, no value can be taken for an option.
 
-        It names its sessions itself, so a new one takes no id. Raises ValueError for a folder that it would take for a
+        It names sessions itself, so a new one gets no id. Raises ValueError for a folder that it would take for a
         pattern.
         """
         agent, task = request.agent, request.task
@@ -76,13 +74,13 @@ class Opencode(EventKind):
         return Launch(tuple(argv), {**QUIET, **granted}, request.prompt, _config(request))
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Return its hook is a plugin, which configuration in a variable names."""
+        """Return why the agent's runs cannot be fenced: the hook is a plugin named in a configuration variable."""
         if PURE in agent.extra_args:
-            return f"with {PURE} in its extra_args it loads no plugin, which the fence is; remove it"
+            return f"with {PURE} in extra_args it loads no plugins, and the fence is one; remove it"
         return None if _own_config(agent, {}) is not None else UNFENCED
 
     def events(self, request: LaunchRequest | None) -> OpencodeEvents:
-        """Return what its events mean, with nothing taken yet."""
+        """Return an empty reader for the run's events."""
         return OpencodeEvents(resumed=request is not None and request.resume)
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
@@ -90,7 +88,7 @@ class Opencode(EventKind):
         return probe(agent.command or INFO.command, path, REMEDY)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return what it cannot keep to: it ends at its longest number of steps as if it were done, and takes
+        """Return what the agent cannot keep to: at its maximum of steps it ends as if it were done, and it takes
         permissions from one variable only."""
         name = agent.name
         sentences = without_list_of_tools(task, agent)
@@ -116,11 +114,11 @@ def _is_fenced(request: LaunchRequest) -> bool:
 
 
 def _config(request: LaunchRequest) -> dict[str, str]:
-    """With Claudomator's server and fence. It hands on the whole environment to both. Nothing where the variable has
-    what cannot be added to."""
+    """Return configuration with Claudomator's server and fence, to both of which it passes its whole environment.
+    Empty if the variable has a value that cannot be extended."""
     config = _own_config(request.agent, request.task.env)
     if config is None and _is_fenced(request):
-        raise ValueError(f"{CONFIG_NAME} holds no object, to which the fence has to be added; correct it")
+        raise ValueError(f"{CONFIG_NAME} is not a JSON object, so the fence cannot be added to it; correct it")
     if config is None or not (request.mcp_command or _is_fenced(request)):
         return {}
     if request.mcp_command:
@@ -133,7 +131,7 @@ def _config(request: LaunchRequest) -> dict[str, str]:
 
 
 def _own_config(agent: AgentSpec, env: Mapping[str, str]) -> dict[str, Any] | None:
-    """What agent and task have set, with servers and plugins; None: it cannot be added to."""
+    """Return the agent's and the task's configuration, with servers and plugins; None: it cannot be extended."""
     if CONFIG_NAME in agent.pass_env:
         return None
     try:
@@ -144,7 +142,7 @@ def _own_config(agent: AgentSpec, env: Mapping[str, str]) -> dict[str, Any] | No
 
 
 def _permission(permissions: Permissions, add_dirs: tuple[str, ...]) -> dict[str, object]:
-    """The later ones win: mode, allowed tools, further folders, disallowed tools."""
+    """Return permissions by tool. Later ones win: mode, allowed tools, further folders, disallowed tools."""
     granted: dict[str, object] = dict(_MODES.get(permissions.mode, {}))
     granted |= {_key(tool): "allow" for tool in permissions.allowed_tools}
     if add_dirs:

@@ -1,4 +1,4 @@
-"""Qwen Code: what everybody may know of it."""
+"""The kind ``qwen``: Qwen Code."""
 
 from claudomator_py.domain.kind import KindInfo, Login, LoginFile
 

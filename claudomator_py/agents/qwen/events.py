@@ -1,8 +1,8 @@
-"""What Qwen Code writes with ``--output-format stream-json``: by meaning, whatever its version.
+"""Read what Qwen Code writes with ``--output-format stream-json``, of any version.
 
-Its events have the shape of Claude Code's, and say less: that a request failed stands in a message as if the model had
-said it, or behind what the model had said by then, and the result is a success. What tells such a message from an
-answer that quotes one is that no tokens were counted for it.
+Its events have the form of Claude Code's and say less. A failed request is reported within a message, as the model's
+text or after it, and the result is a success. Such a message differs from an answer that quotes one in that no tokens
+were counted for it.
 """
 
 import re
@@ -27,7 +27,7 @@ _FAILED_REQUEST = regex(
 _RETRYING = regex(r"Retrying in \d+s \(attempt \d+/\d+\): (.+)")
 _FAILED_MARK = "[API Error: "
 _EMPTY = regex(r"\[API Error: Model stream ended with[^\n\]]*\]\s*")
-"""All of a message, where the service answered with nothing: tokens are counted for that."""
+"""The whole message when the service answered with nothing, for which tokens are counted as well."""
 _BY_EXIT_CODE = {
     41: Reason.AUTH,
     42: Reason.BAD_INVOCATION,
@@ -64,37 +64,37 @@ _OF_A_TURN = frozenset({"assistant", "user", "stream_event"})
 
 @dataclass(kw_only=True)
 class QwenEvents(RunEvents):
-    """One run."""
+    """The events of one run."""
 
     lost: ClassVar = words(r"no saved session found")
 
     last: Event | None = None
     ended: bool = False
-    """Whether that result ended the last turn: nothing has come since."""
+    """Whether that result ended the last turn, with nothing since."""
     failure: re.Match[str] | None = None
-    """What failed, as it was put into a message, unless the model said something after that."""
+    """A failed request as reported in the last message; None once the model has answered."""
     prior: Tokens | None = NOTHING
-    """What the thread had used before; None: not known."""
+    """What the thread had used before; None: unknown."""
     waits: bool = False
-    """Whether it has said that it asks its service again, and nothing of the model since."""
+    """Whether it has announced a retry, with nothing from the model since."""
     retrying: str | None = None
-    """The error for which it last said so."""
+    """The error that caused the last retry."""
     complaint: str | None = None
-    """The first line of stderr: where it says what it does not understand, usage follows."""
+    """The first line of stderr. For a usage error it has the cause; the usage follows."""
     message: str | None = None
-    """The text that the last message ended with, if any."""
+    """The text block that came last."""
     input: int = 0
     output: int = 0
     asked: dict[str, str] = field(default_factory=dict)
-    """The questions that the model tried to ask, by the ids of the calls."""
+    """The questions that the model tried to ask, by call id."""
     question: str | None = None
     stop_reason: str | None = None
-    """Why the last message ended, where it says so."""
+    """Why the last message ended, if given."""
     asks_model: bool = False
-    """Whether the model has not been heard since the result of a tool."""
+    """Whether a tool's result waits for the model's next message."""
     denied: list[str] = field(default_factory=list)
     beyond: dict[str, FenceVerdict] = field(default_factory=dict)
-    """The digests that the fence named when it denied calls, by their ids."""
+    """What the fence said when it denied calls, by call id."""
     calls: list[Denied] = field(default_factory=list)
 
     @property
@@ -102,7 +102,7 @@ class QwenEvents(RunEvents):
         return self.ended
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people."""
+        """Take the next event and return what the log shows of it."""
         self.conversation_id = text_of(event, "session_id") or self.conversation_id
         if self._begins_turn(event):
             self.ended = False
@@ -115,7 +115,7 @@ class QwenEvents(RunEvents):
             case "assistant":
                 message = event_of(event, "message")
                 if text_of(event, "parent_tool_use_id") is None and list_of(message, "content"):
-                    # It says of a message that calls tools that it ended for them.
+                    # A message that calls tools gives that as its stop reason.
                     self.stop_reason, self.asks_model = text_of(message, "stop_reason"), False
                 return self._take_message(message)
             case "user":
@@ -145,12 +145,12 @@ class QwenEvents(RunEvents):
         return [Part("notice", f"asks its service again in {pause_s} s ({attempt} of {most})")]
 
     def stuck(self, started_ms: int | None) -> RunVerdict | None:
-        """Return a limit that it waits out, a minute at a time. That it waits is an event; for what, a line of
-        stderr."""
+        """Return the limit that it waits out, a minute at a time; None: it does not. An event says that it waits, and a
+        line of stderr for what."""
         if not self.waits or self.retrying is None:
             return None
         judged = classify(self.retrying, _RULES, started_ms or 0)
-        # Its words may tell a time; they do not tell since when.
+        # The words may have a span of time, but not when it began.
         return limited(self.retrying, None) if judged.reason is Reason.RATE_LIMITED else None
 
     def _take_message(self, message: Event) -> list[Part]:
@@ -184,7 +184,7 @@ class QwenEvents(RunEvents):
 
     def _take_tool_result(self, block: Event) -> Part:
         call_id = text_of(block, "tool_use_id")
-        self.question = self.asked.pop(call_id or "", self.question)  # nobody was there to answer
+        self.question = self.asked.pop(call_id or "", self.question)  # unattended, so nobody answered
         said = content_text(block.get("content"))
         if call_id is not None and block.get("is_error") is True and (beyond := beyond_reach(said)) is not None:
             self.beyond[call_id] = beyond
@@ -219,13 +219,13 @@ class QwenEvents(RunEvents):
 
     @property
     def _cut_off(self) -> RunVerdict | None:
-        """What a success means that came before the model's end. Its program stops a model that goes in circles, if it
-        is set to, and does not say so; what is not known to be an end is none."""
+        """The verdict of a "success" whose model was cut off; None: it was not. The program may silently stop a model
+        that loops; an unknown stop reason is a cut."""
         stop_reason = text_of(self.last or {}, "stop_reason") or self.stop_reason
         if stop_reason not in (None, *_FINISHED):
             return failed(Reason.UNFINISHED, f"its model was cut off: {stop_reason}")
         if self.asks_model and not (text_of(self.last or {}, "result") or "").strip():
-            return failed(Reason.UNFINISHED, "its program stopped it after the result of a tool, and did not say why")
+            return failed(Reason.UNFINISHED, "its program stopped it after a tool's result, and did not say why")
         return None
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
@@ -246,7 +246,7 @@ class QwenEvents(RunEvents):
         return None if self.failure is None else _judge(self.failure, ending)
 
     def unsaid(self, ending: OutputEnd) -> RunVerdict:
-        """Judge by stderr: once there are events, what comes to stderr may be a tool's, and its words mean nothing."""
+        """Return the verdict of the exit code and stderr. Once there are events, stderr may be a tool's output."""
         message = self.complaint or f"it exited with {ending.exit_code}"
         if known := _by_exit_code(ending, message):
             return known
@@ -266,7 +266,7 @@ class QwenEvents(RunEvents):
         )
 
     def _tokens(self) -> Tokens:
-        """The last result counts the whole conversation, with requests beside the messages; more may come later."""
+        """Return the run's tokens. The last result counts the whole conversation, side requests included."""
         usage = event_of(self.last or {}, "usage")
         used, made = count_of(usage, "input_tokens") or 0, count_of(usage, "output_tokens") or 0
         prior = self.prior or Tokens()
@@ -276,7 +276,7 @@ class QwenEvents(RunEvents):
 
 
 def _by_exit_code(ending: OutputEnd, message: str) -> RunVerdict | None:
-    """What the exit code says by itself; None: nothing. A missing login ends it as any other error of its settings."""
+    """Return the verdict of the exit code; None: none. A missing login has the code of any error in its settings."""
     known = _BY_EXIT_CODE.get(ending.exit_code or 0)
     if known is Reason.BAD_INVOCATION and _LOGIN.search(message):
         known = Reason.AUTH

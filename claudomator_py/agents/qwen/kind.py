@@ -1,4 +1,4 @@
-"""Qwen Code: how it is started."""
+"""The kind ``qwen``: start Qwen Code."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +12,19 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import PLAIN_TOOL, TaskSpec
 
-# Its second process doubles its memory.
+# The second process of a relaunch doubles the memory.
 RELAUNCH = {"QWEN_CODE_NO_RELAUNCH": "true"}
-# By itself it asks a service that refuses for quota again for many minutes, without a word; with these defaults for a
-# minute and a half. The user's settings go before this file. It would rewrite a file of an older version of its format:
-# hence the number in it.
+# Left alone it silently retries for many minutes when a service refuses for quota; with these defaults for a minute and
+# a half. The user's settings override this file. The number in it is its format's version: an older file would be
+# rewritten.
 DEFAULTS = Path(__file__).with_name("defaults.json")
 _DEFAULTS = SettingsFile("QWEN_CODE_SYSTEM_DEFAULTS_PATH", Path("/etc/qwen-code/system-defaults.json"))
 
-# It finds hooks in files alone. This one of ours comes before those of the user and of the project.
+# It takes hooks from files alone. This file comes before the user's and the project's.
 FENCE = Path(__file__).with_name("fence.json")
 _SETTINGS = SettingsFile("QWEN_CODE_SYSTEM_SETTINGS_PATH", Path("/etc/qwen-code/settings.json"))
 UNFENCED = (
-    "Qwen Code reads one file of the system's settings, which has to be Claudomator's for the fence; remove "
+    "Qwen Code reads one system settings file, which has to be Claudomator's for the fence; remove "
     "QWEN_CODE_SYSTEM_SETTINGS_PATH from the agent's variables, and /etc/qwen-code/settings.json"
 )
 
@@ -36,39 +36,38 @@ class Qwen(GeminiFamily):
     info = INFO
     remedy = "install it (npm install -g @qwen-code/qwen-code), or set the agent's command in the configuration"
     auto_edit = "auto-edit"
-    # By itself it has a model approve, and takes no tool for allowed that could start anything: `make`, say.
+    # Its own default has a model approve calls, and does not allow tools that could start anything, such as `make`.
     asking = "default"
 
     def options(self, request: LaunchRequest) -> Sequence[str]:
-        """Return the options that Gemini CLI has not: how many turns, and which tools to leave out."""
+        """Return the options that Gemini CLI lacks: the number of turns, and the tools to exclude."""
         task = request.task
         turns = [] if task.max_turns is None else [f"--max-session-turns={task.max_turns}"]
         return [*turns, *(f"--exclude-tools={tool}" for tool in task.permissions.disallowed_tools)]
 
     def variables(self, request: LaunchRequest) -> dict[str, str]:
-        """Return what it is started with in its environment."""
+        """Return the variables of its environment."""
         defaults = {} if _DEFAULTS.is_taken(request.agent) else {_DEFAULTS.variable: str(DEFAULTS)}
         return {**RELAUNCH, **defaults}
 
     def fence(self, request: LaunchRequest) -> dict[str, str]:
-        """Return the variables that keep the run within its reach; empty: it has no fence."""
+        """Return the variables that keep the run within its reach; empty: no fence."""
         if not is_fenced(request) or self.unfenced(request.agent) is not None:
             return {}
         return {FENCE_NAME: hook_line(request, allows=True), _SETTINGS.variable: str(FENCE)}
 
     def unfenced(self, agent: AgentSpec) -> str | None:
-        """Return why runs of the agent have no fence: it finds hooks in files alone, and reads one of the system's."""
+        """Return why the agent's runs cannot be fenced: hooks come from files alone, and there is one system file."""
         return UNFENCED if _SETTINGS.is_taken(agent) else None
 
     def events(self, request: LaunchRequest | None) -> QwenEvents:
-        """Return what its events mean, with nothing taken yet."""
+        """Return an empty reader for the run's events."""
         if request is None or not request.resume:
             return QwenEvents()
         return QwenEvents(resumed=True, prior=request.prior_tokens)
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return what it cannot keep to: it leaves out tools by their names alone, and its lists have commas between
-        their words."""
+        """Return what the agent cannot keep to: it excludes tools by bare name, and its lists are comma-separated."""
         sentences = [
             f"{agent.name} cannot leave out {tool!r}; write a tool's name alone, such as run_shell_command"
             for tool in task.permissions.disallowed_tools

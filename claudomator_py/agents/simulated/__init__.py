@@ -1,4 +1,4 @@
-"""The simulated agent: what everybody may know of it."""
+"""The kind ``simulated``: the simulated agent."""
 
 from claudomator_py.domain.kind import KindInfo, Reports
 
@@ -8,5 +8,5 @@ INFO = KindInfo(
     asks_model=False,
     reads_task=lambda _: False,
     reports=Reports.DOLLARS,
-    fences=True,  # it does nothing but what its script says
+    fences=True,  # it does only what its script says
 )

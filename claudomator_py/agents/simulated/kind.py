@@ -1,4 +1,4 @@
-"""The simulated agent: to try everything without a model, an account or a cost. It says in all it writes what it is."""
+"""The kind ``simulated``: try everything without a model, an account or costs. All its output is labelled as such."""
 
 import sys
 from dataclasses import field, replace
@@ -38,16 +38,16 @@ _FAILURES = {
 
 @dataclass(kw_only=True)
 class SimulatedEvents(ClientEvents):
-    """One run."""
+    """The events of one run."""
 
     program: ClassVar = "it"
 
     progress: Event = field(default_factory=dict)
-    """What last told about tokens and dollars."""
+    """The last event with tokens and dollars."""
     denied: list[Denied] = field(default_factory=list)
 
     def take(self, event: Event) -> list[Part]:
-        """Take the next event: what it says, for people. What it does not know, it shows as it is."""
+        """Take the next event and return what the log shows of it. An unknown event is shown as it is."""
         match event.get("type"):
             case "start":
                 self.conversation_id = text_of(event, "conversation_id")
@@ -75,7 +75,7 @@ class SimulatedEvents(ClientEvents):
         return said
 
     def said(self, ending: OutputEnd) -> RunVerdict | None:
-        """Return what its end means."""
+        """Return the verdict of the last event; None without one."""
         if self.end is None:
             return None
         error = text_of(self.end, "error") or "it gave no reason"
@@ -123,7 +123,7 @@ class Simulated(EventKind):
     conversations = Conversations.GIVEN
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return its program, isolated from whatever else is installed."""
+        """Return the program's command, isolated from other installed packages."""
         argv = [sys.executable, "-I", "-S", str(PROGRAM), "--conversation", request.conversation_id]
         if request.resume:
             argv.append("--resume")
@@ -135,15 +135,15 @@ class Simulated(EventKind):
         return Launch(tuple(argv), {SCRIPT_NAME: script} if script is not None else {}, request.prompt)
 
     def events(self, request: LaunchRequest | None) -> SimulatedEvents:
-        """Return what its events mean, with nothing taken yet."""
+        """Return an empty reader for the run's events."""
         return SimulatedEvents()
 
     def health(self, agent: AgentSpec, path: str) -> AgentHealth:
-        """Return that it is always there."""
+        """Return that it is always installed."""
         return AgentHealth(installed=True, program=str(PROGRAM), version="simulated")
 
     def unsupported(self, task: TaskSpec, agent: AgentSpec) -> list[str]:
-        """Return nothing: it asks for the tools that its script names, takes no turns and reads no folders."""
+        """Return nothing: it needs only the tools in its script, has no turns and reads no folders."""
         return []
 
 

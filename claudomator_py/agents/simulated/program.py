@@ -1,30 +1,30 @@
-"""The simulated agent's program: a real process that does what a script says, and asks no model.
+"""The simulated agent's program: a real process that follows a script and calls no model.
 
 Usage: ``python -I -S program.py --conversation UUID [--resume] [--model NAME] [--allow TOOL]... < prompt``.
 The script is the lines of the prompt that begin with ``simulate:``, else $CLAUDOMATOR_SIMULATED_SCRIPT, else a short
-success. Each line is an attempt; the last one goes for all further ones ($CLAUDOMATOR_ATTEMPT, from 1). A conversation
-that continues is remembered with its prompts, its script among them, and resumes after the lines that it has had. It is
-kept in the working directory, in .simulated/. On a line:
+success. Each line is for one attempt ($CLAUDOMATOR_ATTEMPT, from 1), and the last line for all further ones. A
+continued conversation remembers its prompts, and so its script, and goes on after the lines that it has used. It is
+kept in .simulated/ in the working directory. A line has:
 
     delay=2s            work that long first
-    tokens=100/50       input and output tokens to report, and so many in proportion while it works
+    tokens=100/50       input and output tokens to report, in proportion while it works
     cost=0.01           US dollars to report, likewise
     text="..."          the final answer
     write=NAME          write the text into this file of the working directory
-    needs=TOOL          it has to be allowed that tool, such as shell(publish), by permissions.allowed_tools; else the
-                        call is denied, nothing is written, and it ends as it would have
-    linger=1m           after its last word, stay that long in silence before it exits
+    needs=TOOL          require that tool, such as shell(publish), in permissions.allowed_tools; without it the call is
+                        denied, nothing is written, and the outcome stays the same
+    linger=1m           after the result, stay silent that long before exiting
     outcome=...         success, fail, limited, limited(reset=10m), overloaded, network, auth, question,
                         crash (kill itself), hang (stay silent), flood (write without end),
                         ignore-term (stay silent, and ignore SIGTERM); no_credit, invalid_model, context_too_long,
                         refused, turn_limit, budget, permission_denied, output_limit, disk_full, unfinished, no_answer,
-                        as an agent says them
+                        as a real agent reports them
     service=URL         then ask this address for the line to continue with, which may name one again: so several agents
-                        can share an account. It is sent JSON with task, run, attempt, conversation, resumed, turn,
-                        model and prompt, and answers with a line as text; if it does not, that is network
+                        can share an account. It gets JSON with task, run, attempt, conversation, resumed, turn, model
+                        and prompt, and answers with a line of text; no answer is a network error
 
-It uses the standard library only, and nothing of the package that it is part of: it runs isolated. Nor does it import
-``dataclasses`` or ``typing``: it begins anew with every run, and they take as long as it all.
+It uses the standard library only, and nothing of the package that it is part of, as it runs isolated. Nor does it
+import ``dataclasses`` or ``typing``: every run starts it, and they take as long as everything else together.
 """
 
 import argparse
@@ -75,15 +75,15 @@ _OUTCOME = re.compile(r"([a-z_-]+)(?:\(reset=([^)]+)\))?")
 
 
 class ScriptError(Exception):
-    """The script says something that there is not."""
+    """The script has an unknown key or an invalid value."""
 
 
 class Unreachable(Exception):
-    """The service that the script names does not answer."""
+    """The script's service does not answer."""
 
 
 class Step:
-    """What one attempt does, with what holds where its line says nothing. Times in seconds."""
+    """What one attempt does, with the defaults. Times in seconds."""
 
     delay: float = 0.0
     tokens: tuple[int, int] | None = None
@@ -98,7 +98,7 @@ class Step:
 
 
 def main() -> int:
-    """Do as the script says; the exit code."""
+    """Follow the script, and return the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--conversation", required=True)
     parser.add_argument("--resume", action="store_true")
@@ -142,7 +142,7 @@ def main() -> int:
 
 
 def perform(step: Step, allowed: list[str]) -> Step:
-    """Do what comes before its outcome."""
+    """Do everything that comes before the outcome."""
     wait(step)
     if step.needs is not None and step.needs not in allowed:
         tool, _, given = step.needs.removesuffix(")").partition("(")
@@ -153,7 +153,7 @@ def perform(step: Step, allowed: list[str]) -> Step:
 
 
 def ask(service: str, told: dict[str, object]) -> str:
-    """Return the line that the service answers with. Raises ScriptError for what is no address, and Unreachable."""
+    """Return the line that the service answers with. Raises ScriptError for an invalid address, and Unreachable."""
     from http.client import HTTPConnection, HTTPException
     from urllib.parse import urlsplit
 
@@ -180,7 +180,7 @@ def ask(service: str, told: dict[str, object]) -> str:
 
 
 def recall(conversation: str) -> list[str] | None:
-    """Return the prompts of the conversation so far, oldest first; None if it is not known here."""
+    """Return the conversation's prompts, oldest first; None if it is unknown here."""
     try:
         known = json.loads(memory(conversation).read_text())
     except (OSError, ValueError):
@@ -189,7 +189,7 @@ def recall(conversation: str) -> list[str] | None:
 
 
 def remember(conversation: str, prompts: list[str]) -> None:
-    """Keep the conversation, as far as the working directory can be written to; git is told to look away."""
+    """Keep the conversation if the working directory is writable; git is told to ignore it."""
     path = memory(conversation)
     try:
         path.parent.mkdir(exist_ok=True)
@@ -200,14 +200,14 @@ def remember(conversation: str, prompts: list[str]) -> None:
 
 
 def memory(conversation: str) -> Path:
-    """Return where a conversation is kept."""
+    """Return the path of a conversation's file."""
     return Path(MEMORY, f"{re.sub('[^A-Za-z0-9-]', '_', conversation)}.json")
 
 
 def line_for(prompts: list[str], script: str | None, attempt: int) -> str:
-    """Return the line to follow: of the newest prompt that has any, else of the script.
+    """Return the line to follow, from the newest prompt that has any, else from the script.
 
-    A fresh conversation begins at the line of its attempt, one that continues counts its own turns.
+    A new conversation begins at the line of its attempt; a continued one counts its own turns.
     """
     scripted = [number for number, prompt in enumerate(prompts) if _LINE.search(prompt)]
     begun = scripted[-1] if scripted else 0
@@ -234,11 +234,11 @@ def parse(line: str) -> Step:
 
 
 _EXAMPLES = {"tokens": "tokens=100/50", "cost": "cost=0.25"}
-"""Of the values that are bare numbers."""
+"""Examples of values that are plain numbers."""
 
 
 def set_field(step: Step, key: str, value: str) -> None:
-    """Raise ScriptError for an unknown key or an impossible value."""
+    """Set a field of the step. Raises ScriptError for an unknown key or an invalid value."""
     try:
         match key:
             case "delay" | "linger":
@@ -259,7 +259,7 @@ def set_field(step: Step, key: str, value: str) -> None:
 
 
 def set_outcome(step: Step, value: str) -> None:
-    """Raise ScriptError."""
+    """Set the outcome and the reset. Raises ScriptError."""
     found = _OUTCOME.fullmatch(value)
     if found is None or found[1] not in OUTCOMES:
         raise ScriptError(f"unknown outcome {value!r}; there are {', '.join(OUTCOMES)}")
@@ -276,7 +276,7 @@ def seconds(text: str) -> float:
 
 
 def wait(step: Step) -> None:
-    """Work, saying so every second, and what it has used by then."""
+    """Work for the step's delay, reporting every second what was used so far."""
     over = time.monotonic() + step.delay
     while (left := over - time.monotonic()) > 0:
         time.sleep(min(1.0, left))
@@ -285,7 +285,7 @@ def wait(step: Step) -> None:
 
 
 def used(step: Step, share: float = 1.0) -> dict[str, object]:
-    """Return what is to be reported of tokens and dollars, or that share of it."""
+    """Return the tokens and dollars to report, or that share of them."""
     found: dict[str, object] = {}
     if step.tokens is not None:
         found["tokens"] = {"input": int(step.tokens[0] * share), "output": int(step.tokens[1] * share)}
@@ -295,7 +295,7 @@ def used(step: Step, share: float = 1.0) -> dict[str, object]:
 
 
 def write(name: str, text: str) -> None:
-    """Write a file of the working directory. Raises ScriptError for one elsewhere."""
+    """Write a file in the working directory. Raises ScriptError for one elsewhere."""
     folder = Path.cwd().resolve()
     path = (folder / name).resolve()
     if not path.is_relative_to(folder) or path == folder:
@@ -305,7 +305,7 @@ def write(name: str, text: str) -> None:
 
 
 def finish(step: Step) -> int:
-    """End as the step says; the exit code."""
+    """End with the step's outcome, and return the exit code."""
     match step.outcome:
         case "crash":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -339,7 +339,7 @@ def end(**fields: object) -> None:
 
 
 def emit(**fields: object) -> None:
-    """Write an event at once."""
+    """Print an event at once."""
     sys.stdout.write(json.dumps({"simulated": True, **fields}) + "\n")
     sys.stdout.flush()
 

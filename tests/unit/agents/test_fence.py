@@ -91,7 +91,7 @@ def test_what_takes_the_place_of_the_fence_is_told_and_not_fenced(kind: str, age
     if "env" not in agent or kind != "opencode":
         assert launched(kind, **agent) == launched(kind, None, **agent)
         return
-    with pytest.raises(ValueError, match="holds no object"):
+    with pytest.raises(ValueError, match="is not a JSON object"):
         launched(kind, **agent)
 
 
