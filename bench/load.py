@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.subjects import Claudomator, open_claudomator
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from claudomator_py.store.database import SQLITE_READERS
 from tests.e2e.crowd import Orders
 from tests.e2e.processes import cpu_s

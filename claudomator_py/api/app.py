@@ -29,38 +29,38 @@ from claudomator_py.protocols.hub.connection import HubEndpoint
 from claudomator_py.protocols.hub.hub import Hub
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.resources.agents import AgentCalls
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.agents.shape import AgentCalls
+from claudomator_py.resources.branches import BranchCalls, ChangeCalls
 from claudomator_py.resources.branches.service import BranchService, Changes
-from claudomator_py.resources.branches.shape import BranchCalls, ChangeCalls
+from claudomator_py.resources.channels import ChannelCalls
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.channels.shape import ChannelCalls
 from claudomator_py.resources.channels.webhook import incoming
+from claudomator_py.resources.daemon import BackupCalls, CleanupCalls, DrainCalls, HostCalls, ReasonCalls
 from claudomator_py.resources.daemon.http import health
 from claudomator_py.resources.daemon.service import DaemonService, Hosts
-from claudomator_py.resources.daemon.shape import BackupCalls, CleanupCalls, DrainCalls, HostCalls, ReasonCalls
+from claudomator_py.resources.decisions import DecisionCalls
 from claudomator_py.resources.decisions.ask import Decisions
-from claudomator_py.resources.decisions.shape import DecisionCalls
 from claudomator_py.resources.events.http import events
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.notifications import NotificationCalls
 from claudomator_py.resources.notifications.service import Notices
-from claudomator_py.resources.notifications.shape import NotificationCalls
+from claudomator_py.resources.overview import OverviewCalls
 from claudomator_py.resources.overview.service import Overview
-from claudomator_py.resources.overview.shape import OverviewCalls
+from claudomator_py.resources.policy import PolicyCalls
 from claudomator_py.resources.policy.service import PolicyService
-from claudomator_py.resources.policy.shape import PolicyCalls
+from claudomator_py.resources.report import ReportCalls
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.shape import ReportCalls
+from claudomator_py.resources.routing import RoutingCalls
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.routing.shape import RoutingCalls
 from claudomator_py.resources.runs.http import runs
+from claudomator_py.resources.schedules import ScheduleCalls
 from claudomator_py.resources.schedules.service import Schedules
-from claudomator_py.resources.schedules.shape import ScheduleCalls
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.specialists import SpecialistCalls
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.specialists.shape import SpecialistCalls
+from claudomator_py.resources.tasks import TaskCalls
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import TaskCalls
 from claudomator_py.store.database import Database
 
 _DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`

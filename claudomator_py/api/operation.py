@@ -25,10 +25,10 @@ from claudomator_py.api.openapi import refusals, request_body
 from claudomator_py.api.request import JsonObject, OptionalJsonObject, strict_query
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Invalid, Problem
-from claudomator_py.resources.channels.shape import ChannelView
+from claudomator_py.resources.channels import ChannelView
 from claudomator_py.resources.session import Access, Session
-from claudomator_py.resources.specialists.shape import SpecialistView
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.specialists import SpecialistView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.cardfile import read_card
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate

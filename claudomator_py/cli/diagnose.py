@@ -16,7 +16,7 @@ from claudomator_py.domain.text import plain
 if TYPE_CHECKING:
     from claudomator_py.domain.outcome import Outcome
     from claudomator_py.domain.run import ExitRecord, Stream
-    from claudomator_py.resources.runs.shape import OutcomeView
+    from claudomator_py.resources.runs import OutcomeView
 
 _PIECE = 1 << 18
 
@@ -50,7 +50,7 @@ def command(readers: Readers) -> Callable[..., None]:
         """Print the outcome of an agent run that was saved to files."""
         from claudomator_py.domain.errors import suggestion
         from claudomator_py.domain.run import ExitRecord
-        from claudomator_py.resources.runs.shape import OutcomeView
+        from claudomator_py.resources.runs import OutcomeView
 
         known = readers()
         if agent not in known:

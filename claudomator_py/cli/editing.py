@@ -8,7 +8,7 @@ from claudomator_py.cli.editor import in_editor
 from claudomator_py.cli.output import note
 from claudomator_py.cli.task_files import TaskFileContent, parsed_as_tasks, read
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.schema.taskfile import to_document
 

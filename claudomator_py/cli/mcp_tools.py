@@ -18,8 +18,8 @@ from claudomator_py.domain.kind import TIERS
 from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import plain
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli_submit import Submitter, default_name, repository_here
-from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import wording
 

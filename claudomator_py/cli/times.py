@@ -10,7 +10,7 @@ import typer
 from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_duration, parse_instant
 from claudomator_py.domain.wording import worded
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.values import regex
 
 _UTC_TIME = regex(r"(?:(?P<date>\d{4}-\d\d-\d\d) )?\b(?P<time>\d\d:\d\d) UTC\b")

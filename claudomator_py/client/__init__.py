@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from claudomator_py.domain.retention import CleanupRequest
     from claudomator_py.domain.shape import Page
     from claudomator_py.domain.task import TaskSpec
-    from claudomator_py.resources.runs.shape import RunView
-    from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+    from claudomator_py.resources.runs import RunView
+    from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
 __all__ = [
     "AnswerRequest",
@@ -108,8 +108,8 @@ _MODULES = {
     "domain.task": ("TaskSpec",),
     "domain.requests": ("HoldRequest", "ReleaseRequest", "RestartRequest", "TaskFilter"),
     "domain.shape": ("Page",),
-    "resources.runs.shape": ("RunView",),
-    "resources.tasks.shape": ("AnswerRequest", "ApproveRequest", "RejectRequest", "TaskView"),
+    "resources.runs": ("RunView",),
+    "resources.tasks": ("AnswerRequest", "ApproveRequest", "RejectRequest", "TaskView"),
 }
 
 

@@ -16,22 +16,22 @@ from claudomator_py.imports import bulk_import
 
 if TYPE_CHECKING:
     from claudomator_py.domain.run import Stream
-    from claudomator_py.resources.access.shape import LoginCalls, TokenCalls
-    from claudomator_py.resources.agents.shape import AgentCalls
-    from claudomator_py.resources.branches.shape import BranchCalls, ChangeCalls
-    from claudomator_py.resources.channels.shape import ChannelCalls
-    from claudomator_py.resources.daemon.shape import DaemonCalls, HostCalls
-    from claudomator_py.resources.decisions.shape import DecisionCalls
-    from claudomator_py.resources.events.shape import EventCalls, EventView
-    from claudomator_py.resources.notifications.shape import NotificationCalls
-    from claudomator_py.resources.overview.shape import OverviewCalls
-    from claudomator_py.resources.policy.shape import PolicyCalls
-    from claudomator_py.resources.report.shape import ReportCalls
-    from claudomator_py.resources.routing.shape import RoutingCalls
-    from claudomator_py.resources.runs.shape import LogChunk, LogEntryView, RunCalls
-    from claudomator_py.resources.schedules.shape import ScheduleCalls
-    from claudomator_py.resources.specialists.shape import SpecialistCalls
-    from claudomator_py.resources.tasks.shape import TaskCalls, TaskView
+    from claudomator_py.resources.access import LoginCalls, TokenCalls
+    from claudomator_py.resources.agents import AgentCalls
+    from claudomator_py.resources.branches import BranchCalls, ChangeCalls
+    from claudomator_py.resources.channels import ChannelCalls
+    from claudomator_py.resources.daemon import DaemonCalls, HostCalls
+    from claudomator_py.resources.decisions import DecisionCalls
+    from claudomator_py.resources.events import EventCalls, EventView
+    from claudomator_py.resources.notifications import NotificationCalls
+    from claudomator_py.resources.overview import OverviewCalls
+    from claudomator_py.resources.policy import PolicyCalls
+    from claudomator_py.resources.report import ReportCalls
+    from claudomator_py.resources.routing import RoutingCalls
+    from claudomator_py.resources.runs import LogChunk, LogEntryView, RunCalls
+    from claudomator_py.resources.schedules import ScheduleCalls
+    from claudomator_py.resources.specialists import SpecialistCalls
+    from claudomator_py.resources.tasks import TaskCalls, TaskView
 
     class _Calls(
         RunCalls,
@@ -85,7 +85,7 @@ def _every() -> Iterator[type]:
     """The classes that declare the calls, and their bases."""
     for resource, _, name in (one.partition(":") for one in _RESOURCES):
         with bulk_import():
-            calls: type = getattr(import_module(f"claudomator_py.resources.{resource}.shape"), name)
+            calls: type = getattr(import_module(f"claudomator_py.resources.{resource}"), name)
         yield from (kind for kind in calls.__mro__ if kind.__module__ == calls.__module__)
 
 
@@ -102,7 +102,7 @@ class Client(HttpTransport, _Calls):
 
     def task_unless(self, ref: str, version: int) -> "TaskView | None":
         """Return one task with its content; None if it is at that version still, which costs little to ask."""
-        from claudomator_py.resources.tasks.shape import TaskView
+        from claudomator_py.resources.tasks import TaskView
 
         response = self._send("GET", f"/v1/tasks/{path_segment(ref)}", headers={"If-None-Match": f'"{version}"'})
         if response.status_code == httpx.codes.NOT_MODIFIED:
@@ -125,7 +125,7 @@ class Client(HttpTransport, _Calls):
         on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``
         says that what happened before it is to be asked for again.
         """
-        from claudomator_py.resources.events.shape import EventView
+        from claudomator_py.resources.events import EventView
 
         query = {"after": after, "task": task, "kind": list(kinds)}
         for _, data in self._follow("/v1/events", query, patience_s, on_connect):
@@ -141,7 +141,7 @@ class Client(HttpTransport, _Calls):
         check: bool = False,
     ) -> "LogChunk":
         """Return bytes of what the run wrote, from ``offset``. check: of what its check wrote."""
-        from claudomator_py.resources.runs.shape import LogChunk
+        from claudomator_py.resources.runs import LogChunk
 
         query = _log_query(stream, check=check) | {"offset": offset, "limit": limit}
         response = self._request("GET", f"/v1/runs/{path_segment(run_id)}/log", params=query)
@@ -157,7 +157,7 @@ class Client(HttpTransport, _Calls):
     ) -> Generator[str, None, None]:
         """Yield what the run writes, or its check, as text for people, until the run ends. It outlasts restarts of the
         daemon."""
-        from claudomator_py.resources.runs.shape import LogTextView
+        from claudomator_py.resources.runs import LogTextView
 
         for kind, data in self._follow(
             f"/v1/runs/{path_segment(run_id)}/log", _log_query(stream, check=check), patience_s
@@ -172,7 +172,7 @@ class Client(HttpTransport, _Calls):
     ) -> "Generator[LogEntryView, None, None]":
         """Yield what the agent says and does, or its check writes, until the run ends. It outlasts restarts of the
         daemon."""
-        from claudomator_py.resources.runs.shape import LogEntryView
+        from claudomator_py.resources.runs import LogEntryView
 
         query = _log_query(stream, check=check) | {"view": "structured"}
         for kind, data in self._follow(f"/v1/runs/{path_segment(run_id)}/log", query, patience_s):
@@ -183,14 +183,14 @@ class Client(HttpTransport, _Calls):
 
     def log_entries(self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False) -> "Iterator[LogEntryView]":
         """Yield what the agent has said and done by now, or its check has written."""
-        from claudomator_py.resources.runs.shape import LogEntryView
+        from claudomator_py.resources.runs import LogEntryView
 
         for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "structured"}):
             yield from (self._valid(LogEntryView, item) for item in page)
 
     def log_text(self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False) -> Iterator[str]:
         """Yield what the run has written by now, or its check, as text for people."""
-        from claudomator_py.resources.runs.shape import LogTextView
+        from claudomator_py.resources.runs import LogTextView
 
         for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "text"}):
             yield from (self._valid(LogTextView, item).text for item in page)

@@ -5,7 +5,7 @@
         Column("CREATED", lambda token: ago(token.created_at)),
     )
 
-Declare it in the ``cli.py`` of the resource, or in ``shape.py`` where the page shows it as well. A command writes rows
+Declare it in the ``cli.py`` of the resource, or beside its shape where the page shows it as well. A command writes rows
 with ``cli.output.write_table``, or ``table_text`` for a part of what it writes; a page with the macro ``shape_table``.
 A cell is a value: both know how to show texts, numbers and instants, and leave out a column that is empty.
 """

@@ -11,7 +11,7 @@ from claudomator_py.domain.rationale import RationaleCode, RationaleParams
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import View
 from claudomator_py.domain.triage import TriageReason
-from claudomator_py.resources.decisions.shape import (
+from claudomator_py.resources.decisions import (
     DecidedHandoffView,
     DecidedShadowView,
     DecidedTriageView,

@@ -10,8 +10,8 @@ from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChann
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import TriageSettings
-from claudomator_py.resources.channels.shape import MuteRequest
-from claudomator_py.resources.tasks.shape import RejectRequest
+from claudomator_py.resources.channels import MuteRequest
+from claudomator_py.resources.tasks import RejectRequest
 from tests.browser.conftest import NARROW, WIDE, Desktop
 from tests.browser.reaching import violations, weak_contrasts
 from tests.fakes.cards import card

@@ -7,11 +7,11 @@ from claudomator_py.domain.channel import (
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.domain.triage import PrimaryRule
-from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.channels.shape import (
+from claudomator_py.resources.channels import (
     ChannelView,
     MessageView,
 )
+from claudomator_py.resources.channels.service import Channels
 from tests.fakes.world import World
 
 OFF = ChannelSettings(primary=PrimaryRule.OFF)

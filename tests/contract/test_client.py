@@ -16,9 +16,9 @@ from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.requests import ProgressRequest, QuestionRequest, SubtaskRequest
 from claudomator_py.domain.retention import CleanupRequest
-from claudomator_py.resources.access.shape import TokenRequest
-from claudomator_py.resources.channels.shape import AttachmentRequest, MuteRequest, SettingsRequest
-from claudomator_py.resources.routing.shape import RouteRequest
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.resources.channels import AttachmentRequest, MuteRequest, SettingsRequest
+from claudomator_py.resources.routing import RouteRequest
 from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, openapi_document, running
 from tests.fakes.prepared import PreparedService

@@ -10,7 +10,7 @@ from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.policy.rule import Approval, Rule
 from claudomator_py.protocols.a2a.messages import Message
-from claudomator_py.resources.tasks.shape import ApproveRequest
+from claudomator_py.resources.tasks import ApproveRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.store.database import Database
 from tests.contract.handing_on import hand_on

@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.units import MINUTE_MS
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.store.database import Database
 from tests.fakes.steps import spec
 from tests.fakes.world import World

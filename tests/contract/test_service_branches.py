@@ -8,8 +8,8 @@ from claudomator_py.domain.errors import Conflict, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
+from claudomator_py.resources.branches import DiscardRequest, MergeRequest
 from claudomator_py.resources.branches.service import BranchService
-from claudomator_py.resources.branches.shape import DiscardRequest, MergeRequest
 from claudomator_py.store.database import Database
 from tests.contract.test_service_worktrees import begun, ended
 from tests.fakes.world import World

@@ -10,7 +10,7 @@ from claudomator_py.domain.budget import AgentBudget, Budget, BudgetOf, DayBudge
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.notice import EventContext, notice_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import EVENT
 from tests.fakes.agents import CLAUDE, CLAUDE_MODELS, CODEX

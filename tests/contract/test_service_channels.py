@@ -16,7 +16,7 @@ from claudomator_py.domain.channel import (
 from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, KeyReused, NotFound, StaleVersion
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.triage import PrimaryRule, TriageReason, TriageSettings
-from claudomator_py.resources.channels.shape import (
+from claudomator_py.resources.channels import (
     AttachmentRequest,
     JoinRequest,
     MarkRequest,

@@ -8,8 +8,8 @@ from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.prompts.conversations import still_needed_by
-from claudomator_py.resources.runs.shape import RunView
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.runs import RunView
+from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.store.database import Database
 from tests.fakes.agents import CLAUDE, CODEX

@@ -11,8 +11,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter, DecisionKindName, RestartRequest, RouteName
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.ask import Decisions
-from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store.database import Database

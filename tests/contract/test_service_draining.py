@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.resources.daemon.shape import DrainRequest
+from claudomator_py.resources.daemon import DrainRequest
 from claudomator_py.store.database import Database
 from tests.fakes.world import World
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.requests import HoldRequest
-from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.store.database import Database
 from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.decisions import classification_of

@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World

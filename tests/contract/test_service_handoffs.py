@@ -15,11 +15,11 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.runs import HandoffView
 from claudomator_py.resources.runs.service import Runs
-from claudomator_py.resources.runs.shape import HandoffView
 from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store import decision_rows, events, run_rows
 from claudomator_py.store.database import Database

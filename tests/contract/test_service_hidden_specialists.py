@@ -18,10 +18,10 @@ from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.session import Session
+from claudomator_py.resources.specialists import GrantRequest
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.specialists.shape import GrantRequest
+from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.routing.role import agent_of
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card

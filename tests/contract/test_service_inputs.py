@@ -10,7 +10,7 @@ from claudomator_py.domain.principal import RequestKey
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
 from claudomator_py.environment.workdirs import Workdirs
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
 from tests.fakes.agents import CODEX

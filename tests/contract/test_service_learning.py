@@ -9,8 +9,8 @@ from sqlalchemy import select
 from claudomator_py.domain.learning import LabelRule, LabelVerdict
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
+from claudomator_py.resources.routing import ForgetRequest, RouteRequest
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.routing.shape import ForgetRequest, RouteRequest
 from claudomator_py.routing.lessons import recency
 from claudomator_py.store import hold_rows, learning_rows, pruning
 from claudomator_py.store.database import Database

@@ -10,8 +10,8 @@ from claudomator_py.domain.units import DAY_MS
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.lab.evaluation import evaluate
 from claudomator_py.lab.labelled_set import case_of
+from claudomator_py.resources.routing import ForgetRequest
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.routing.shape import ForgetRequest
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.profile import Request

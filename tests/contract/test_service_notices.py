@@ -22,7 +22,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.resources.notifications.service import Notices
-from claudomator_py.resources.tasks.shape import RejectRequest
+from claudomator_py.resources.tasks import RejectRequest
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database
 from claudomator_py.workers.notifications import ATTEMPTS, NotificationDispatcher

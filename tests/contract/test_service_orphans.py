@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from claudomator_py.store.database import Database
 from tests.fakes.agents import CLAUDE
 from tests.fakes.world import World

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from claudomator_py.scheduler.after_run import PATIENT_OUTAGES
 from claudomator_py.store.database import Database
 from tests.fakes.agents import CLAUDE, CODEX

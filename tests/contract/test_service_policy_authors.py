@@ -9,9 +9,9 @@ from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.resources.channels import MessageView
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.channels.shape import MessageView
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import PostedMessage

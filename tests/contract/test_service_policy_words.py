@@ -7,10 +7,10 @@ import pytest
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.resources.access.shape import TokenRequest
-from claudomator_py.resources.routing.shape import RouteRequest
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.resources.routing import RouteRequest
+from claudomator_py.resources.tasks import AnswerRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest, TaskView
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store.database import Database

@@ -9,15 +9,15 @@ from claudomator_py.domain.inputs import MARKER
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestKey, Role
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
+from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.access.service import Tokens
-from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.runs.logs import LogPosition, Logs
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.store.database import Database
 from tests.fakes.steps import spec
 from tests.fakes.world import World

@@ -12,9 +12,9 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.notice import EventContext, NoticeKind, NotifyTarget, notice_of
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
+from claudomator_py.resources.report import ReportSpan, ReportView, TaskGroup
 from claudomator_py.resources.report.daily import MADE, DailyReporter
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.shape import ReportSpan, ReportView, TaskGroup
 from claudomator_py.resources.report.text import markdown
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database

@@ -8,7 +8,7 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.run import LaunchRequest
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from claudomator_py.store.database import Database
 from tests.fakes.agents import CLAUDE, CODEX
 from tests.fakes.steps import spec

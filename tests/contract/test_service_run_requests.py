@@ -22,8 +22,8 @@ from claudomator_py.domain.units import HOUR_MS, format_instant
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.runs.service import ASKED, PROGRESS, SUBTASK, Runs
 from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest
 from claudomator_py.store import events
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Run

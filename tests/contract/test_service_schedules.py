@@ -11,7 +11,7 @@ from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.errors import Conflict, Invalid, NotFound
 from claudomator_py.domain.notice import EventContext, notice_of
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
-from claudomator_py.resources.daemon.shape import DrainRequest
+from claudomator_py.resources.daemon import DrainRequest
 from claudomator_py.sources import schedules
 from claudomator_py.store import schedule_rows
 from claudomator_py.store.database import Database

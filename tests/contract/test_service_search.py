@@ -12,8 +12,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
+from claudomator_py.resources.routing import RouteRequest
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.routing.shape import RouteRequest
 from claudomator_py.resources.specialists.ask import text_scores
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.routing.calibration import calibration_for

@@ -10,8 +10,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal, RequestKey, Rol
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.resources.events.service import Events
+from claudomator_py.resources.specialists import GrantRequest
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset

@@ -17,7 +17,7 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import ExportFault
 from claudomator_py.resources.runs.service import Runs
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest
 from claudomator_py.store import pruning, trace_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import DECISION, RUN

@@ -18,12 +18,12 @@ from claudomator_py.domain.rationale import Rationale
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.triage import MentionRule, PrimaryRule, TriageReason
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.channels.shape import (
+from claudomator_py.resources.channels import (
     AttachmentRequest,
     MessageView,
     MuteRequest,
 )
+from claudomator_py.resources.channels.service import Channels
 from claudomator_py.routing.questions import Reply, ReplyQuestion, says_yes
 from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import channel_rows, decision_rows, task_rows

@@ -15,8 +15,8 @@ from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant, parse_instant
 from claudomator_py.resources import cursors
 from claudomator_py.resources.overview.service import Overview
+from claudomator_py.resources.tasks import RejectRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import RejectRequest
 from claudomator_py.schema.taskfile import from_document
 from claudomator_py.store.database import Database
 from claudomator_py.store.reads import Position

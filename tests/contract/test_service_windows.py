@@ -10,8 +10,8 @@ from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.reserve import Reserve
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.resources.agents import AgentView, WindowView
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.agents.shape import AgentView, WindowView
 from claudomator_py.schema.configfile import _read
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database

@@ -18,14 +18,14 @@ from claudomator_py.domain.requests import RestartRequest, SubtaskRequest
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.routing import RouteRequest
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.routing.shape import RouteRequest
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.specialists import GrantRequest
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.specialists.shape import GrantRequest
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest
 from claudomator_py.routing.role import agent_of
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.messages import PostedMessage

@@ -7,7 +7,7 @@ from claudomator_py.client.errors import DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import AgentHint, RetryPolicy, TaskSpec
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import Facts, hold
 from tests.e2e.site import SETTLED, Site

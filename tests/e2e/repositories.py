@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.taskfile import parse_task
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from claudomator_py.hosts.shim import procfs
-from claudomator_py.resources.runs.shape import RunView
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.runs import RunView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site
 from tests.patience import PATIENCE_S, wait_until

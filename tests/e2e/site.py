@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.databases import put_migrated
 from tests.e2e.daemon import Daemon, published_url, read_log
 from tests.e2e.ledger import Ledger

@@ -24,8 +24,8 @@ from a2a.types import (
 )
 from a2a.utils.proto_utils import validate_proto_required_fields
 
-from claudomator_py.resources.access.shape import TokenRequest
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.resources.tasks import AnswerRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state
 from tests.e2e.site import Site, open_site

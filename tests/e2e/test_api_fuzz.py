@@ -20,7 +20,7 @@ from claudomator_py.api.guard.roles import OPERATIONS as ROLES
 from claudomator_py.domain.channel import NewAttachment, NewChannel, NewMessage
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from tests.e2e.site import open_site
 from tests.fakes.daemon import openapi_document
 from tests.patience import PATIENCE_S, wait_until

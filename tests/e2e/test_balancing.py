@@ -10,8 +10,8 @@ import pytest
 from claudomator_py.domain.blocked import BlockCode
 from claudomator_py.domain.blocked_words import sentence
 from claudomator_py.domain.wording import worded
-from claudomator_py.resources.agents.shape import AgentView
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.agents import AgentView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, started, waits_for, why
 from tests.e2e.site import Site, open_site

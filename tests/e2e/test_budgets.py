@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.reloading import reload
 from tests.e2e.scenarios_support import document, ended, waits_for, why

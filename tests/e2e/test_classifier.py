@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.resources.decisions.shape import DecisionView
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.decisions import DecisionView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import in_state, waits_for
 from tests.e2e.site import Site

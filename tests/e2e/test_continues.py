@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
 from tests.e2e.site import Site

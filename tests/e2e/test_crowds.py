@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.protocols.hub.mailbox import MAX_PROGRESS_BYTES
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from tests.e2e.crowd import Orders
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.hosts.shim import procfs
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, waits_for, why
 from tests.e2e.site import Site, open_site

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, waits_for, why
 from tests.e2e.site import Site, open_site

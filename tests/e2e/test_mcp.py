@@ -12,8 +12,8 @@ import pytest
 
 from claudomator_py.agents.programs import mcp_command
 from claudomator_py.environment.secrets import RunTokens
-from claudomator_py.resources.runs.shape import RunView
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.runs import RunView
+from claudomator_py.resources.tasks import AnswerRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
 from tests.e2e.site import Site

@@ -11,7 +11,7 @@ import pytest
 
 from claudomator_py.cli import mcp_tools
 from claudomator_py.domain.task import AgentHint, TaskSpec
-from claudomator_py.resources.access.shape import GivenRole, TokenRequest
+from claudomator_py.resources.access import GivenRole, TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.repositories import COMMIT, repository
 from tests.e2e.scenarios_support import in_state

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
-from claudomator_py.resources.runs.shape import RunView
-from claudomator_py.resources.tasks.shape import AnswerRequest, TaskView
+from claudomator_py.resources.runs import RunView
+from claudomator_py.resources.tasks import AnswerRequest, TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run
 from tests.e2e.site import Site

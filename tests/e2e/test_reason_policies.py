@@ -14,9 +14,9 @@ from typing import Any, Literal
 import pytest
 
 from claudomator_py.domain.outcome import Reason
-from claudomator_py.resources.agents.shape import AgentView, HoldView
-from claudomator_py.resources.runs.shape import RunView
-from claudomator_py.resources.tasks.shape import RejectRequest, TaskView
+from claudomator_py.resources.agents import AgentView, HoldView
+from claudomator_py.resources.runs import RunView
+from claudomator_py.resources.tasks import RejectRequest, TaskView
 from claudomator_py.schema.taskfile import from_document
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ENDED, document, ended, in_state, kill_run, last_run

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.client.http import Client
-from claudomator_py.resources.access.shape import TokenRequest
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.resources.tasks import AnswerRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, kill_run, last_run
 from tests.e2e.site import Site, open_site

@@ -9,7 +9,7 @@ import pytest
 
 from claudomator_py.client.errors import DaemonNotRunning
 from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, last_run, why
 from tests.e2e.site import Site

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.requests import HoldRequest, RestartRequest
-from claudomator_py.resources.routing.shape import RouteRequest
-from claudomator_py.resources.tasks.shape import AnswerRequest, TaskView
+from claudomator_py.resources.routing import RouteRequest
+from claudomator_py.resources.tasks import AnswerRequest, TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, in_state, why
 from tests.e2e.site import Site, open_site

@@ -8,7 +8,7 @@ import pytest
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.resources.schedules.shape import ScheduleView
+from claudomator_py.resources.schedules import ScheduleView
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site
 from tests.patience import wait_until

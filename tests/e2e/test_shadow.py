@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from claudomator_py.domain.requests import DecisionFilter
-from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.decisions import DecisionView
 from tests.e2e.daemon import Daemon
 from tests.e2e.reloading import configuration, reload
 from tests.e2e.scenarios_support import document, ended

@@ -11,7 +11,7 @@ import pytest
 
 from claudomator_py.client import Client, TaskSpec
 from claudomator_py.domain.blocked import BlockCode
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state, waits_for, why
 from tests.e2e.site import Site, open_site

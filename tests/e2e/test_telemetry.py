@@ -12,7 +12,7 @@ from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.trace import check_span, own_span
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import REPOSITORY, Site
 from tests.fakes.collector import Collector, Received

@@ -1,6 +1,6 @@
 """Parts of a decision that it has, as its kind says."""
 
-from claudomator_py.resources.decisions.shape import ClassificationView, DecisionView, PlacementView, SelectionView
+from claudomator_py.resources.decisions import ClassificationView, DecisionView, PlacementView, SelectionView
 
 
 def placement_of(decision: DecisionView) -> PlacementView:

@@ -30,15 +30,15 @@ from claudomator_py.domain.units import SECOND_MS, format_instant
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
 from claudomator_py.resources.access.keyring import Keyring
-from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.agents import AgentView
+from claudomator_py.resources.events import EventView
 from claudomator_py.resources.events.service import EventFilter
-from claudomator_py.resources.events.shape import EventView
+from claudomator_py.resources.overview import StatusView
 from claudomator_py.resources.overview.service import Overview
-from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.service import Schedules
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.scheduler.lanes import eligibility, hint
 from claudomator_py.store import dependency_rows, hold_rows, pruning, run_rows, task_rows
 from claudomator_py.store.database import StoreUnavailable

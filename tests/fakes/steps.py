@@ -11,8 +11,8 @@ from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.taskfiles import ParsedFile
 from claudomator_py.sources.inbox.intake import StoreIntake

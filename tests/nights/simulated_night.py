@@ -15,7 +15,7 @@ from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.schedule import CatchUp, Overlap
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import SECOND_MS
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.taskfile import from_document
 from tests.e2e.daemon import Daemon
 from tests.e2e.invariants import hold as hold_invariants

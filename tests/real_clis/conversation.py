@@ -2,7 +2,7 @@
 
 import json
 
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, last_run
 from tests.fakes.http_api import Text

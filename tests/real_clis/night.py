@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.hosts.shim import procfs
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document
 from tests.e2e.site import Site, open_site

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from claudomator_py.resources.agents.shape import AgentView
-from claudomator_py.resources.runs.shape import OutcomeView
+from claudomator_py.resources.agents import AgentView
+from claudomator_py.resources.runs import OutcomeView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, in_state, last_run
 from tests.e2e.site import SETTLED, Site, open_site

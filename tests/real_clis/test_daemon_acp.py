@@ -1,6 +1,6 @@
 """Agents over ACP under a daemon: limits, timeouts, a reach, and the run's own tools over HTTP."""
 
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.tasks import AnswerRequest
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
 from tests.fakes.http_api import Refusal, Text, ToolCall
 from tests.patience import wait_until

@@ -1,6 +1,6 @@
 """Real agent CLIs are ended in the middle of a tool call: whatever they had started ends with them."""
 
-from claudomator_py.resources.runs.shape import OutcomeView
+from claudomator_py.resources.runs import OutcomeView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended
 from tests.fakes.http_api import Hang

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.environment.secrets import RunTokens
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.tasks import AnswerRequest
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
 from tests.fakes.http_api import Text, ToolCall
 from tests.real_clis.clis import CLAUDE, CODEX, GEMINI, Cli, each

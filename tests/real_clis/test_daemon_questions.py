@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.inputs import MARKER
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest
 from tests.e2e.scenarios_support import ended, in_state, last_run, why
 from tests.fakes.http_api import Text
 from tests.patience import wait_until

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from claudomator_py.domain.requests import RestartRequest
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, last_run, why
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, why
 from tests.fakes.http_api import INPUT_TOKENS, Step, Text, ToolCall

@@ -1,6 +1,6 @@
 """Real agent CLIs do a dropped task: the work is done, checked, accounted for, and outlives the daemon."""
 
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.scenarios_support import ended, in_state, last_run
 from tests.fakes.http_api import INPUT_TOKENS, OUTPUT_TOKENS, Text
 from tests.patience import wait_until

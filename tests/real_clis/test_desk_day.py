@@ -9,7 +9,7 @@ import pytest
 
 from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.inputs import MARKER
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.tasks import AnswerRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.repositories import git
 from tests.e2e.repositories import repository as new_repository

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.agents import AgentView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import in_state, why
 from tests.e2e.site import SETTLED

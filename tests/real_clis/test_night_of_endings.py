@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, in_state, why
 from tests.e2e.site import SETTLED

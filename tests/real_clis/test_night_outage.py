@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.resources.runs.shape import RunView
+from claudomator_py.resources.runs import RunView
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, is_over, shim_file, why
 from tests.patience import wait_until

@@ -97,8 +97,8 @@ modules = sorted(sys.modules)
 
 from claudomator_py.api.app import RESOURCES
 from fastapi.openapi.models import OpenAPI
-from claudomator_py.resources.runs.shape import RunView
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.runs import RunView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.store.tables import Task
 
 built = [one.__name__ for one in (OpenAPI, RunView, TaskView, Task) if one.__pydantic_complete__]

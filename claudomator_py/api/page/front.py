@@ -19,18 +19,18 @@ from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.wording import Piece, Sentence, instant_text
+from claudomator_py.resources.agents import AgentView
 from claudomator_py.resources.agents.page import AgentCard, cards_of, spent_of
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.daemon import DrainRequest
 from claudomator_py.resources.daemon.service import DaemonService, Hosts
-from claudomator_py.resources.daemon.shape import DrainRequest
+from claudomator_py.resources.overview import FileProblemView, ListName, StatusView
 from claudomator_py.resources.overview.service import Overview
-from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.page import ScheduleCard
 from claudomator_py.resources.schedules.page import cards_of as schedule_cards
 from claudomator_py.resources.session import Access
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.values import dataclass, regex
 
 _PART = 50

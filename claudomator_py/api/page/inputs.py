@@ -24,8 +24,8 @@ from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
 Ref = Annotated[str, Path(max_length=128)]
 Version = Annotated[int, Form(ge=0), DIGITS]

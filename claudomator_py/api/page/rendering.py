@@ -20,7 +20,7 @@ from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.events.page import KINDS
-from claudomator_py.resources.policy.shape import CHECKS
+from claudomator_py.resources.policy import CHECKS
 from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:

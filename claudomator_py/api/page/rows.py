@@ -8,7 +8,7 @@ from claudomator_py.api.page.formatting import cost_text, model_text, short_line
 from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.wording import Piece, Sentence, worded
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.values import dataclass
 
 MIN_FOLDED = 3

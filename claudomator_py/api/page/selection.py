@@ -17,8 +17,8 @@ from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleV
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.values import dataclass
 
 _MAX_TASKS = 250

@@ -8,12 +8,12 @@ from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.wording import Piece, Sentence, said
-from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
+from claudomator_py.resources.decisions import CandidateView, DecisionView
 from claudomator_py.resources.events.page import Moment, timeline_of
 from claudomator_py.resources.routing.page import RouteShown, route_of
-from claudomator_py.resources.runs.shape import OutcomeView, RunCheckView, RunView
+from claudomator_py.resources.runs import OutcomeView, RunCheckView, RunView
 from claudomator_py.resources.specialists.page_model import url_of
-from claudomator_py.resources.tasks.shape import DependencyView, TaskView, WhyView
+from claudomator_py.resources.tasks import DependencyView, TaskView, WhyView
 from claudomator_py.values import dataclass
 
 _TONES = {

@@ -29,8 +29,8 @@ from claudomator_py.resources.branches.service import Changes
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import TaskView
 
 Ref = Annotated[str, Path(max_length=128)]
 RunId = Annotated[str | None, Query(max_length=128)]

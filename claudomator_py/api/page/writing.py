@@ -23,8 +23,8 @@ from claudomator_py.domain.worktree import Isolation
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.schema.documents import documents_of, refusal_of
 from claudomator_py.schema.taskfile import parse_task, to_document

@@ -9,7 +9,7 @@ from pathlib import Path
 from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.kind import LoginCaveat, LoginFile
-from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.agents import AgentView
 from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_found
 from claudomator_py.schema.settings import Settings
 

@@ -14,7 +14,7 @@ from claudomator_py.cli.times import localized, now_ms
 from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
 from claudomator_py.client.errors import ClientError, NotStarted
 from claudomator_py.domain.health import CheckView
-from claudomator_py.resources.agents.shape import AgentView
+from claudomator_py.resources.agents import AgentView
 from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_found
 from claudomator_py.values import regex
 

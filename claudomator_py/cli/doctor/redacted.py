@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from claudomator_py.domain.redaction import MARK, Redactor
-from claudomator_py.resources.agents.shape import AgentView
-from claudomator_py.resources.events.shape import EventView
-from claudomator_py.resources.overview.shape import StatusView
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.agents import AgentView
+from claudomator_py.resources.events import EventView
+from claudomator_py.resources.overview import StatusView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.known_secrets import secrets_of
 from claudomator_py.schema.settings import Settings
 from claudomator_py.values import regex

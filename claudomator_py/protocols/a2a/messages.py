@@ -13,7 +13,7 @@ from claudomator_py.domain.requests import LatestFilter, StateSelection
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.protocols.a2a.tasks import STANDINGS, name_of
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import validate
 from claudomator_py.values import dataclass, regex

@@ -52,8 +52,8 @@ from claudomator_py.protocols.a2a.messages import (
 from claudomator_py.protocols.a2a.tasks import Version
 from claudomator_py.resources.session import Session
 from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
 from claudomator_py.values import dataclass, regex
 

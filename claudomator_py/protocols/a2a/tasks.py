@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from claudomator_py.domain.requests import StateSelection
 from claudomator_py.domain.shape import Page
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 
 Version = Literal["1.0", "0.3"]
 

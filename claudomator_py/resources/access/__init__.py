@@ -1,1 +1,177 @@
-"""Access: tokens, and the browsers that are logged in."""
+"""Tokens and the browsers that are logged in, as they are shown, and what can be asked about them. Field order is the
+order of the JSON."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from claudomator_py.domain.card import SHIPPER
+from claudomator_py.domain.fields import Name, refusal
+from claudomator_py.domain.principal import INBOX, OPERATOR, Role
+from claudomator_py.domain.shape import Instant, View
+from claudomator_py.domain.units import DAY_MS, parse_duration
+from claudomator_py.surface.operation import ADMIN, READ, Calls, JsonBody, PathText, operation
+
+GivenRole = Literal["read", "operate", "admin"]
+NEVER = "never"
+DEFAULT_LIFE_MS = 90 * DAY_MS
+TAKEN_NAMES = frozenset({OPERATOR.id, INBOX.id, SHIPPER, "clock", "daemon", "run", "schedule"})
+"""Names that say who did something when it was no token."""
+
+
+def _free(name: str) -> str:
+    if name in TAKEN_NAMES:
+        raise refusal(f"`{name}` is a name that Claudomator uses itself", "choose another one")
+    return name
+
+
+def _expiry(text: str) -> str:
+    if text == NEVER:
+        return text
+    try:
+        if parse_duration(text) > 0:
+            return text
+    except ValueError:
+        pass
+    raise refusal("is neither a duration nor `never`", "write 30d, 12h or never")
+
+
+class TokenRequest(View):
+    """A token to be made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[Name, AfterValidator(_free)] = Field(
+        description="Name of the holder in the audit log. Never reused."
+    )
+    role: GivenRole = Field(
+        description="`read`: view; `operate`: also change tasks and schedules; `admin`: everything."
+    )
+    organisation: Name | None = Field(
+        default=None,
+        description="Limit the token to tasks of this organisation. Default: the organisation of its creator, if any.",
+    )
+    expires: Annotated[str, AfterValidator(_expiry)] | None = Field(
+        default=None,
+        max_length=40,
+        description="A duration such as `30d`, or `never`. Default: 90 days, but no longer than its creator's token.",
+    )
+
+
+class TokenView(View):
+    """A token that was given out; the token itself is kept nowhere."""
+
+    id: str
+    name: str
+    """How its holder is named in records."""
+    role: Role
+    """What its holder may do."""
+    organisation: str | None = None
+    """Whose tasks its holder sees; null: everybody's."""
+    creator: str
+    """The name of whoever made it."""
+    created_at: Instant
+    expires_at: Instant | None = None
+    """Null: never."""
+    used_at: Instant | None = None
+    """When it was last seen, to within an hour."""
+    revoked_at: Instant | None = None
+    active: bool
+    """Whether it is good now."""
+
+
+class NewTokenView(TokenView):
+    """A token that was just made."""
+
+    token: str
+    """Shown this once."""
+
+
+class SessionView(View):
+    """A browser that is logged in."""
+
+    id: str
+    principal: str
+    """As whom."""
+    host: str
+    """Where it logged in, and where alone it counts."""
+    browser: str
+    created_at: Instant
+    used_at: Instant
+    """When it was last seen."""
+    expires_at: Instant
+    """When it ends unless it is used before."""
+    current: bool = False
+    """Whether it is the one that asks."""
+
+
+class LoginCodeView(View):
+    """A code that lets one browser in, once."""
+
+    code: str
+    path: str
+    """The part of `url` after the host."""
+    url: str
+    """Where to take it."""
+    expires_at: Instant
+
+
+_CREATED = {
+    "for_a_dashboard": {"name": "dashboard", "role": "read"},
+    "for_an_organisation": {"name": "acme-ci", "role": "operate", "organisation": "acme", "expires": "30d"},
+}
+
+
+class TokenCalls(Calls):
+    """Every operation on tokens, as the client calls it."""
+
+    @operation("GET /v1/tokens", "listTokens", ADMIN, "Tokens, newest first")
+    def tokens(self) -> list[TokenView]:
+        """Revoked and expired ones, too. The tokens themselves are kept nowhere."""
+
+    @operation(
+        "POST /v1/tokens",
+        "createToken",
+        ADMIN,
+        "Create a token",
+        status=201,
+        refuses=(409,),
+        answer_note="Created: the token is shown only once",
+        secret=True,
+    )
+    def create_token(self, wanted: Annotated[TokenRequest, JsonBody(_CREATED)]) -> NewTokenView:
+        """Nobody gives out a token that can do more than its own, sees another organisation, or lasts longer."""
+
+    @operation("DELETE /v1/tokens/{ref}", "revokeToken", ADMIN, "Revoke a token", refuses=(404,))
+    def revoke_token(self, ref: Annotated[str, PathText("A token's id or name.")]) -> TokenView:
+        """Immediate and permanent: its event streams and browser sessions end. Tokens that its holder issued stay.
+        Harmless when repeated."""
+
+
+class LoginCalls(Calls):
+    """Every operation on browsers that are logged in, as the client calls it."""
+
+    @operation(
+        "POST /v1/login-codes",
+        "createLoginCode",
+        READ,
+        "A code that lets one browser in, once, within a minute",
+        status=201,
+    )
+    def login_code(self) -> LoginCodeView:
+        """`claudomator open` asks for one. The code is no secret for longer than it takes to use it.
+
+        The browser may do what the token may that asks.
+        """
+
+    @operation("GET /v1/sessions", "listSessions", READ, "The browsers that are logged in, the last used first")
+    def sessions(self) -> list[SessionView]:
+        """Those of who asks; of everybody for an administrator of the whole daemon."""
+
+    @operation("DELETE /v1/sessions", "endSessions", READ, "Log out everywhere")
+    def end_sessions(self) -> list[SessionView]:
+        """End all sessions that who asks can see, at once, with their event streams; the answer has what has ended."""
+
+    @operation("DELETE /v1/sessions/{session_id}", "endSession", READ, "Log one browser out", refuses=(404,))
+    def end_session(self, session_id: Annotated[str, PathText("A session's id.")]) -> SessionView:
+        """At once, with its event streams."""

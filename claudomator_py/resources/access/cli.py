@@ -29,7 +29,7 @@ from claudomator_py.client.errors import ClientError
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import SECOND_MS, parse_duration
-from claudomator_py.resources.access.shape import NEVER, SessionView, TokenRequest, TokenView
+from claudomator_py.resources.access import NEVER, SessionView, TokenRequest, TokenView
 from claudomator_py.surface.table import Column, Table, ago, until
 from claudomator_py.values import regex
 

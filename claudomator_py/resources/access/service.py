@@ -9,8 +9,7 @@ from claudomator_py.domain.errors import Conflict, Forbidden, Invalid, NotFound,
 from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import format_instant, parse_duration
 from claudomator_py.ports import Clock
-from claudomator_py.resources.access.keyring import Keyring, hash_of, is_good, new_token
-from claudomator_py.resources.access.shape import (
+from claudomator_py.resources.access import (
     DEFAULT_LIFE_MS,
     NEVER,
     NewTokenView,
@@ -18,6 +17,7 @@ from claudomator_py.resources.access.shape import (
     TokenRequest,
     TokenView,
 )
+from claudomator_py.resources.access.keyring import Keyring, hash_of, is_good, new_token
 from claudomator_py.resources.session import Service
 from claudomator_py.store import access_rows
 from claudomator_py.store.database import Database, or_unavailable

@@ -32,7 +32,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.domain.wording import instant_text, utc_clock, worded
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.resources.agents.shape import (
+from claudomator_py.resources.agents import (
     AgentView,
     BudgetView,
     ForecastView,

@@ -16,7 +16,7 @@ from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import parse_duration, parse_instant, short_id
 from claudomator_py.domain.wording import worded
-from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.agents import AgentView, HoldView, NearLimitView, WindowView
 from claudomator_py.schema.agent_settings import KnownAgent
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table, Time

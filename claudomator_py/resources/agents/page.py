@@ -13,8 +13,8 @@ from claudomator_py.api.page.rendering import page_before, render
 from claudomator_py.domain.limits import window_text
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.agents import AgentView, BudgetView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.agents.shape import AgentView, BudgetView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.daemon.service import Hosts
 from claudomator_py.resources.session import Access
 from claudomator_py.values import dataclass

@@ -12,8 +12,8 @@ from claudomator_py.domain.principal import RequestKey
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
+from claudomator_py.resources.agents import AgentCalls, AgentView
 from claudomator_py.resources.agents.ask import agent_views
-from claudomator_py.resources.agents.shape import AgentCalls, AgentView
 from claudomator_py.resources.session import Service
 from claudomator_py.store.database import Database
 from claudomator_py.surface.operation import answers

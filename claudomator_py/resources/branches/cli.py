@@ -23,7 +23,7 @@ from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.changes import FileChange, MergeMethod, RunChanges
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.branches.shape import BRANCHES, ChangesView, DiscardRequest, MergeRequest
+from claudomator_py.resources.branches import BRANCHES, ChangesView, DiscardRequest, MergeRequest
 from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:

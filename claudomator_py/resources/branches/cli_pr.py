@@ -14,8 +14,8 @@ from claudomator_py.cli.output import fail, note, out
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import counted
+from claudomator_py.resources.branches import BranchView
 from claudomator_py.resources.branches.cli import DryRunOption, TaskArgument
-from claudomator_py.resources.branches.shape import BranchView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

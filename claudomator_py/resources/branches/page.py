@@ -7,8 +7,8 @@ from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import DAYS, Days
 from claudomator_py.api.page.rendering import render
+from claudomator_py.resources.branches import BRANCHES
 from claudomator_py.resources.branches.service import BranchService
-from claudomator_py.resources.branches.shape import BRANCHES
 from claudomator_py.resources.report.page import REPOSITORIES
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.session import Access

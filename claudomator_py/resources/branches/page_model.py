@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from claudomator_py.domain.changes import Commit, FileChange, RunChanges
 from claudomator_py.domain.text import escaped
-from claudomator_py.resources.branches.shape import ChangesView, PatchView
+from claudomator_py.resources.branches import ChangesView, PatchView
 from claudomator_py.values import dataclass, regex
 
 MAX_RUNS = 10

@@ -17,7 +17,7 @@ from claudomator_py.domain.redaction import replaced
 from claudomator_py.domain.worktree import Tree, TreeStanding, TreeState
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import Branches, Clock, RunHost, Trees
-from claudomator_py.resources.branches.shape import (
+from claudomator_py.resources.branches import (
     BranchCalls,
     BranchView,
     ChangeCalls,

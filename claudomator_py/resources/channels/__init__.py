@@ -1,1 +1,389 @@
-"""Channels: where people and specialists write to each other."""
+"""Channels as they are shown, and what can be asked about them. Field order is the order of the JSON."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from claudomator_py.domain.channel import (
+    MAX_ATTACHMENT_LENGTH,
+    AnswerState,
+    AttachmentState,
+    ChannelSettings,
+    MarkVerdict,
+    NewChannel,
+    NewMessage,
+)
+from claudomator_py.domain.fields import Duration, Name, Strict, Text
+from claudomator_py.domain.shape import Instant, Page, View, all_items
+from claudomator_py.domain.triage import MessageRole, Role, TriageReason
+from claudomator_py.domain.units import DAY_MS
+from claudomator_py.surface.operation import (
+    OPERATE,
+    READ,
+    Calls,
+    Cursor,
+    Days,
+    JsonBody,
+    JsonField,
+    Key,
+    Limit,
+    PathNumber,
+    PathText,
+    Version,
+    operation,
+)
+
+
+class ParticipantView(View):
+    """Somebody who takes part."""
+
+    id: str
+    username: str | None = None
+    display_name: str | None = None
+    role: Role
+    muted_until: Instant | None = None
+    """A specialist is asked nothing until then."""
+
+
+class ChannelView(View):
+    """A channel."""
+
+    id: str
+    name: str
+    version: int
+    """Rises with each change of its settings and participants."""
+    primary: str | None = None
+    """The specialist who answers messages that name none."""
+    organisation: str | None = None
+    """Whose it is."""
+    creator: str
+    """Whose specialists may take part."""
+    settings: ChannelSettings
+    participants: tuple[ParticipantView, ...] = ()
+    created_at: Instant
+    updated_at: Instant
+
+
+class AttachmentView(View):
+    """An attachment of a message."""
+
+    id: str
+    name: str
+    media_type: str
+    state: AttachmentState
+    chars: int | None = None
+    """The length of its text; null: not known."""
+
+
+class TriageView(View):
+    """Who answers a message, by which rule, and how certain that is, 0 to 1."""
+
+    reason: TriageReason
+    agents: tuple[str, ...] = ()
+    should_respond_immediately: bool = False
+    should_respond_after_processing: bool = False
+    confidence: float = 1.0
+    ambiguous: tuple[str, ...] = ()
+    """Mentions that fit several who take part, as written."""
+    ask_among: tuple[str, ...] = ()
+    """Of whom the author is to choose."""
+
+
+class AnswerView(View):
+    """Somebody who is to answer a message, and what became of that."""
+
+    specialist: str
+    state: AnswerState
+    skipped: str | None = None
+    """Why nothing is asked of them, such as ``muted``."""
+    task_id: str | None = None
+    message_id: int | None = None
+    """The message that is the answer."""
+
+
+class MessageView(View):
+    """A message."""
+
+    id: int
+    """Ids rise in the order of messages."""
+    author: str
+    role: MessageRole
+    content: str
+    reply_to: int | None = None
+    attachments: tuple[AttachmentView, ...] = ()
+    decision: TriageView
+    answers: tuple[AnswerView, ...] = ()
+    hops: int
+    """How many messages of agents led to it, itself included; 0: a person wrote it."""
+    verdict: MarkVerdict | None = None
+    """What an operator says of who answered."""
+    marked_by: str | None = None
+    created_at: Instant
+
+
+class SettingsRequest(Strict):
+    """What a channel is to be set to: all of it, as what is left out has its default."""
+
+    primary: Name | None = Field(
+        None, description="The specialist who answers messages that address nobody, by its id."
+    )
+    settings: ChannelSettings = Field(ChannelSettings(), description="Its settings.")
+
+
+class JoinRequest(Strict):
+    """Who is to take part."""
+
+    specialist: Name = Field(description="A specialist, by the id of its card.")
+
+
+class MuteRequest(Strict):
+    """For how long to ask a specialist nothing."""
+
+    duration: Annotated[Duration, Field(gt=0, le=365 * DAY_MS)] | None = Field(
+        None, description="How long, from now. Default: unmute it."
+    )
+
+
+class AttachmentRequest(Strict):
+    """What came of processing an attachment."""
+
+    state: AttachmentState = Field(description="State of its processing.")
+    text: Annotated[Text, Field(max_length=MAX_ATTACHMENT_LENGTH)] | None = Field(
+        None, description="Its content as text, if it has any."
+    )
+
+
+class MarkRequest(Strict):
+    """What an operator says of who answered a message."""
+
+    verdict: MarkVerdict | None = Field(None, description="The verdict. Default: clear it.")
+
+
+class RuleStatsView(View):
+    """How often a rule decided, and what operators said of that."""
+
+    reason: TriageReason
+    messages: int
+    right: int
+    should_have: int
+    should_not_have: int
+    shadow_differs: int
+    """Of its messages, those about which the channel's other settings would have decided differently."""
+
+
+class StrategiesView(View):
+    """How the channel's settings and its other ones did on the same messages: those about which both decided and an
+    operator has said what was right."""
+
+    marked: int
+    right: int
+    """Decided right by the channel's settings."""
+    shadow_right: int
+    """Decided right by the other ones."""
+
+
+class ChannelStatsView(View):
+    """How triage did in a channel in the last days."""
+
+    days: int
+    messages: int
+    """Of people and agents."""
+    rules: tuple[RuleStatsView, ...]
+    shadowed: int
+    """Messages about which the channel's other settings decided as well."""
+    compared: StrategiesView
+    skipped: dict[str, int]
+    """Those who were to answer and were not asked, by why."""
+    answered: int
+
+
+Channel = Annotated[str, PathText("A channel's id or name.")]
+Participant = Annotated[str, PathText("A participant's id.")]
+Message = Annotated[int, PathNumber("A message's id.")]
+Attachment = Annotated[str, PathText("An attachment's id, within its message.", 100)]
+_CREATED = {
+    "the_least": {"name": "shop"},
+    "with_settings": {
+        "name": "support",
+        "settings": {"primary": "keywords", "keywords": ["help", "broken"], "cooldown": "30s"},
+    },
+}
+_POSTED = {
+    "a_question": {"content": "@plumber, why does the tap drip?"},
+    "with_an_attachment": {
+        "content": "What does this say?",
+        "attachments": [{"id": "a1", "name": "log.txt", "media_type": "text/plain", "text": "error 7"}],
+    },
+}
+_SET = {"nobody_by_itself": {"primary": None, "settings": {"primary": "off"}}}
+_MUTED = {"for_a_time": {"duration": "2h"}, "no_longer": {"duration": None}}
+_PROCESSED = {"with_text": {"state": "processed", "text": "Invoice 7"}}
+_MARKED = {"nobody_should": {"verdict": "should_not_have"}, "nothing_more": {"verdict": None}}
+
+
+class ChannelCalls(Calls):
+    """Every operation on channels, as the client calls it."""
+
+    @operation("GET /v1/channels", "listChannels", READ, "Channels, by id")
+    def channels(self, *, cursor: Cursor = None, limit: Limit = 50) -> Page[ChannelView]:
+        """Those of the organisation of whoever asks; without one, all. Others are refused as what does not exist."""
+
+    def all_channels(self) -> Iterator[ChannelView]:
+        """Return all channels, by id, fetched as they are read."""
+        return all_items(lambda cursor, limit: self.channels(cursor=cursor, limit=limit))
+
+    @operation(
+        "POST /v1/channels",
+        "createChannel",
+        OPERATE,
+        "Create a channel",
+        status=201,
+        refuses=(403,),
+        answer_note="Created: it is durable",
+        location="/v1/channels/{id}",
+        tagged=True,
+    )
+    def create_channel(
+        self, wanted: Annotated[NewChannel, JsonBody(_CREATED)], *, idempotency_key: Key = None
+    ) -> ChannelView:
+        """With these specialists, who have to exist for whoever asks. 409 for a name that is taken."""
+
+    @operation(
+        "GET /v1/channels/{channel}",
+        "getChannel",
+        READ,
+        "One channel",
+        refuses=(404, 409),
+        tagged=True,
+        conditional=True,
+    )
+    def channel(self, channel: Channel) -> ChannelView:
+        """The channel with its settings and participants. With If-None-Match, 304 says that neither has changed
+        since."""
+
+    @operation(
+        "PUT /v1/channels/{channel}/settings",
+        "changeChannelSettings",
+        OPERATE,
+        "Change a channel's settings",
+        refuses=(403, 404, 409),
+        tagged=True,
+    )
+    def change_channel_settings(
+        self, channel: Channel, wanted: Annotated[SettingsRequest, JsonBody(_SET)], *, if_version: Version = None
+    ) -> ChannelView:
+        """Replace its settings and its primary, who takes part from then on. A webhook, which names a secret of the
+        daemon, is set up by an administrator of the daemon."""
+
+    @operation(
+        "POST /v1/channels/{channel}/participants",
+        "joinChannel",
+        OPERATE,
+        "Add a specialist to a channel",
+        refuses=(404, 409),
+        tagged=True,
+    )
+    def join_channel(
+        self,
+        channel: Channel,
+        specialist: Annotated[str, JsonField(JoinRequest, {"a_specialist": {"specialist": "plumber"}})],
+    ) -> ChannelView:
+        """Harmless when repeated. People join by writing."""
+
+    @operation(
+        "DELETE /v1/channels/{channel}/participants/{participant}",
+        "leaveChannel",
+        OPERATE,
+        "Remove a participant",
+        refuses=(404, 409),
+        tagged=True,
+    )
+    def leave_channel(self, channel: Channel, participant: Participant) -> ChannelView:
+        """Harmless when repeated. What they have written stays."""
+
+    @operation(
+        "POST /v1/channels/{channel}/participants/{participant}/mute",
+        "muteParticipant",
+        OPERATE,
+        "Mute a specialist for a time",
+        refuses=(404, 409),
+        tagged=True,
+    )
+    def mute_participant(
+        self,
+        channel: Channel,
+        participant: Participant,
+        wanted: Annotated[MuteRequest | None, JsonBody(_MUTED)] = None,
+    ) -> ChannelView:
+        """Its messages of that time are answered by nobody, later either. Without a duration, it is asked again."""
+
+    @operation(
+        "GET /v1/channels/{channel}/messages",
+        "listMessages",
+        READ,
+        "Messages of a channel, newest first",
+        refuses=(404, 409),
+    )
+    def messages(self, channel: Channel, *, cursor: Cursor = None, limit: Limit = 50) -> Page[MessageView]:
+        """Each with the decision who answers it, and what became of that."""
+
+    @operation(
+        "POST /v1/channels/{channel}/messages",
+        "postMessage",
+        OPERATE,
+        "Post a message",
+        status=201,
+        refuses=(404, 409),
+        answer_note="Posted: it is durable, and who answers is decided",
+    )
+    def post_message(
+        self, channel: Channel, message: Annotated[NewMessage, JsonBody(_POSTED)], *, idempotency_key: Key = None
+    ) -> MessageView:
+        """As whoever asks. Who answers gets a task, whose result is posted as a message that answers this one."""
+
+    @operation("GET /v1/channels/{channel}/messages/{message}", "getMessage", READ, "One message", refuses=(404, 409))
+    def message(self, channel: Channel, message: Message) -> MessageView:
+        """The message with the decision who answers it, and what became of that."""
+
+    @operation(
+        "PUT /v1/channels/{channel}/messages/{message}/attachments/{attachment}",
+        "processAttachment",
+        OPERATE,
+        "Record the result of processing an attachment",
+        refuses=(404, 409),
+    )
+    def process_attachment(
+        self,
+        channel: Channel,
+        message: Message,
+        attachment: Attachment,
+        wanted: Annotated[AttachmentRequest, JsonBody(_PROCESSED)],
+    ) -> MessageView:
+        """After the last one, those are asked who were to answer once all are processed."""
+
+    @operation(
+        "PUT /v1/channels/{channel}/messages/{message}/verdict",
+        "markMessage",
+        OPERATE,
+        "Mark whether the right participants answered a message",
+        refuses=(404, 409),
+    )
+    def mark_message(
+        self,
+        channel: Channel,
+        message: Message,
+        verdict: Annotated[MarkVerdict | None, JsonField(MarkRequest, _MARKED, required=False)],
+    ) -> MessageView:
+        """Counted by rule in the channel's statistics. Without a verdict, nothing is said any more."""
+
+    @operation(
+        "GET /v1/channels/{channel}/stats",
+        "getChannelStats",
+        READ,
+        "Triage statistics of a channel",
+        refuses=(404, 409),
+    )
+    def channel_stats(self, channel: Channel, *, days: Days = 30) -> ChannelStatsView:
+        """How often each rule decided, what operators said of that, and how often the settings of `shadow` would have
+        decided differently."""

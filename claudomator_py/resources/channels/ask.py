@@ -11,7 +11,7 @@ from claudomator_py.domain.shape import Page
 from claudomator_py.domain.triage import TriageReason
 from claudomator_py.domain.units import DAY_MS
 from claudomator_py.resources import cursors
-from claudomator_py.resources.channels.shape import (
+from claudomator_py.resources.channels import (
     AnswerView,
     AttachmentView,
     ChannelStatsView,

@@ -22,7 +22,7 @@ from claudomator_py.cli.output import (
 )
 from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.text import plain
-from claudomator_py.resources.channels.shape import (
+from claudomator_py.resources.channels import (
     ChannelView,
     MessageView,
     MuteRequest,

@@ -16,8 +16,7 @@ from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, AnswerState, MarkV
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.triage import Role, TriageReason
-from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.channels.shape import (
+from claudomator_py.resources.channels import (
     AnswerView,
     ChannelStatsView,
     ChannelView,
@@ -29,6 +28,7 @@ from claudomator_py.resources.channels.shape import (
     RuleStatsView,
     StrategiesView,
 )
+from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.values import dataclass
 

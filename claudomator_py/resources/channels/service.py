@@ -14,8 +14,7 @@ from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.shape import Page
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Clock
-from claudomator_py.resources.channels import ask
-from claudomator_py.resources.channels.shape import (
+from claudomator_py.resources.channels import (
     AttachmentRequest,
     ChannelCalls,
     ChannelStatsView,
@@ -25,6 +24,7 @@ from claudomator_py.resources.channels.shape import (
     MessageView,
     MuteRequest,
     SettingsRequest,
+    ask,
 )
 from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request

@@ -42,8 +42,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.triage import BY_SLACK, BY_WEBHOOK
 from claudomator_py.domain.units import MINUTE_MS, SECOND_MS
 from claudomator_py.ports import Clock
+from claudomator_py.resources.channels import ChannelView
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.channels.shape import ChannelView
 from claudomator_py.schema.validation import has_too_many_parts, odd_values, validate
 from claudomator_py.tasks.messages import PostedMessage
 from claudomator_py.values import regex

@@ -28,7 +28,7 @@ from claudomator_py.domain.health import DrainView
 from claudomator_py.domain.host import NodeView
 from claudomator_py.domain.retention import DEFAULT_AGE_MS, CleanupItemView, CleanupRequest
 from claudomator_py.domain.units import format_duration, parse_duration, size_text
-from claudomator_py.resources.daemon.shape import HOSTS
+from claudomator_py.resources.daemon import HOSTS
 from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:

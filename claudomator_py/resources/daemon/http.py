@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from claudomator_py.api.operation import access_of
 from claudomator_py.api.served import serve
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.resources.daemon.shape import (
+from claudomator_py.resources.daemon import (
     HealthCalls,
     LivenessView,
     ReadinessView,

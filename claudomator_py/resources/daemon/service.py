@@ -14,7 +14,7 @@ from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.units import format_instant
 from claudomator_py.ports import Clock, RunHost
-from claudomator_py.resources.daemon.shape import (
+from claudomator_py.resources.daemon import (
     BackupCalls,
     BackupView,
     CleanupCalls,

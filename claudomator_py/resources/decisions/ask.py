@@ -14,8 +14,7 @@ from claudomator_py.domain.shape import Page, View
 from claudomator_py.domain.wording import utc_clock, worded
 from claudomator_py.resources import cursors
 from claudomator_py.resources.concealment import concealed
-from claudomator_py.resources.decisions.sentences import overridden_text, placement_text, said_of, sentences_of
-from claudomator_py.resources.decisions.shape import (
+from claudomator_py.resources.decisions import (
     CandidateView,
     ChosenView,
     DecidedHandoffView,
@@ -27,6 +26,7 @@ from claudomator_py.resources.decisions.shape import (
     PlacementView,
     SelectionView,
 )
+from claudomator_py.resources.decisions.sentences import overridden_text, placement_text, said_of, sentences_of
 from claudomator_py.resources.routing.ask import LABELS, candidate_views, known_to, reason_of, routed_before
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.scheduler.decision import (

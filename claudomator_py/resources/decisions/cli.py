@@ -12,7 +12,7 @@ from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.verdict import constraint_sentences
-from claudomator_py.resources.decisions.shape import DecisionView
+from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.schema.validation import validate
 from claudomator_py.surface.table import Column, Table, ago
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from claudomator_py.client.http import Client
-    from claudomator_py.resources.routing.shape import RouteCandidateView
+    from claudomator_py.resources.routing import RouteCandidateView
 
 _DECISIONS = Table[DecisionView](
     Column("KIND", lambda one: one.kind),

@@ -1,1 +1,90 @@
-"""Events: what happened, and what happens."""
+"""Events as they are shown, and what can be asked about them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from claudomator_py.domain.shape import Instant, Page, View
+from claudomator_py.surface.operation import (
+    READ,
+    Calls,
+    Cursor,
+    QueryNumber,
+    QueryText,
+    QueryTexts,
+    Streamed,
+    operation,
+)
+
+MAX_EVENTS: Final = 500
+"""The most events that a part of a list has."""
+_MAX_ID: Final = 2**53
+
+
+class EventView(View):
+    """An event. Ids rise in the order of events."""
+
+    id: int
+    at: Instant
+    task_id: str | None = None
+    run_id: str | None = None
+    kind: str
+    data: dict[str, object] = Field(default_factory=dict)
+    by: str | None = None
+    """Whose request caused it, such as the name of a token; null: the daemon itself."""
+    task_name: str | None = None
+    """What the task is called; null: it is about none, or one that was removed."""
+
+
+_STREAM = Streamed(
+    "Server-sent events: `id` is the event's id, `event` its kind, `data` the event as JSON. When nothing happens, a "
+    "comment every 15 seconds. An event of kind `reset` says that the position to continue from is not known, or that "
+    "events after it are not kept any more, and that the stream begins with what happens from now on.",
+    'id: 12\nevent: state\ndata: {"id":12,"at":"2026-12-01T08:00:00.000Z","task_id":"…","run_id":null,"kind":"state",'
+    '"data":{}}\n\n',
+)
+
+
+class EventCalls(Calls):
+    """Every operation on events, as the client calls it."""
+
+    @operation(
+        "GET /v1/events",
+        "listEvents",
+        READ,
+        "What happened, oldest first; with Accept: text/event-stream, what happens from now on",
+        refuses=(404, 409, 410),
+        streamed=_STREAM,
+    )
+    def list_events(
+        self,
+        *,
+        task: Annotated[str | None, QueryText("Only events of this task.")] = None,
+        kind: Annotated[list[str] | None, QueryTexts("Only events of these kinds.", 20)] = None,
+        by: Annotated[str | None, QueryText("Only events caused by this principal, such as a token's name.")] = None,
+        last: Annotated[
+            int | None,
+            QueryNumber("Only this many of the newest, oldest first. Not with `after` or `cursor`.", 1, MAX_EVENTS),
+        ] = None,
+        after: Annotated[int | None, QueryNumber("Start after this id; 0: from the beginning.", 0, _MAX_ID)] = None,
+        cursor: Cursor = None,
+        limit: Annotated[int, QueryNumber("Maximum number of events, 1 to 500.", 1, MAX_EVENTS)] = 100,
+    ) -> Page[EventView]:
+        """Ids rise in the order of events and none becomes visible late: a stream continues after the last one seen."""
+
+    def event_page(
+        self,
+        cursor: str | None = None,
+        *,
+        task: str | None = None,
+        kinds: Sequence[str] = (),
+        by: str | None = None,
+        limit: int = 100,
+    ) -> Page[EventView]:
+        """Return a part of what happened, oldest first. by: only what that name caused."""
+        return self.list_events(task=task, kind=list(kinds), by=by, cursor=cursor, limit=limit)
+
+    def last_events(self, last: int, *, task: str | None = None, by: str | None = None) -> list[EventView]:
+        """Return the newest of what happened, oldest first. by: only what that name caused."""
+        return list(self.list_events(task=task, by=by, last=last, limit=MAX_EVENTS).items)

@@ -11,7 +11,7 @@ from claudomator_py.cli.output import Format, FormatOption, out_json_line, table
 from claudomator_py.cli.times import clock, now_ms
 from claudomator_py.domain.event_words import event_detail, event_title
 from claudomator_py.domain.units import format_instant, short_id
-from claudomator_py.resources.events.shape import MAX_EVENTS, EventView
+from claudomator_py.resources.events import MAX_EVENTS, EventView
 from claudomator_py.surface.table import Column, Table, at
 
 if TYPE_CHECKING:

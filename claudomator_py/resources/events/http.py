@@ -25,8 +25,8 @@ from claudomator_py.domain.errors import Gone, Invalid, ServiceError
 from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import format_instant
 from claudomator_py.resources import cursors
+from claudomator_py.resources.events import EventCalls, EventView
 from claudomator_py.resources.events.service import EventFilter, Events
-from claudomator_py.resources.events.shape import EventCalls, EventView
 from claudomator_py.surface.operation import answers
 from claudomator_py.values import dataclass
 

@@ -6,7 +6,7 @@ from claudomator_py.api.page.formatting import short_line
 from claudomator_py.api.page.rows import TONES
 from claudomator_py.domain.event_words import TITLES, event_detail, event_title
 from claudomator_py.domain.units import format_instant
-from claudomator_py.resources.events.shape import EventView
+from claudomator_py.resources.events import EventView
 from claudomator_py.values import dataclass
 
 KINDS = tuple(TITLES)

@@ -10,7 +10,7 @@ from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.concealment import concealed, unnamed
-from claudomator_py.resources.events.shape import EventView
+from claudomator_py.resources.events import EventView
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.store import events, pruning, specialist_rows, task_rows
 from claudomator_py.store.events import EventQuery

@@ -1,1 +1,74 @@
-"""Notifications: who was told about what."""
+"""Notifications as they are shown, and what can be asked about them."""
+
+from typing import Annotated, Final
+
+from claudomator_py.domain.notice import DeliveryState, Notice
+from claudomator_py.domain.shape import Instant, Page, View
+from claudomator_py.surface.operation import (
+    ADMIN_WHOLE,
+    READ_WHOLE,
+    Calls,
+    Cursor,
+    Limit,
+    PathNumber,
+    PathText,
+    QueryChoice,
+    operation,
+)
+
+_MAX_ID: Final = 2**63 - 1
+
+
+class DeliveryView(View):
+    """A notice on its way to one target."""
+
+    id: int
+    target: str
+    state: DeliveryState
+    attempts: int
+    error: str | None = None
+    """Why the last attempt failed."""
+    created_at: Instant
+    next_at: Instant | None = None
+    """When it is sent again."""
+    ended_at: Instant | None = None
+    notice: Notice
+
+
+class NotificationCalls(Calls):
+    """Every operation on notifications, as the client calls it."""
+
+    @operation("GET /v1/notifications", "listNotifications", READ_WHOLE, "Notifications, newest first")
+    def notifications(
+        self,
+        state: Annotated[DeliveryState | None, QueryChoice("Only those in this state.")] = None,
+        *,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> Page[DeliveryView]:
+        """Each is one notice to one target. A delivered one is kept for a week, a dead one for thirty days."""
+
+    @operation(
+        "POST /v1/notifications/{delivery}/retry",
+        "retryNotification",
+        ADMIN_WHOLE,
+        "Retry a notification that was given up",
+        status=202,
+        refuses=(404, 409),
+    )
+    def retry_notification(
+        self, delivery: Annotated[int, PathNumber("The notification's id.", _MAX_ID)]
+    ) -> DeliveryView:
+        """It gets as many attempts as a new one. 409 for one that was delivered, or is still on its way."""
+
+    @operation(
+        "POST /v1/notifications/test/{target}",
+        "testNotification",
+        ADMIN_WHOLE,
+        "Send a test notification to a target",
+        refuses=(404,),
+    )
+    def test_notification(
+        self, target: Annotated[str, PathText("A target's name in the configuration.")]
+    ) -> DeliveryView:
+        """Sent at once, a single time, and not kept: the answer says whether it was delivered, and if not, why."""

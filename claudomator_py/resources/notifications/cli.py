@@ -8,7 +8,7 @@ from claudomator_py.cli import exits
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, error, note, write_table
 from claudomator_py.domain.notice import DeliveryState
-from claudomator_py.resources.notifications.shape import DeliveryView
+from claudomator_py.resources.notifications import DeliveryView
 from claudomator_py.surface.table import Column, Table, at
 
 if TYPE_CHECKING:

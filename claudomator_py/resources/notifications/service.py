@@ -8,7 +8,7 @@ from claudomator_py.domain.shape import Page
 from claudomator_py.domain.units import format_instant
 from claudomator_py.ports import Clock
 from claudomator_py.resources import cursors
-from claudomator_py.resources.notifications.shape import DeliveryView, NotificationCalls
+from claudomator_py.resources.notifications import DeliveryView, NotificationCalls
 from claudomator_py.resources.session import Service
 from claudomator_py.store import outbox_rows
 from claudomator_py.store.database import Database

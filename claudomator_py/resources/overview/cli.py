@@ -18,11 +18,11 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
-from claudomator_py.resources.daemon.shape import HOSTS
-from claudomator_py.resources.overview.shape import FileProblemView, ListName, StatusView
+from claudomator_py.resources.daemon import HOSTS
+from claudomator_py.resources.overview import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli import tasks_table
-from claudomator_py.resources.tasks.shape import TaskView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

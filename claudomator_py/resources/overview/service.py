@@ -19,9 +19,9 @@ from claudomator_py.resources.agents.ask import (
     day_budget,
     spending_view,
 )
+from claudomator_py.resources.daemon import ReadinessView
 from claudomator_py.resources.daemon.service import with_runs
-from claudomator_py.resources.daemon.shape import ReadinessView
-from claudomator_py.resources.overview.shape import FileProblemPage, FileProblemView, OverviewCalls, StatusView
+from claudomator_py.resources.overview import FileProblemPage, FileProblemView, OverviewCalls, StatusView
 from claudomator_py.resources.schedules.service import by_next_time
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.views import TaskViews

@@ -14,15 +14,15 @@ from claudomator_py.domain.units import DAY_MS
 from claudomator_py.policy.rule import BUILT_IN, Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.concealment import SOMEBODY
-from claudomator_py.resources.policy.shape import (
+from claudomator_py.resources.policy import (
     ApprovalsView,
     HeldTaskView,
     PolicyView,
     RuleView,
     SettledApprovalView,
 )
+from claudomator_py.resources.specialists import SpecialistView
 from claudomator_py.resources.specialists.ask import view as view_of
-from claudomator_py.resources.specialists.shape import SpecialistView
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
 from claudomator_py.store import decision_log, decision_rows, events, reads, remembered, specialist_rows
 from claudomator_py.store.stored_json import readable

@@ -16,7 +16,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted, parse_instant
 from claudomator_py.domain.verdict import VerdictView, consequences, verdict_sentence
-from claudomator_py.resources.policy.shape import CHECKS, PolicyView, RuleView
+from claudomator_py.resources.policy import CHECKS, PolicyView, RuleView
 from claudomator_py.surface.table import Column, Table, ago
 from claudomator_py.values import dataclass
 

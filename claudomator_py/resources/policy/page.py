@@ -17,8 +17,8 @@ from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import counted
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, consequences, verdict_sentence
+from claudomator_py.resources.policy import ApprovalsView, HeldTaskView, PolicyView, RuleView, SettledApprovalView
 from claudomator_py.resources.policy.service import PolicyService
-from claudomator_py.resources.policy.shape import ApprovalsView, HeldTaskView, PolicyView, RuleView, SettledApprovalView
 from claudomator_py.resources.session import Access
 from claudomator_py.values import dataclass
 

@@ -12,11 +12,10 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.policy.facts import Facts
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
-from claudomator_py.resources.policy import ask
-from claudomator_py.resources.policy.shape import ApprovalsView, PolicyCalls, PolicyView
+from claudomator_py.resources.policy import ApprovalsView, PolicyCalls, PolicyView, ask
 from claudomator_py.resources.routing.ask import verdict_view
 from claudomator_py.resources.session import Service, find_task
-from claudomator_py.resources.specialists.shape import SpecialistView
+from claudomator_py.resources.specialists import SpecialistView
 from claudomator_py.schema.taskfiles import parse_task_file
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database

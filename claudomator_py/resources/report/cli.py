@@ -10,7 +10,7 @@ from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import out, out_json
 from claudomator_py.cli.times import clock, now_ms, past_time
 from claudomator_py.domain.text import escaped
-from claudomator_py.resources.report.shape import ReportSpan
+from claudomator_py.resources.report import ReportSpan
 from claudomator_py.resources.report.text import markdown
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, parse_instant
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.ports import Clock
+from claudomator_py.resources.report import ReportSpan
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.shape import ReportSpan
 from claudomator_py.resources.report.text import markdown
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database

@@ -14,9 +14,9 @@ from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import grouped, row_of
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.units import HOUR_MS, SECOND_MS
+from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport
 from claudomator_py.resources.report.night_page import MAX_HOURS, night_url
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.shape import ReportSpan, ReportView, RepositoryReport
 from claudomator_py.resources.report.text import SHOWN_BRANCHES, more_branches, not_grouped
 from claudomator_py.resources.session import Access
 from claudomator_py.schema.validation import validate

@@ -15,7 +15,7 @@ from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.wording import TaskRef, worded
 from claudomator_py.ports import Clock
-from claudomator_py.resources.report.shape import (
+from claudomator_py.resources.report import (
     MAX_NAMES,
     SCRATCH,
     BranchChange,
@@ -28,7 +28,7 @@ from claudomator_py.resources.report.shape import (
 )
 from claudomator_py.resources.report.text import headline_of
 from claudomator_py.resources.session import Service
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.schedules import recurrence
 from claudomator_py.store import reads, report_rows, schedule_rows, task_rows

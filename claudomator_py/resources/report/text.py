@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.report.shape import SCRATCH, ReportView, RepositoryReport, TaskGroup
+from claudomator_py.resources.report import SCRATCH, ReportView, RepositoryReport, TaskGroup
 
 SHOWN_BRANCHES = 5
 """Of each repository; `claudomator branches` and the page of repositories have those that are not merged."""

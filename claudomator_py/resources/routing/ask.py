@@ -11,7 +11,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, consequences, verdict_sentence
 from claudomator_py.policy.rule import MODEL_RISK, NOT_READ
 from claudomator_py.resources.concealment import SOMEBODY
-from claudomator_py.resources.routing.shape import RouteCandidateView, RouteView, TriedRouteView
+from claudomator_py.resources.routing import RouteCandidateView, RouteView, TriedRouteView
 from claudomator_py.scheduler.decision import (
     DecisionKind,
     HandoffRecord,

@@ -22,7 +22,7 @@ from claudomator_py.cli.output import (
 from claudomator_py.cli.times import ago, now_ms
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.text import plain
-from claudomator_py.resources.routing.shape import (
+from claudomator_py.resources.routing import (
     CorrectionView,
     CreatorFeesView,
     ForgetRequest,

@@ -15,8 +15,7 @@ from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import MAX_INSTRUCTIONS_LENGTH
 from claudomator_py.domain.units import counted
-from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.routing.shape import (
+from claudomator_py.resources.routing import (
     CorrectionView,
     CreatorFeesView,
     ForgetRequest,
@@ -30,6 +29,7 @@ from claudomator_py.resources.routing.shape import (
     RoutingStatsView,
     StandingView,
 )
+from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of
 from claudomator_py.values import dataclass

@@ -9,9 +9,7 @@ from claudomator_py.dispatch.deciding import Decided
 from claudomator_py.domain.errors import Conflict
 from claudomator_py.domain.principal import Principal
 from claudomator_py.ports import Clock
-from claudomator_py.resources.routing import stats
-from claudomator_py.resources.routing.ask import tried_view
-from claudomator_py.resources.routing.shape import (
+from claudomator_py.resources.routing import (
     ForgetRequest,
     LabelledTasksView,
     LearnedView,
@@ -19,7 +17,9 @@ from claudomator_py.resources.routing.shape import (
     RoutingCalls,
     RoutingStatsView,
     TriedRouteView,
+    stats,
 )
+from claudomator_py.resources.routing.ask import tried_view
 from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
 from claudomator_py.store import hold_rows, specialist_rows

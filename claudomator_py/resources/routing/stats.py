@@ -10,7 +10,7 @@ from claudomator_py.domain.learning import LabelVerdict
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, format_instant
-from claudomator_py.resources.routing.shape import (
+from claudomator_py.resources.routing import (
     CorrectionView,
     CreatorFeesView,
     ExpectedView,

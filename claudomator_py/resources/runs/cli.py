@@ -28,7 +28,7 @@ from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import short_id
-from claudomator_py.resources.runs.shape import LogEntryView, RunView
+from claudomator_py.resources.runs import LogEntryView, RunView
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
 
@@ -40,7 +40,7 @@ from claudomator_py.cli.output import heading
 from claudomator_py.cli.times import now_ms, short_duration
 from claudomator_py.domain.budget import Unit, amount_text
 from claudomator_py.domain.units import parse_instant
-from claudomator_py.resources.runs.shape import RunCheckView
+from claudomator_py.resources.runs import RunCheckView
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

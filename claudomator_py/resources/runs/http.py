@@ -25,15 +25,15 @@ from claudomator_py.api.streams import (
 )
 from claudomator_py.domain.errors import BadCursor, Invalid, ServiceError
 from claudomator_py.domain.run import Stream
-from claudomator_py.resources.runs.logs import LogFeed, LogItem, LogPosition, Logs, LogView
-from claudomator_py.resources.runs.service import MAX_LOG_BYTES, Runs
-from claudomator_py.resources.runs.shape import (
+from claudomator_py.resources.runs import (
     LogEndView,
     LogEntryView,
     LogPageView,
     LogTextView,
     RunCalls,
 )
+from claudomator_py.resources.runs.logs import LogFeed, LogItem, LogPosition, Logs, LogView
+from claudomator_py.resources.runs.service import MAX_LOG_BYTES, Runs
 from claudomator_py.resources.session import Session
 from claudomator_py.surface.operation import READ_OWN
 from claudomator_py.values import regex

@@ -18,7 +18,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.ports import RunHost, Transcript
-from claudomator_py.resources.runs.shape import LogEntryView, LogTextView
+from claudomator_py.resources.runs import LogEntryView, LogTextView
 from claudomator_py.resources.session import Service, find_run
 from claudomator_py.store import task_rows
 from claudomator_py.store.database import Database

@@ -35,8 +35,7 @@ from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import scratch_of
 from claudomator_py.resources.concealment import SOMEBODY, concealed, handoff_told, unnamed
-from claudomator_py.resources.runs.logs import log_step
-from claudomator_py.resources.runs.shape import (
+from claudomator_py.resources.runs import (
     AskedView,
     HandoffView,
     LogChunk,
@@ -48,6 +47,7 @@ from claudomator_py.resources.runs.shape import (
     RunView,
     SubtaskView,
 )
+from claudomator_py.resources.runs.logs import log_step
 from claudomator_py.resources.session import Service, find_run
 from claudomator_py.scheduler.decision import HandoffRecord
 from claudomator_py.store import run_rows, specialist_rows, spending_rows, task_rows

@@ -1,1 +1,108 @@
-"""Schedules: what is made again and again, and when."""
+"""Schedules as they are shown, and what can be asked about them. Field order is the order of the JSON."""
+
+from typing import Annotated
+
+from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.domain.schedule import CatchUp, Overlap
+from claudomator_py.domain.shape import Instant, View
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.resources.tasks import TaskView
+from claudomator_py.surface.operation import OPERATE, READ, Calls, Key, PathText, TaskDocument, operation
+
+
+class FireView(View):
+    """A time of a schedule that was dealt with."""
+
+    due_at: Instant
+    by: str
+    """``clock`` or ``operator``."""
+    task_id: str | None = None
+    task_name: str | None = None
+    task_state: StateName | None = None
+    skipped: str | None = None
+    """Why no task was made."""
+
+
+class ScheduleView(View):
+    """A schedule."""
+
+    id: str
+    name: str
+    schedule: str
+    """The cron expression."""
+    timezone: str
+    """The zone in force, named or not."""
+    catch_up: CatchUp
+    overlap: Overlap
+    next_at: Instant | None = None
+    """Its next time; absent while paused."""
+    paused_since: Instant | None = None
+    last: FireView | None = None
+    """The newest time that was dealt with."""
+    source: str
+    """``file`` or ``api``."""
+    file_path: str | None = None
+    """The file that it follows."""
+    created_at: Instant
+    spec: dict[str, object]
+    """The content as a task file would write it."""
+    creator: str = OPERATOR.id
+    """As of the tasks that it makes."""
+    organisation: str | None = None
+    """As of the tasks that it makes."""
+
+
+Name = Annotated[str, PathText("A schedule's name.")]
+_NIGHTLY = {
+    "name": "nightly-triage",
+    "instructions": "Label the issues that came in today.",
+    "schedule": "0 3 * * *",
+    "timezone": "Europe/Berlin",
+}
+
+
+class ScheduleCalls(Calls):
+    """Every operation on schedules, as the client calls it."""
+
+    @operation("GET /v1/schedules", "listSchedules", READ, "Schedules, by name")
+    def schedules(self) -> list[ScheduleView]:
+        """All of them, each with its next time and the last one that was dealt with."""
+
+    @operation(
+        "POST /v1/schedules",
+        "addSchedule",
+        OPERATE,
+        "Add a schedule",
+        status=201,
+        answer_note="Accepted: it is durable",
+        location="/v1/schedules/{name}",
+    )
+    def add_schedule(
+        self, spec: Annotated[TaskSpec, TaskDocument({"every_night": _NIGHTLY})], *, idempotency_key: Key = None
+    ) -> ScheduleView:
+        """Have a task made at each time of its `schedule`. Harmless when repeated; 409 where another has its name."""
+
+    @operation("GET /v1/schedules/{name}", "getSchedule", READ, "One schedule", refuses=(404,))
+    def schedule(self, name: Name) -> ScheduleView:
+        """The schedule with its content."""
+
+    @operation("POST /v1/schedules/{name}/pause", "pauseSchedule", OPERATE, "Pause a schedule", refuses=(404,))
+    def pause_schedule(self, name: Name) -> ScheduleView:
+        """It makes no more tasks until it is resumed. Harmless when repeated."""
+
+    @operation("POST /v1/schedules/{name}/resume", "resumeSchedule", OPERATE, "Resume a schedule", refuses=(404,))
+    def resume_schedule(self, name: Name) -> ScheduleView:
+        """It continues with its next time; missed times are not caught up. Harmless when repeated."""
+
+    @operation(
+        "POST /v1/schedules/{name}/run", "runSchedule", OPERATE, "Run a schedule now", status=201, refuses=(404, 409)
+    )
+    def run_schedule(self, name: Name, *, idempotency_key: Key = None) -> TaskView:
+        """In addition to its times, paused or not. 409 where its last task has not ended and `overlap` is `skip`."""
+
+    @operation(
+        "DELETE /v1/schedules/{name}", "deleteSchedule", OPERATE, "End a schedule", status=204, refuses=(404, 409)
+    )
+    def delete_schedule(self, name: Name) -> None:
+        """Its tasks stay. 409 for one that follows a file: delete the file."""

@@ -15,7 +15,7 @@ from claudomator_py.domain.cron import BadCron
 from claudomator_py.domain.schedule import Recurrence
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_instant, parse_instant
-from claudomator_py.resources.schedules.shape import FireView, ScheduleView
+from claudomator_py.resources.schedules import FireView, ScheduleView
 from claudomator_py.surface.table import Column, Table, ago, at, until
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import words_of
 from claudomator_py.domain.wording import Piece, Sentence
+from claudomator_py.resources.schedules import FireView, ScheduleView
 from claudomator_py.resources.schedules.service import Schedules
-from claudomator_py.resources.schedules.shape import FireView, ScheduleView
 from claudomator_py.resources.session import Access
 from claudomator_py.values import dataclass
 

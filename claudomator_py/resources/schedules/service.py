@@ -11,9 +11,9 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import Workdirs, directory_key, local_zone
 from claudomator_py.ports import Clock
-from claudomator_py.resources.schedules.shape import FireView, ScheduleCalls, ScheduleView
+from claudomator_py.resources.schedules import FireView, ScheduleCalls, ScheduleView
 from claudomator_py.resources.session import Service
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.sources.schedules import recurrence

@@ -11,7 +11,7 @@ from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.shape import Page
 from claudomator_py.resources import cursors
-from claudomator_py.resources.specialists.shape import FoundSkillView, FoundSpecialistView, SearchView, SpecialistView
+from claudomator_py.resources.specialists import FoundSkillView, FoundSpecialistView, SearchView, SpecialistView
 from claudomator_py.store import full_text, specialist_rows
 from claudomator_py.store.full_text import Found
 from claudomator_py.tasks.specialists import may_change

@@ -28,7 +28,7 @@ from claudomator_py.client.errors import ServiceProblem
 from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.text import plain
-from claudomator_py.resources.specialists.shape import CardOrigin, FoundSpecialistView, SpecialistView
+from claudomator_py.resources.specialists import CardOrigin, FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.surface.table import Column, Table, ago
 

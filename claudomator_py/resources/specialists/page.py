@@ -19,13 +19,13 @@ from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import Conflict, Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.principal import Principal
+from claudomator_py.resources.routing import ForgetRequest
 from claudomator_py.resources.routing.page import corrections_of, standings_of
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.routing.shape import ForgetRequest
 from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.specialists import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
 from claudomator_py.resources.specialists.page_model import found_row_of, page_of, row_of, url_of
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.specialists.shape import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
 from claudomator_py.schema.cardfile import parse_card_file
 
 _PART = 50

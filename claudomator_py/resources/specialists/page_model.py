@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from claudomator_py.api.page.formatting import filter_url, short_line
 from claudomator_py.domain.card import Authentication, Card, Scheme, Source, Transport, Visibility
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.resources.specialists.shape import FoundSpecialistView, SpecialistView
+from claudomator_py.resources.specialists import FoundSpecialistView, SpecialistView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.values import dataclass
 

@@ -14,16 +14,16 @@ from claudomator_py.domain.principal import OPERATOR, RequestKey
 from claudomator_py.domain.shape import Page
 from claudomator_py.ports import Clock
 from claudomator_py.resources.session import Service
-from claudomator_py.resources.specialists import ask
-from claudomator_py.resources.specialists.ask import Similarity
-from claudomator_py.resources.specialists.shape import (
+from claudomator_py.resources.specialists import (
     CardOrigin,
     CardWarningView,
     GrantRequest,
     SearchView,
     SpecialistCalls,
     SpecialistView,
+    ask,
 )
+from claudomator_py.resources.specialists.ask import Similarity
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable, or_unavailable

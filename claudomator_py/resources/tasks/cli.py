@@ -31,11 +31,11 @@ from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import worded
-from claudomator_py.resources.decisions.shape import CandidateView, DecisionView
+from claudomator_py.resources.decisions import CandidateView, DecisionView
 from claudomator_py.resources.events.cli import events_of_task
+from claudomator_py.resources.runs import InputView, RunView
 from claudomator_py.resources.runs.cli import check_section, runs_table
-from claudomator_py.resources.runs.shape import InputView, RunView
-from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
+from claudomator_py.resources.tasks import TaskView, WorktreeView
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
 

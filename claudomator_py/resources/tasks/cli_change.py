@@ -20,8 +20,8 @@ from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.text import plain
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.cli import TaskArgument, tasks_table
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.surface.table import Column, Table
 from claudomator_py.values import dataclass
 

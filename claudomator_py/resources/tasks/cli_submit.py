@@ -21,9 +21,9 @@ from claudomator_py.domain.fields import name_of_text
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import format_duration, parse_duration
+from claudomator_py.resources.schedules import ScheduleView
 from claudomator_py.resources.schedules.cli import write_schedules
-from claudomator_py.resources.schedules.shape import ScheduleView
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.requests import Progress
 from claudomator_py.domain.routing import ReachOrigin
 from claudomator_py.domain.task import Priority, TaskSpec
-from claudomator_py.resources.agents.shape import BudgetView, HoldView
-from claudomator_py.resources.runs.shape import InputView, RunProgressView
-from claudomator_py.resources.tasks.shape import DependencyView, TaskView
+from claudomator_py.resources.agents import BudgetView, HoldView
+from claudomator_py.resources.runs import InputView, RunProgressView
+from claudomator_py.resources.tasks import DependencyView, TaskView
 from claudomator_py.schema.taskfile import shown_document
 from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable

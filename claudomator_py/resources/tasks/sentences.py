@@ -17,7 +17,7 @@ from claudomator_py.domain.wording import TaskRef, clock_text, due_text, instant
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.prompts.conversations import GIVEN_UP, resumption_of
 from claudomator_py.resources.runs.sentences import with_error
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.store import dependency_rows, schedule_rows, specialist_rows
 from claudomator_py.store.tables import Event, Task
 from claudomator_py.tasks.inputs import asked_before, asked_of

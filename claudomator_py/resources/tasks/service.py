@@ -30,10 +30,18 @@ from claudomator_py.resources.concealment import concealed, unnamed
 from claudomator_py.resources.decisions.ask import placements_of
 from claudomator_py.resources.events.service import event_views
 from claudomator_py.resources.routing.ask import known_to, routing_of
+from claudomator_py.resources.runs import RunView
 from claudomator_py.resources.runs.sentences import history_sentences
 from claudomator_py.resources.runs.service import run_view
-from claudomator_py.resources.runs.shape import RunView
 from claudomator_py.resources.session import Service, find_task
+from claudomator_py.resources.tasks import (
+    AnswerRequest,
+    ApproveRequest,
+    RejectRequest,
+    TaskCalls,
+    TaskView,
+    WhyView,
+)
 from claudomator_py.resources.tasks.sentences import (
     backlog_sentences,
     cancelled_sentences,
@@ -45,14 +53,6 @@ from claudomator_py.resources.tasks.sentences import (
     schedule_sentences,
     thread_sentences,
     tree_sentences,
-)
-from claudomator_py.resources.tasks.shape import (
-    AnswerRequest,
-    ApproveRequest,
-    RejectRequest,
-    TaskCalls,
-    TaskView,
-    WhyView,
 )
 from claudomator_py.resources.tasks.views import TaskViews, with_tree
 from claudomator_py.scheduler.decision import DecisionKind

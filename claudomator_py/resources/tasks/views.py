@@ -23,14 +23,14 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Activity, Faults
 from claudomator_py.ports import Clock, Trees
+from claudomator_py.resources.agents import HoldView
 from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
-from claudomator_py.resources.agents.shape import HoldView
 from claudomator_py.resources.concealment import concealed, unnamed
-from claudomator_py.resources.runs.shape import InputView
+from claudomator_py.resources.runs import InputView
 from claudomator_py.resources.session import Service
+from claudomator_py.resources.tasks import TaskView, WorktreeView
 from claudomator_py.resources.tasks.of_rows import MAX_KEPT, EndedViews, Wait, task_view
 from claudomator_py.resources.tasks.sentences import expiry, failure_clause, failure_text, not_ready, rejection
-from claudomator_py.resources.tasks.shape import TaskView, WorktreeView
 from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot

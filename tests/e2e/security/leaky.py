@@ -20,7 +20,7 @@ from urllib.parse import quote
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.notice import DeliveryState
 from claudomator_py.domain.requests import HoldRequest
-from claudomator_py.resources.tasks.shape import RejectRequest
+from claudomator_py.resources.tasks import RejectRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document, ended, in_state
 from tests.e2e.site import Site, open_site

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from claudomator_py.api.guard.pace import MAX_WAITING
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site, open_site
 from tests.warm.starter import WarmStarter

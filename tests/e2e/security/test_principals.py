@@ -16,7 +16,7 @@ from claudomator_py.api.guard import roles
 from claudomator_py.client import Client, ServiceProblem, TaskSpec
 from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.site import Site, open_site
 from tests.patience import PATIENCE_S, wait_until

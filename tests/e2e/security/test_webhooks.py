@@ -13,8 +13,8 @@ import pytest
 from claudomator_py.client.http import Client
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage, WebhookKind, WebhookSettings
 from claudomator_py.domain.triage import PrimaryRule
-from claudomator_py.resources.access.shape import TokenRequest
-from claudomator_py.resources.channels.shape import MessageView, SettingsRequest
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.resources.channels import MessageView, SettingsRequest
 from claudomator_py.resources.channels.webhook import signature
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import ended, in_state, why

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.resources.access.shape import GivenRole, TokenRequest
+from claudomator_py.resources.access import GivenRole, TokenRequest
 from tests.fakes.cards import card
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService

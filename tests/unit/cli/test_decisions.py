@@ -7,8 +7,7 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.verdict import ConstraintsView
-from claudomator_py.resources.decisions.cli import decision_text
-from claudomator_py.resources.decisions.shape import (
+from claudomator_py.resources.decisions import (
     CandidateView,
     ChosenView,
     ClassificationView,
@@ -17,7 +16,8 @@ from claudomator_py.resources.decisions.shape import (
     DecisionView,
     SelectionView,
 )
-from claudomator_py.resources.routing.shape import RouteCandidateView
+from claudomator_py.resources.decisions.cli import decision_text
+from claudomator_py.resources.routing import RouteCandidateView
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 

@@ -28,13 +28,13 @@ from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.requests import ProgressRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant, parse_instant
+from claudomator_py.resources.agents import AgentView, HoldView, NearLimitView, WindowView
 from claudomator_py.resources.agents.cli import agents_table, hold_tables
-from claudomator_py.resources.agents.shape import AgentView, HoldView, NearLimitView, WindowView
+from claudomator_py.resources.overview import StatusView
 from claudomator_py.resources.overview.cli import overview
-from claudomator_py.resources.overview.shape import StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
+from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli import tasks_table
-from claudomator_py.resources.tasks.shape import TaskView
 from claudomator_py.surface.table import Column, Table
 from tests.fakes.prepared import START_MS, PreparedService
 

@@ -14,7 +14,7 @@ from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.questions import Choice
 from claudomator_py.routing.ranking import RoutingRules

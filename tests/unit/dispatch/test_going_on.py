@@ -18,8 +18,8 @@ from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.domain.worktree import Tree, TreeFault, WorktreeRequest
 from claudomator_py.environment.worktrees import TREE_USED
 from claudomator_py.ports import Transcript
-from claudomator_py.resources.runs.shape import RunView
-from claudomator_py.resources.tasks.shape import AnswerRequest
+from claudomator_py.resources.runs import RunView
+from claudomator_py.resources.tasks import AnswerRequest
 from claudomator_py.store.database import Database
 from claudomator_py.tasks.runs import NOTE_OF
 from tests.fakes.agents import CLAUDE, CODEX

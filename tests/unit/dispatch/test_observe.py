@@ -22,7 +22,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.faults import Activity, item_of
 from claudomator_py.policy.rule import Rule
-from claudomator_py.resources.daemon.shape import DrainRequest
+from claudomator_py.resources.daemon import DrainRequest
 from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import hold_rows, task_rows

@@ -16,9 +16,9 @@ from claudomator_py.domain.triage import Incoming
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.resources.tasks import ApproveRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import ApproveRequest
 from claudomator_py.scheduler.decision import PolicyVerdict
 from claudomator_py.store import decision_rows, task_rows
 from claudomator_py.store.database import Database

@@ -10,7 +10,7 @@ from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.outcome import Denied, OutcomeStatus
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.policy.rule import Approval, Rule
-from claudomator_py.resources.tasks.shape import ApproveRequest
+from claudomator_py.resources.tasks import ApproveRequest
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World

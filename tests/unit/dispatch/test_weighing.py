@@ -13,8 +13,8 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.policy.verdict import Policy
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules
 from claudomator_py.scheduler.classification import Cause, ModelFault

@@ -15,8 +15,8 @@ from claudomator_py.domain.card import Card
 from claudomator_py.protocols.a2a import tasks as shapes
 from claudomator_py.protocols.a2a.card import agent_card
 from claudomator_py.protocols.a2a.messages import Message, RpcError, parse_listing, parse_message
-from claudomator_py.resources.runs.shape import InputView
-from claudomator_py.resources.tasks.shape import TaskView
+from claudomator_py.resources.runs import InputView
+from claudomator_py.resources.tasks import TaskView
 
 AT = "2026-12-01T08:00:00.000Z"
 

@@ -10,7 +10,7 @@ from claudomator_py.domain.decision import Fallback
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.triage import TriageReason
-from claudomator_py.resources.decisions.shape import (
+from claudomator_py.resources.decisions import (
     ChosenView,
     DecidedHandoffView,
     DecidedShadowView,

@@ -11,8 +11,8 @@ from claudomator_py.domain.channel import NewChannel
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.schedules.service import Schedules
+from claudomator_py.resources.specialists import GrantRequest
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.specialists.shape import GrantRequest
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store import visibility
 from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE, SPECIALIST, TASK

@@ -16,8 +16,8 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.prompts.conversations import GIVEN_UP
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.resources.tasks.shape import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.store import decision_rows, events
 from claudomator_py.store.tables import RUN, TASK
 from claudomator_py.tasks.inputs import GO_ON_YOURSELF, expire, may_approve, specialist_meant

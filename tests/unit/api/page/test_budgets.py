@@ -5,8 +5,8 @@ from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.lifecycle import Completed
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.wording import worded
-from claudomator_py.resources.agents.shape import BudgetView, SpendingView
-from claudomator_py.resources.overview.shape import StatusView
+from claudomator_py.resources.agents import BudgetView, SpendingView
+from claudomator_py.resources.overview import StatusView
 from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
 

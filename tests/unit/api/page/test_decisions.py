@@ -8,10 +8,10 @@ import pytest
 from claudomator_py.domain.channel import NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.channels.service import Channels
+from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.ask import Decisions
-from claudomator_py.resources.decisions.shape import DecisionView
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from tests.fakes.cards import card

@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.routing.service import Routing

@@ -4,8 +4,7 @@ import pytest
 
 from claudomator_py.domain.card import Registration
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.resources.routing.page import NOBODY, corrections_of, figures_of, route_of, standings_of
-from claudomator_py.resources.routing.shape import (
+from claudomator_py.resources.routing import (
     CorrectionView,
     LearnedView,
     RouteCandidateView,
@@ -16,6 +15,7 @@ from claudomator_py.resources.routing.shape import (
     RoutingStatsView,
     StandingView,
 )
+from claudomator_py.resources.routing.page import NOBODY, corrections_of, figures_of, route_of, standings_of
 from claudomator_py.resources.specialists.ask import view
 from claudomator_py.resources.specialists.page_model import page_of
 from tests.fakes.cards import card

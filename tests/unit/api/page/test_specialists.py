@@ -8,9 +8,9 @@ import pytest
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.resources.specialists import GrantRequest, SpecialistView
 from claudomator_py.resources.specialists.service import Specialists
-from claudomator_py.resources.specialists.shape import GrantRequest, SpecialistView
 from claudomator_py.schema.cardfile import card_text
 from claudomator_py.tasks import specialists as changes
 from tests.fakes.cards import card

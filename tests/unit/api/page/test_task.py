@@ -21,7 +21,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.run import CheckResult
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks

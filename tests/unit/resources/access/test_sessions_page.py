@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
 from tests.patience import PATIENCE_S

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from claudomator_py.resources.channels.shape import ChannelView, MessageView
+from claudomator_py.resources.channels import ChannelView, MessageView
 from tests.fakes.cards import card
 from tests.fakes.command import Command
 

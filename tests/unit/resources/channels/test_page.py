@@ -8,8 +8,8 @@ import pytest
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.triage import PrimaryRule
+from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.access.service import Tokens
-from claudomator_py.resources.access.shape import TokenRequest
 from claudomator_py.resources.channels.service import Channels
 from tests.fakes.cards import card
 from tests.fakes.daemon import running

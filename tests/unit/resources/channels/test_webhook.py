@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from claudomator_py.domain.channel import ChannelSettings, NewChannel, WebhookKind, WebhookSettings
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.triage import PrimaryRule
+from claudomator_py.resources.channels import SettingsRequest
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.channels.shape import SettingsRequest
 from claudomator_py.resources.channels.webhook import UNBOUND_UNTIL_MS, WINDOW_MS, signature
 from tests.fakes.cards import card
 from tests.fakes.daemon import Answer, Daemon

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
+from claudomator_py.resources.policy import PolicyView, RuleView
 from claudomator_py.resources.policy.cli import rules_table
-from claudomator_py.resources.policy.shape import PolicyView, RuleView
 from tests.fakes.command import Command
 
 POLICY = """

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from claudomator_py.__main__ import application
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.policy.rule import Rule
-from claudomator_py.resources.access.shape import TokenRequest
+from claudomator_py.resources.access import TokenRequest
 from tests.fakes.daemon import running
 from tests.fakes.prepared import PreparedService
 from tests.fakes.steps import spec

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain.redaction import MARK, Redactor
 from claudomator_py.domain.report import OutputPiece
+from claudomator_py.resources.runs import LogEntryView, LogTextView
 from claudomator_py.resources.runs.logs import EntryFeed, LogFeed, LogItem, LogPosition, Source, TextFeed
-from claudomator_py.resources.runs.shape import LogEntryView, LogTextView
 
 RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings"
 ALL = sorted(RECORDINGS.glob("*/*/*.stdout"))
