@@ -1,1 +1,1 @@
-"""What command lines do beyond the working directory, pure and of the standard library alone: hooks run it as well."""
+"""What command lines do beyond the working directory. Pure; standard library only, because hooks import it too."""

@@ -1,4 +1,4 @@
-"""The data of ``commands.toml`` as values, read once."""
+"""The contents of ``commands.toml`` as values, read once per process."""
 
 import pkgutil
 import re
@@ -19,18 +19,19 @@ _VERSION = regex(r"(?<=[a-z])-?\d[\d.]*$")
 
 @dataclass(frozen=True, slots=True)
 class ActKind:
-    """One entry of the data."""
+    """One kind of act: an ``[[act]]`` entry of the data."""
 
     kind: str
     reach: Reach
-    """The least that allows it."""
+    """The smallest reach that allows it."""
     does: str
-    """In words for people: "publishes a package"."""
+    """A verb phrase for people: "publishes a package"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A program that runs the command after it, see the data."""
+    """A program that runs the command after it, such as ``sudo``. values: its options that take the next word; skip:
+    words before the inner command."""
 
     values: frozenset[str]
     skip: int
@@ -38,12 +39,12 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What is known of commands."""
+    """Everything that ``commands.toml`` says about commands."""
 
     patterns: Mapping[str, tuple[tuple[Pattern, ActKind], ...]]
-    """By program."""
+    """Patterns by program name."""
     globs: tuple[str, ...]
-    """Programs of patterns that stand for several, such as ``mkfs.*``."""
+    """Program names in ``patterns`` that contain ``*``, such as ``mkfs.*``."""
     kinds: Mapping[str, ActKind]
     wrappers: Mapping[str, Wrapper]
     shell_options: Mapping[str, frozenset[str]]
@@ -51,28 +52,29 @@ class Catalogue:
     code_options: Mapping[str, frozenset[str]]
     values: Mapping[str, frozenset[str]]
     telling_names: tuple[str, ...]
-    """Names of targets and scripts that tell what they do, with ``*`` for anything."""
+    """Globs for names of targets and scripts that suggest a deployment, for when their text cannot be read."""
     only_parsed: Mapping[str, frozenset[str]]
-    """Options with which a program only looks whether a script can be parsed."""
+    """Options that make a program check a script's syntax without running it."""
     env_file_readers: Mapping[str, tuple[Pattern, ...]]
-    """Commands that take variables from a file ``.env`` beside which they run, by program."""
+    """Commands that load variables from ``.env`` in their working directory, by program."""
     task_files: tuple[TaskFile, ...]
     starting: frozenset[str]
-    """Variables whose values are commands that programs start."""
+    """Variables whose value is a command that other programs run, such as ``GIT_SSH_COMMAND``."""
     plain_words: frozenset[str]
     files: Files
     code: tuple[tuple[re.Pattern[str], ActKind], ...]
-    """What program code does that starts no other program."""
+    """Library calls in program code, as expressions."""
     tools: tuple[tuple[re.Pattern[str], ActKind], ...]
-    """What tools of agents do, by their names."""
+    """Expressions for names of agents' tools."""
     writing: frozenset[str]
-    """Tools of agents that write the file that they name."""
+    """Agents' tools that write the file they name."""
     reading: frozenset[str]
+    """Agents' tools that read the file they name."""
     free: tuple[str, ...]
-    """Tools that need no fence, with ``*`` for anything."""
+    """Globs for tools that are never checked."""
 
     def kinds_of(self, call: Call) -> list[ActKind]:
-        """Return what the command does by itself, the farthest first."""
+        """Return the kinds of act that the command itself commits, widest reach first."""
         found: dict[str, ActKind] = {}
         names = dict.fromkeys((call.program, without_version(call.program)))
         like = (glob for glob in self.globs if any(fnmatchcase(name, glob) for name in names))
@@ -84,24 +86,24 @@ class Catalogue:
 
 
 def without_version(program: str) -> str:
-    """Return the program's name without what tells versions apart: ``python3.12`` is ``python``."""
+    """Return the program's name without its version suffix: ``python3.12`` becomes ``python``."""
     return _VERSION.sub("", program)
 
 
 @cache
 def catalogue() -> Catalogue:
-    """Return the data that comes with Claudomator. Raises ValueError where it is damaged."""
+    """Return the shipped catalogue. Raises ValueError if the data is damaged."""
     return read(data())
 
 
 def data() -> dict[str, Any]:
-    """Return the data as it is written."""
+    """Return ``commands.toml`` as parsed TOML."""
     text = pkgutil.get_data("claudomator_py.acts", "commands.toml") or b""
     return tomllib.loads(text.decode())
 
 
 def read(said: Mapping[str, Any]) -> Catalogue:
-    """Return the data as values. Raises ValueError or KeyError."""
+    """Build the catalogue from parsed TOML. Raises ValueError or KeyError."""
     files = Files(
         *(
             tuple(said[name])
@@ -152,7 +154,7 @@ def read(said: Mapping[str, Any]) -> Catalogue:
 
 
 def _lines(text: str) -> list[str]:
-    """The patterns of an entry: one a line, where an indented line continues the one before."""
+    """Split an entry's patterns: one per line; an indented line continues the previous one."""
     joined = re.sub(r"\n +", " ", re.sub(r"\|\n +", "|", text))
     return [line for line in joined.split("\n") if line]
 

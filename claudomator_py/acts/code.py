@@ -1,4 +1,4 @@
-"""What program code does, whatever its language: the commands that it starts, and known calls of libraries."""
+"""Find the commands that program code starts, and known library calls, by expressions that fit many languages."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from claudomator_py.acts.catalogue import ActKind
 from claudomator_py.values import regex
 
 MAX_CODE: Final = 200_000
-"""Characters of code that are read."""
+"""Characters of code that are read; the rest is ignored."""
 # `subprocess.run(`, `os.system(`, `execSync(`, `system(`, `Popen(`, `%x(`, `child_process.spawn(` ...
 _START = regex(
     r"\b(?:system|popen\d?|Popen|run|call|check_call|check_output|getoutput|getstatusoutput|exec(?:Sync|File|FileSync|vp?e?|lp?e?|a)?"
@@ -20,7 +20,7 @@ _START_NAMED = regex(
     r"|spawn(?:Sync)?|shell_exec|passthru|proc_open|create_subprocess_(?:shell|exec)|execa|execaCommand)\s*\(\s*\*?"
     r"([A-Za-z_]\w*)\s*[,)]"
 )
-"""The same, of what was given a name before."""
+"""The same calls with a variable as the argument."""
 _MAX_WORDS = 60
 _BACKTICKS = regex(r"`([^`\n]{2,500})`|%x[\[({]([^\])}]{2,500})|\bqx[\[({/]([^\])}/]{2,500})")
 _STRING = regex(
@@ -31,7 +31,7 @@ _BETWEEN = regex(r"[\s,\[\]]*(?:args\s*=\s*)?[\s,\[\]]*")
 
 
 def does(text: str, known: Sequence[tuple[re.Pattern[str], ActKind]]) -> Iterator[tuple[ActKind, str]]:
-    """Return what known calls in the code do, each with the line that does it."""
+    """Yield each kind of act among the known calls in the code, with the line of its first occurrence."""
     text = text[:MAX_CODE]
     for expression, kind in known:
         if found := expression.search(text):
@@ -41,7 +41,7 @@ def does(text: str, known: Sequence[tuple[re.Pattern[str], ActKind]]) -> Iterato
 
 
 def commands(text: str) -> Iterator[str | tuple[str, ...]]:
-    """Return the commands that the code starts: shell texts, and lists of words."""
+    """Yield the commands that the code starts: a string is shell text, a tuple is an argv."""
     text = text[:MAX_CODE]
     for start in _START.finditer(text):
         yield from _command_at(text, start.end())
@@ -53,7 +53,7 @@ def commands(text: str) -> Iterator[str | tuple[str, ...]]:
 
 
 def _command_at(text: str, at: int) -> Iterator[str | tuple[str, ...]]:
-    """The command that the literal there is, text or list; ``spawn("npm", ["publish"])`` is a list, too."""
+    """Yield the command written as a literal at this position. ``spawn("npm", ["publish"])`` is an argv, too."""
     words: list[str] = []
     in_list = text[at : at + 1] in "[("
     while len(words) <= _MAX_WORDS and (gap := _BETWEEN.match(text, at)):

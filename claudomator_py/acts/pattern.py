@@ -1,4 +1,4 @@
-"""Patterns of commands, as ``commands.toml`` writes them, and whether a command is one that they mean."""
+"""Command patterns in the notation of ``commands.toml``, and whether a command matches one."""
 
 import posixpath
 import re
@@ -12,19 +12,20 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command runs. The default knows nothing: paths with ``..``, ``~`` or a leading ``/`` are outside."""
+    """Where a command runs. By default nothing is known, and paths that begin with ``/``, ``~`` or ``..`` are outside."""
 
     folder: str | None = None
     """The working directory, absolute."""
     trees: tuple[str, ...] = ()
-    """Folders in which it may write, absolute. Empty: ``folder``."""
+    """Absolute paths of the folders it may write to. Empty: only ``folder``."""
     home: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[str], str | None] = field(default=lambda _: None)
-    """The text of the file with that absolute path, bounded; None: it cannot be read."""
+    """Return the beginning of the file at an absolute path, or None if it cannot be read."""
 
     def absolute(self, path: str) -> str:
-        """Return the path from the root, or from ``~`` where the home is not known; relative if the folder is not."""
+        """Return the normalized absolute path. It begins with ``~`` if ``home`` is unknown, and stays relative if
+        ``folder`` is."""
         if path == "~" or path.startswith("~/"):
             path = (self.home or "~") + path[1:]
         if not path.startswith(("/", "~")):
@@ -32,7 +33,7 @@ class Place:
         return posixpath.normpath(path) if path else path
 
     def is_inside(self, path: str, scratch: tuple[str, ...]) -> bool:
-        """Return whether what is there may be changed by a run that keeps to its folders. scratch: as in the data."""
+        """Return whether a run confined to its folders may change the path. scratch: folders for temporary files."""
         whole = self.absolute(path)
         temporary = self.variables.get("TMPDIR", "")
         if temporary.startswith("/") and not _is_below(self.home or "/", posixpath.normpath(temporary)):
@@ -44,7 +45,7 @@ class Place:
         return any(_is_below(whole, tree) for tree in self.trees or (self.folder,))
 
     def is_one_of(self, path: str, patterns: tuple[str, ...]) -> bool:
-        """Return whether the path is, or lies below, one of these, which may hold ``*`` for anything."""
+        """Return whether the path equals, matches or lies below one of these globs."""
         whole = self.absolute(path)
         for pattern in patterns:
             known = self.absolute(pattern)
@@ -53,7 +54,7 @@ class Place:
         return False
 
     def is_home(self, path: str) -> bool:
-        """Return whether it is the home folder, the root, or all that is in one of them."""
+        """Return whether the path is the home folder, the root or another top folder, or ``*`` in one of them."""
         whole = self.absolute(path.removesuffix("*") or path)
         top = {"/", "//", "~", "/home", "/root", "/Users", "/etc", "/usr", "/var"}
         return whole in top or (self.home is not None and whole == posixpath.normpath(self.home))
@@ -64,7 +65,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 UNKNOWN: Final = "$"
-"""Begins, within a word, what only the run will know: a variable or what a command prints."""
+"""Marks, within a word, a part that is known only when it runs: a variable or the output of a command."""
 
 
 _OFF = ("false", "no", "off", "0", "none")
@@ -72,17 +73,17 @@ _OFF = ("false", "no", "off", "0", "none")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A command as it would run: the program's name, its words, and the variables set for it alone."""
+    """A command as it would run: program name, arguments, and the variables that it sees."""
 
     program: str
     words: tuple[str, ...]
     variables: Mapping[str, str]
     place: Place
     valued: frozenset[str] = frozenset()
-    """Options of the program that take the next word."""
+    """The program's options that take the next word."""
 
     def positions(self) -> Iterator[tuple[str, bool]]:
-        """Yield each word that is neither an option nor surely the value of one; whether it may be the value of one."""
+        """Yield each word that is neither an option nor certainly an option's value, and whether it may be one."""
         after_option, taken, ended = False, False, False
         for word in self.words:
             if taken:
@@ -98,18 +99,18 @@ class Call:
 
     @property
     def positionals(self) -> tuple[str, ...]:
-        """The words that are neither an option nor surely the value of one."""
+        """The words that are neither an option nor certainly an option's value."""
         return tuple(word for word, _ in self.positions())
 
     def values(self, option: str) -> Iterator[str]:
-        """Yield what the option is given, each time: ``-XPOST``, ``-X POST``, ``--request=POST``. Empty where it is
-        last."""
+        """Yield the option's value for each occurrence: ``-XPOST``, ``-X POST``, ``--request=POST``. An empty string
+        if the option is the last word."""
         for at, word in enumerate(self.words):
             following = self.words[at + 1] if at + 1 < len(self.words) else ""
             if word == option:
                 yield following
             elif not option.startswith("-"):
-                if word.startswith(f"{option}="):  # an operand, as those of dd
+                if word.startswith(f"{option}="):  # an operand such as dd's `of=`
                     yield word[len(option) + 1 :]
             elif option.startswith("--") or len(option) != 2:
                 if word.startswith(f"{option}="):
@@ -121,7 +122,8 @@ class Call:
                 yield rest.removeprefix("=") if rest else following
 
     def has(self, option: str) -> bool:
-        """Return whether the option is there, alone, with a value but "false" and its like, or among short ones."""
+        """Return whether the option is present: alone, in a cluster of short options, or with a value that does not
+        switch it off."""
         if len(option) == 2 and option[1].isalpha():
             cluster = re.compile(rf"-[A-Za-z]{{0,6}}{option[1]}[A-Za-z]{{0,6}}")
             return any(word == option or (cluster.fullmatch(word) and len(word) <= 6) for word in self.words)
@@ -132,15 +134,15 @@ class Call:
 
 
 class Test(Protocol):
-    """What stands in braces: whether it holds of a word of the call."""
+    """A test of one word of a call; patterns name it in braces."""
 
     def __call__(self, word: str, call: Call) -> bool:
-        """Return whether it holds."""
+        """Return whether the word passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One line of ``commands``. programs: any of these, with ``*`` for anything."""
+    """One line of ``commands``. programs: globs, one of which the program's name must match."""
 
     text: str
     programs: tuple[str, ...]
@@ -149,7 +151,7 @@ class Pattern:
 
     @classmethod
     def parse(cls, text: str, tests: Mapping[str, Test]) -> "Pattern":
-        """Read the line. Raises ValueError for one that is not written as the data's head says."""
+        """Parse the line. Raises ValueError if it does not follow the notation described in ``commands.toml``."""
         program, *rest = text.split()
         steps: list[_Step] = []
         conditions: list[Callable[[Call], bool]] = []
@@ -161,13 +163,13 @@ class Pattern:
         return cls(text, tuple(program.split("|")), tuple(steps), tuple(conditions))
 
     def matches(self, call: Call) -> bool:
-        """Return whether the call, whose program is one of these, is one that is meant."""
+        """Return whether the call matches. The caller has checked its program."""
         return all(condition(call) for condition in self._conditions) and _follows(list(call.positions()), self._steps)
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The next word: one of ``names``, or none of these if ``other``. any_number: any words may stand before."""
+    """What the next word must be: one of ``names``, or none of them if ``other``. any_number: skip any words first."""
 
     names: tuple[str, ...]
     other: bool = False
@@ -186,7 +188,7 @@ class _Step:
 
 
 def _is_step(token: str) -> bool:
-    """Whether the token is about the next word, and no condition on the whole call."""
+    """Return whether the token describes the next word, as opposed to a condition on the whole call."""
     return not re.match(r"-\S|!|\+|\{|/|[A-Za-z][A-Za-z0-9_|]*=", token)
 
 

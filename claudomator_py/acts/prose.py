@@ -1,4 +1,4 @@
-"""Finds the commands in a text for people: in code blocks and spans, after a prompt, and in running text."""
+"""Find commands in text written for people: in code blocks and spans, after a shell prompt, and in running text."""
 
 import re
 from collections.abc import Iterator
@@ -12,12 +12,13 @@ from claudomator_py.acts.walk import Act
 from claudomator_py.values import dataclass, regex
 
 MAX_COMMANDS: Final = 200
-"""Commands that are found in one text."""
+"""Commands reported for one text."""
 MAX_TEXT: Final = 20_000
-"""Characters in which commands are looked for that a text needs."""
+"""Characters of a text that ``needed_commands`` looks at."""
 MAX_NEEDED: Final = 200
-"""Characters of such a command."""
+"""Characters of a needed command; longer ones are left out."""
 MAX_TOLD: Final = 10
+"""Needed commands reported for one text."""
 MAX_LENGTH: Final = 2_000
 """Characters of a command in running text."""
 _FENCE = regex(r"^[ \t]*(```+|~~~+)[^\n]*\n(?P<code>.*?)(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -31,31 +32,31 @@ _CLAUSE_END = regex(
 _GOES_ON = regex(
     r"\s+(?:in|on|at|for|to|from|with|when|once|after|before|so|as|until|if|it|them|please|now|again|tonight)(?=\s|$)"
 )
-"""Words with which a sentence goes on after a command."""
+"""Words that continue the sentence after a command."""
 _RUNNER = regex(
     r"(?<![\w./-])(?:make|just|task|rake|inv|poe|(?:npm|yarn|pnpm|bun) (?:run )?)\s*[a-z](?:[\w:-]*\w)?(?![\w./-]*\w)"
 )
-"""A target or script, even where it is not marked as code."""
+"""A make target or package script, even where it is not marked as code."""
 _NEVER_NEEDED = frozenset({"secret", "hidden"})
 _PROMPT_MARK = regex(r"^[ \t]*[$#%][ \t]+")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandText:
-    """A command in a text, from ``start`` to ``end``. in_code: whether it is marked as code, or follows a prompt."""
+    """A command in a text, as character offsets. in_code: whether it is marked as code or follows a prompt."""
 
     start: int
     end: int
     text: str
     in_code: bool
     acts: tuple[Act, ...]
-    """What it does; empty only for one in code, of a program that is known."""
+    """What it does. Only a command in code may have none: it counts because its program is known."""
 
 
 def commands_in(text: str, known: Catalogue | None = None) -> tuple[CommandText, ...]:
-    """Return the commands that stand in the text, in order.
+    """Return the commands in the text, in order.
 
-    In code, a line counts that begins with a known program; in running text only what does something that is known.
+    In code, a line counts if its program is known; in running text, only if it does something that is known.
     """
     data = known or catalogue()
     found: list[CommandText] = []
@@ -79,9 +80,9 @@ def commands_in(text: str, known: Catalogue | None = None) -> tuple[CommandText,
 
 
 def needed_commands(text: str, known: Catalogue | None = None) -> tuple[str, ...]:
-    """Return the commands that the text evidently asks for and that act on others, each as ``Act.command`` has it.
+    """Return the commands with reach "publish" that the text evidently asks for, in the form of ``Act.command``.
 
-    Of running text a command ends where the sentence goes on: "run npm publish in packages/ui".
+    In running text a command ends where the sentence continues: "run npm publish in packages/ui".
     """
     data, text = known or catalogue(), text[:MAX_TEXT]
     found: list[Act] = []
@@ -102,13 +103,13 @@ def _in_code(text: str) -> Iterator[re.Match[str]]:
 
 
 def _acts(text: str, known: Catalogue) -> tuple[Act, ...]:
-    """What it does. A shell or an interpreter alone is named, and not started."""
+    """Return what the command does. A shell's or interpreter's bare name is a mention, not a command."""
     does = acts(text, Place(), known)
     return tuple(act for act in does if act.kind != "hidden" or " " in act.command)
 
 
 def _lines(text: str, start: int, end: int, known: Catalogue) -> Iterator[CommandText]:
-    """The commands in a piece of code: by lines, and whole where a line goes on in the next one."""
+    """Yield the commands of a code passage: one per line; a trailing backslash joins lines."""
     at = start
     while at < end:
         stop = text.find("\n", at, end)

@@ -1,4 +1,4 @@
-"""How far a run may act."""
+"""Reaches: how far a run may act."""
 
 from enum import StrEnum
 from typing import Final
@@ -6,27 +6,27 @@ from typing import Final
 from claudomator_py.values import regex
 
 DIGEST_LENGTH: Final = 16
-"""Characters of a digest."""
+"""Hexadecimal characters of each half of a digest."""
 DIGEST: Final = rf"[0-9a-f]{{{DIGEST_LENGTH}}}\.[0-9a-f]{{{DIGEST_LENGTH}}}"
-"""What stands for a call and for what it does beyond its reach, as an expression."""
+"""Expression for a digest: of the call, a dot, and of what the call does beyond its reach."""
 _RULE = regex(rf"beyond-reach:({DIGEST})(?: |\Z)")
 
 
 class Reach(StrEnum):
-    """How far a run may act, from the nearest to the farthest. They compare so: ``Reach.TREE < Reach.ANY``."""
+    """How far a run may act, from narrow to wide. Reaches compare in that order: ``Reach.TREE < Reach.ANY``."""
 
     TREE = "tree"
-    """Nothing leaves the working directory, and nothing is fetched."""
+    """Works in the working directory only, and fetches nothing."""
     NETWORK = "network"
-    """It may fetch and install, and must not act on others."""
+    """May fetch and install, but not change anything that others see."""
     PUBLISH = "publish"
-    """It may act on others."""
+    """May change what others see: push, publish, deploy."""
     ANY = "any"
-    """There is no fence."""
+    """Unrestricted."""
 
     @property
     def rank(self) -> int:
-        """Its place in the order, from 0."""
+        """The position in the order, from 0."""
         return _ORDER.index(self.value)
 
     def __lt__(self, other: str) -> bool:
@@ -46,12 +46,12 @@ _ORDER = [reach.value for reach in Reach]
 
 
 def digest_in(rule: str) -> str | None:
-    """Return the digest of the call that the rule allows; None: it is no such rule."""
+    """Return the digest of the call that a ``beyond-reach:`` rule allows, or None for any other rule."""
     found = _RULE.match(rule)
     return None if found is None else found[1]
 
 
 def without_words(rule: str) -> str | None:
-    """Return the same rule with nothing of the call in it; None: it is no rule for a call beyond a reach."""
+    """Return a ``beyond-reach:`` rule without the call's text, or None for any other rule."""
     found = _RULE.match(rule)
     return None if found is None else found[0].strip()

@@ -1,6 +1,6 @@
-"""What a command line does, and how far it would have to reach: all that it runs, however it is wrapped.
+"""Find what a command line does and which reach that takes, through wrappers, scripts and nested shells.
 
-Nothing is run. Scripts, recipes of make and scripts of package.json are read where ``Place.read`` gives their text.
+Nothing is executed. Scripts, make recipes and package.json scripts are followed if ``Place.read`` returns their text.
 """
 
 import posixpath
@@ -35,9 +35,9 @@ def acts(
     known: Catalogue | None = None,
     allowed: Collection[str] = (),
 ) -> tuple[Act, ...]:
-    """Return what the command line does beyond the working directory, each once, in order; empty: nothing known.
+    """Return what the command line does beyond the working directory: distinct acts in order, as far as known.
 
-    allowed: commands that a person has allowed, each as ``Act.command`` has it: what they do is left out.
+    allowed: commands that a person has allowed, in the form of ``Act.command``; their acts are left out.
     """
     reader = _ActsReader(known or catalogue(), State(place or Place()), allowed=frozenset(allowed))
     reader.text(command_line)
@@ -45,14 +45,14 @@ def acts(
 
 
 def code_acts(text: str, place: Place | None = None, known: Catalogue | None = None) -> tuple[Act, ...]:
-    """Return what program code does, and the commands that it starts, as ``acts``."""
+    """Return what program code and the commands that it starts do, like ``acts``."""
     reader = _ActsReader(known or catalogue(), State(place or Place()))
     reader.code(text)
     return tuple(dict.fromkeys(reader.acts))
 
 
 def least_reach(found: Sequence[Act]) -> Reach:
-    """Return the least reach that allows all of these."""
+    """Return the smallest reach that allows all these acts."""
     return max((act.reach for act in found), key=lambda reach: reach.rank, default=Reach.TREE)
 
 
@@ -106,7 +106,7 @@ class _ActsReader(Walk):
             self._unread(name, call)
 
     def _git(self, call: Call) -> None:
-        """What an alias stands for; one that is only set is read as well, if it is a command of the shell."""
+        """Read what an alias stands for. A shell alias that is being defined is read as if it ran."""
         if call.positionals[:1] == ("config",) and call.words[-1].startswith("!"):
             self.text(call.words[-1][1:])
         if (alias := self.state.alias_of_git(call)) is not None:
@@ -118,14 +118,14 @@ class _ActsReader(Walk):
     def _wrapped(self, key: str, words: list[str], own: Mapping[str, str], stdin: str | None) -> None:
         inner = inner_words(key, self.known.wrappers[key], words, stdin)
         if key in _IMAGES and (image := image_of(words, self.known.wrappers[key])):
-            self._run([image, *inner], own, stdin)  # as its entry point may be the program that it is named for
+            self._run([image, *inner], own, stdin)  # the image's entry point may be the program it is named after
         if len(inner) == 1 and " " in inner[0]:
             self._joined(inner)
         else:
             self._run(inner, own, stdin if key != "xargs" else None)
 
     def _run(self, words: list[str], own: Mapping[str, str] = _NOTHING, stdin: str | None = None) -> None:
-        """Read a command that another one runs."""
+        """Read a command that another command runs."""
         self.depth += 1
         self.words(words, own, stdin)
         self.depth -= 1
@@ -147,7 +147,7 @@ class _ActsReader(Walk):
             self.text(text)
 
     def _shell(self, call: Call, stdin: str | None) -> None:
-        """A shell that runs a file, or what it reads."""
+        """Read what a shell runs: a file, or its standard input."""
         if any(True for _ in call.values("-c")) or call.program in ("source", "."):
             for word in call.positionals[:1]:
                 self.decoded(word)
@@ -165,7 +165,7 @@ class _ActsReader(Walk):
             self.file(file, after(call.words, file), in_shell=True)
 
     def _typed(self, call: Call) -> None:
-        """Note that it runs what is typed into it later, which nobody reads beforehand, unless it is only asked of."""
+        """Note a program that will run whatever is typed into it. ``--version`` and the like start no such session."""
         if _INTERACTIVE.issuperset(call.words):
             self.note(self.known.kinds["hidden"], " ".join((call.program, *call.words)))
 
@@ -190,13 +190,13 @@ class _ActsReader(Walk):
                     self.code(stdin)
             else:
                 self.file(file, after(call.words, file))
-                # Programs of a project that are scripts have commands of their own: ``python manage.py flush``.
+                # A project's script may be a program with patterns of its own: `python manage.py flush`.
                 name = posixpath.basename(file)
                 if self.known.patterns.get(name):
                     self.judge(replace(call, program=name, words=tuple(after(call.words, file))))
 
     def file(self, path: str, given: Sequence[str], *, in_shell: bool = False, sourced: bool = False) -> None:
-        """A script that is run. given: its words. sourced: what it sets stays."""
+        """Read a script that is run. given: its arguments. sourced: what it sets stays set."""
         if not path or path.startswith(UNKNOWN) or self.state.is_allowed(line_of([path, *given]), self.allowed):
             return
         self.judge(Call(SCRIPT, (path, *given), {}, self.state.place))
@@ -218,6 +218,6 @@ class _ActsReader(Walk):
         self.state = outer
 
     def _unread(self, name: str, call: Call) -> None:
-        """Note what the name of a target or script tells that cannot be read."""
+        """Note a deployment if the name of a target or script that cannot be read suggests one."""
         if any(fnmatchcase(name, telling) for telling in self.known.telling_names):
             self.note(self.known.kinds["deployment"], line_of((call.program, *call.words)))

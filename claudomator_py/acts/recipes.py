@@ -1,4 +1,4 @@
-"""What the targets and scripts of a project run: make, npm and its like, just, Task, composer."""
+"""The shell text that a project's targets and scripts run: make, npm and relatives, just, Task, composer."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from claudomator_py.values import regex
 
 Read = Callable[[str], str | None]
 MAX_TARGETS = 60
-"""Prerequisites of a target that are followed."""
+"""Targets that are followed for one command, prerequisites included."""
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _RULE = regex(r"^(?![\t#.]PHONY)([^\s:#=][^:#=]*?)\s*::?(?!=)\s*([^#=;]*)(?:;(.*))?$")
 _MAKE_VARIABLE = regex(r"^\s*(?:export\s+|override\s+)?([A-Za-z_][\w.-]*)\s*(?:::?:?|\?|\+)?=\s*(.*)$")
@@ -39,7 +39,7 @@ _LIFECYCLE = frozenset({"test", "start", "stop", "restart", "t", "tst", "version
 
 
 def run_by(program: str, call: Call, read: Read) -> Iterator[tuple[str, str]]:
-    """Return the shell texts that the command runs out of files of its project, each with a label of its own."""
+    """Yield the shell texts that the command takes from the project's files, each with a label."""
     if program in ("make", "gmake", "bmake"):
         yield from _make(call, read)
     elif program in _PACKAGE_PROGRAMS:
@@ -51,7 +51,7 @@ def run_by(program: str, call: Call, read: Read) -> Iterator[tuple[str, str]]:
 
 
 def target_of(program: str, call: Call) -> str | None:
-    """Return the name of what the command would run out of files of its project; None: it runs none of these."""
+    """Return the name of the target or script that the command would run, or None if it runs none."""
     words = [word for word in call.positionals if "=" not in word and word not in ("run", "run-script")]
     runs = "run" in call.positionals or "run-script" in call.positionals
     if call.has("-n") or call.has("--dry-run"):
@@ -106,7 +106,7 @@ def _is_like(target: str, pattern: str) -> bool:
 
 
 def _rules(text: str) -> tuple[dict[str, str], dict[str, tuple[list[str], list[str]]], str | None]:
-    """Variables, the prerequisites and recipe of each target, and the first target."""
+    """Return a makefile's variables, the prerequisites and recipe of each target, and the first target."""
     variables: dict[str, str] = {}
     rules: dict[str, tuple[list[str], list[str]]] = {}
     current: list[str] = []
@@ -181,7 +181,7 @@ def _json(text: str | None, key: str) -> dict[str, object]:
 
 
 def _listed(program: str, call: Call, read: Read) -> Iterator[tuple[str, str]]:
-    """The indented lines below ``target:``, as just and Task write them."""
+    """Yield the indented lines below ``target:`` in a justfile or Taskfile."""
     names = ("justfile", "Justfile", ".justfile") if program == "just" else ("Taskfile.yml", "Taskfile.yaml")
     text = next((said for name in names if (said := read(name)) is not None), None)
     if text is None:

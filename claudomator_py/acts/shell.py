@@ -1,6 +1,6 @@
-"""Reads shell text as the commands that it runs, in order: a reading for what they could do, which is never run.
+"""A parser for shell text that finds the commands it could run, in order. Nothing is executed.
 
-What cannot be parsed is read as far as it goes: a shell would refuse it, so nothing is missed by guessing on.
+The parser never fails. A shell would refuse what cannot be parsed, so guessing on misses nothing.
 """
 
 from collections.abc import Sequence
@@ -31,17 +31,17 @@ _CLOSING = frozenset({"fi", "done", "esac", "}"})
 
 
 def parse(text: str) -> Script:
-    """Return what the text runs."""
+    """Return the commands of the shell text as a tree."""
     return _Parser(text.replace("\\\r\n", "").replace("\\\n", "").replace("\r\n", "\n"), 0).script(())
 
 
 class _Parser(WordReader):
     __slots__ = ()
 
-    # --- what a script is made of ---
+    # --- commands and compounds ---
 
     def script(self, ends: Sequence[str]) -> Script:
-        """Read nodes up to one of these words or operators, which is left to be read, or to the end."""
+        """Read nodes up to, and not including, one of these words or operators, or to the end."""
         nodes: list[Node] = []
         while True:
             self.skip(newlines=True)
@@ -55,7 +55,7 @@ class _Parser(WordReader):
             if operator is not None and operator not in ends:
                 self.at += len(operator)
             if self.at == before:
-                self.at += 1  # a stray bracket: read on behind it
+                self.at += 1  # skip a stray bracket
 
     def _pipeline(self, ends: Sequence[str]) -> Node | None:
         stages: list[Node] = []
@@ -247,7 +247,7 @@ class _Parser(WordReader):
         return Redirect(operator[1], self.next_word() or ())
 
     def _document(self, end: str, indented: bool, is_literal: bool) -> Word:
-        """Cut the text of a here-document, which begins with the next line, out of what is left to read."""
+        """Return the here-document that begins on the next line, and cut it out of the text still to be read."""
         begin = self.text.find("\n", self.at)
         if begin < 0:
             return ()
@@ -273,7 +273,7 @@ class _Parser(WordReader):
         return next((one for one in _OPERATORS if self.text.startswith(one, self.at)), None)
 
     def _keyword(self) -> str | None:
-        """The plain word that begins here, if it ends where a keyword would."""
+        """Return the word at this position if it could be a keyword."""
         match = _KEYWORD.match(self.text, self.at)
         return match[1] if match else None
 

@@ -1,11 +1,11 @@
-"""What shell text is made of, as values: commands, their words, and what holds them together."""
+"""The syntax tree of shell text: commands, their words, and compounds."""
 
 from claudomator_py.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """``$NAME``, or ``${NAME:-default}``. quoted: whether it stands in double quotes, and so is one word."""
+    """``$NAME`` or ``${NAME:-default}``. quoted: in double quotes, so that its value is not split into words."""
 
     name: str
     default: "Word | None" = None
@@ -14,7 +14,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """``$(...)``, `` `...` ``, or ``<(...)``: what these commands print. text: as it is written."""
+    """``$(...)``, `` `...` `` or ``<(...)``. text: the source."""
 
     body: "Script"
     text: str
@@ -22,12 +22,12 @@ class Substitution:
 
 
 Word = tuple[str | Variable | Substitution, ...]
-"""The parts of a word, without its quotes."""
+"""The parts of a word, quotes removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """``>``, ``>>`` or ``<`` and the file; ``<<`` and the text itself."""
+    """A redirection. target: the file, or the text itself for ``<<``."""
 
     operator: str
     target: Word
@@ -35,7 +35,7 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """One simple command. assignments: variables set for it, or for all that follows if it has no words."""
+    """A simple command. assignments: variables set for it, or for the rest of the script if it has no words."""
 
     words: tuple[Word, ...]
     assignments: tuple[tuple[str, Word], ...] = ()
@@ -44,16 +44,15 @@ class SimpleCommand:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Commands or groups, each of which reads what the one before prints."""
+    """Stages joined by ``|``."""
 
     stages: tuple["Node", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What stands in parentheses, braces, or between ``do`` and ``done``. in_subshell: changes of folder and variables
-    end with it.
-    """
+    """Commands in parentheses or braces, or a loop with redirections. in_subshell: changes of the folder and of
+    variables end with the group."""
 
     body: "Script"
     in_subshell: bool = False
@@ -62,7 +61,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A definition: its body runs where its name is a command."""
+    """A function definition. The body runs where the name is called."""
 
     name: str
     body: "Script"

@@ -1,4 +1,4 @@
-"""Reads the words of shell text: quotes, variables and substitutions, and where each of them ends."""
+"""The word level of the shell parser: quotes, variables and substitutions."""
 
 import re
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ from claudomator_py.acts.shell_tree import Script, Substitution, Variable, Word
 from claudomator_py.values import dataclass, regex
 
 MAX_NESTING: Final = 30
-"""Substitutions and groups within each other; deeper ones are read as plain text."""
+"""Nesting of substitutions and groups; what is nested deeper is not read."""
 NAME: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 PLAIN: Final = regex(r"[^\s\\'\"$`;&|<>()#{}]+")
 _CODED = regex(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
@@ -18,7 +18,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 
 @dataclass(slots=True)
 class WordReader(ABC):
-    """Stands at a place in a text, and reads words from there on."""
+    """A cursor in shell text that reads words."""
 
     text: str
     nesting: int
@@ -26,14 +26,14 @@ class WordReader(ABC):
 
     @abstractmethod
     def script(self, ends: Sequence[str]) -> Script:
-        """Read commands up to one of these words or operators, or to the end."""
+        """Read commands up to, and not including, one of these words or operators, or to the end."""
 
     def next_word(self) -> Word | None:
         self.skip()
         return self.word()
 
     def word(self) -> Word | None:
-        """Return the word that begins here; None: none does."""
+        """Read the word at this position; None if there is none."""
         parts: list[str | Variable | Substitution] = []
         found = False
         while self.at < len(self.text):
@@ -124,7 +124,7 @@ class WordReader(ABC):
             return f"${{{inner}}}"
         rest = inner[name.end() :]
         if rest in ("[@]", "[*]") or name[0] in "@*":
-            return Variable(name[0])  # several words, even in quotes
+            return Variable(name[0])  # expands to several words even in quotes
         default = re.match(r":?[-=]", rest)
         if default is None:
             return Variable(name[0], None, quoted)
@@ -177,14 +177,14 @@ class WordReader(ABC):
         return self._for(text, self.nesting + 1).script(())
 
     def inner_parts(self, text: str) -> Script:
-        """Return the commands of the substitutions in a test."""
+        """Return the commands of the substitutions in a ``[[ ... ]]`` test."""
         if self.nesting >= MAX_NESTING:
             return ()
         parts = self._for(text, self.nesting + 1).double("")
         return tuple(node for part in parts if isinstance(part, Substitution) for node in part.body)
 
     def _matching(self, at: int) -> int:
-        """Where the parenthesis that opens there is closed, or the end of the text."""
+        """Return the position of the closing parenthesis for the one at ``at``, or the end of the text."""
         depth, text = 0, self.text
         while at < len(text):
             char = text[at]
@@ -231,7 +231,7 @@ class WordReader(ABC):
 
 
 def joined(parts: Sequence[str | Variable | Substitution]) -> Word:
-    """Return the same with neighbouring texts in one."""
+    """Return the parts as a word, with adjacent strings merged."""
     said: list[str | Variable | Substitution] = []
     for part in parts:
         if isinstance(part, str) and said and isinstance(said[-1], str):

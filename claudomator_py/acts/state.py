@@ -1,4 +1,4 @@
-"""Where a shell has come to while its text is read: its folder, variables, functions, and what it has written."""
+"""The state of a simulated shell: folder, variables, functions, git aliases, and the files it has written."""
 
 import json
 import re
@@ -21,13 +21,13 @@ _NEW_BRANCH = ("-b", "-B", "-c", "-C", "--create", "--orphan")
 
 @dataclass(slots=True)
 class State:
-    """Where a shell has come to."""
+    """The state of a shell at one point of its script."""
 
     place: Place
     variables: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Script] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
-    """What the text itself has written to files, by absolute path."""
+    """Contents that the script has written to files, by absolute path."""
     git_aliases: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -35,11 +35,11 @@ class State:
             self.variables = dict(self.place.variables)
 
     def forked(self) -> "State":
-        """Return the state of a subshell: what it changes but for files ends with it."""
+        """Return a copy for a subshell. Only files and git aliases are shared with it."""
         return State(self.place, dict(self.variables), dict(self.functions), self.files, self.git_aliases)
 
     def value(self, name: str) -> str | None:
-        """Return what the variable holds; None: that is not known."""
+        """Return the variable's value, or None if it is unknown."""
         if name == "PWD" and self.place.folder is not None:
             return self.place.folder
         if name in self.variables:
@@ -47,16 +47,16 @@ class State:
         return {"HOME": self.place.home or "~", "TMPDIR": "/tmp"}.get(name)  # noqa: S108
 
     def read(self, path: str) -> str | None:
-        """Return the text of the file as it is by now; None: it cannot be read."""
+        """Return the file's text after the writes so far, or None if it cannot be read."""
         whole = self.place.absolute(path)
         return self.files[whole] if whole in self.files else self.place.read(whole)
 
     def env_file(self) -> dict[str, str]:
-        """Return the variables that the file ``.env`` sets in the working directory."""
+        """Return the variables set by ``.env`` in the working directory."""
         return {found[1]: found[2].strip("'\"") for found in _ENV_LINE.finditer(self.read(".env") or "")}
 
     def alias_of_git(self, call: Call) -> tuple[str, str] | None:
-        """Return the name with which a call of git begins that is an alias, and what it stands for; None: none is."""
+        """Return the git alias that the call uses, and its expansion, or None if it uses none."""
         verb = next(iter(call.positionals), "")
         given = (word.removeprefix("alias.").partition("=") for word in call.values("-c") if word.startswith("alias."))
         known = {name: value for name, _, value in given}
@@ -67,22 +67,21 @@ class State:
         return None if value is None else (verb, value.strip().strip('"'))
 
     def write(self, path: str, text: str, *, more: bool) -> None:
-        """Note what a file holds from here on. more: whether that is added to it."""
+        """Record the new contents of a file. more: append instead of replacing."""
         whole = self.place.absolute(path)
         before = f"{self.files.get(whole) or self.read(path) or ''}\n" if more else ""
         self.files[whole] = before + text
 
     def is_allowed(self, line: str, allowed: Collection[str]) -> bool:
-        """Return whether a person has allowed exactly that command, and it is the one that they saw: in the working
-        directory, of the program that is found there.
-        """
+        """Return whether a person has allowed exactly this command and it still means what they saw: it runs inside
+        the work tree with an unchanged PATH."""
         if line not in allowed or self.place.folder is None:
             return False
         in_path = self.variables.get("PATH") == self.place.variables.get("PATH")
         return in_path and self.place.is_inside(self.place.folder, ())
 
     def change(self, call: Call, protected: Sequence[str]) -> None:
-        """Take over what a command changes of the shell. protected: branches that others rely on, see the data."""
+        """Apply the command's effect on the shell. protected: globs for branches that others rely on."""
         if call.program in ("cd", "pushd"):
             folder = next(iter(call.positionals), "~")
             if not folder.startswith(UNKNOWN):
@@ -109,7 +108,7 @@ class State:
                     self.variables[name] = value
 
     def _package_set(self, settings: Sequence[str]) -> None:
-        """Note scripts that are set: ``npm pkg set scripts.x=...``."""
+        """Record scripts defined by ``npm pkg set scripts.x=...``."""
         try:
             document = json.loads(self.read("package.json") or "{}")
         except ValueError:
@@ -121,13 +120,13 @@ class State:
         self.write("package.json", json.dumps(document), more=False)
 
     def _check_out(self, call: Call, protected: Sequence[str]) -> None:
-        """Note which branch is checked out from here on, as far as that is sure: a push without a name goes there."""
+        """Record the branch that is checked out, if that is certain: a push without a refspec goes there."""
         verb, *names = call.positionals or ("",)
         if verb not in ("checkout", "switch") or (any(call.values("-C")) and verb not in call.words[:1]):
             return
         new = next((name for option in _NEW_BRANCH for name in call.values(option)), "")
         name = new or (names[0] if names else "")
-        # ``git checkout NAME`` may be of a file: then the branch stays what it is.
+        # `git checkout NAME` may restore a file, which leaves the branch as it is.
         sure = new or verb == "switch" or (len(names) == 1 and any(fnmatchcase(name, one) for one in protected))
         if sure:
             place = self.place

@@ -1,4 +1,4 @@
-"""What a name runs that a file of the project gives a meaning: tox, nox, rake, invoke, and tables of TOML and JSON."""
+"""What the names of tasks run that a project defines: tox, nox, rake, invoke, and tables in TOML and JSON files."""
 
 import json
 import re
@@ -11,25 +11,25 @@ from claudomator_py.acts.recipes import Read
 from claudomator_py.values import dataclass, regex
 
 _MAX_TEXTS = 60
-"""Command lines of one name."""
+"""Commands followed for one name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """Where some programs find what a name of theirs runs, see the data."""
+    """Where programs find the definition of a task name: a ``[[task_files]]`` entry of the data."""
 
     programs: frozenset[str]
     runs: frozenset[str]
     files: tuple[str, ...]
     options: tuple[str, ...] = ()
-    """Those that give the names; without any, the next word does."""
+    """Options that take the names. Without any, the next word is the name."""
     tables: tuple[str, ...] = ()
     before: str = ""
     prefix: str = ""
 
     @classmethod
     def read(cls, said: Mapping[str, str | list[str]]) -> "TaskFile":
-        """Return an entry of the data as a value."""
+        """Build the value from parsed TOML."""
 
         def split(key: str) -> tuple[str, ...]:
             value = said.get(key, "")
@@ -47,7 +47,7 @@ class TaskFile:
 
 
 def defined(program: str, call: Call, known: Sequence[TaskFile], read: Read) -> Iterator[tuple[str, str, bool]]:
-    """Return what the names run that the command gives, each with a label; whether it is program code."""
+    """Yield the text that each name given to the command runs, a label, and whether the text is program code."""
     for one in known:
         if program in one.programs:
             for name in _names(call, one):
@@ -109,7 +109,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _in_block(text: str, file: str, name: str, one: TaskFile) -> Iterator[tuple[str, bool]]:
-    """The lines below the one that begins the name's block, up to the next that is indented as little."""
+    """Yield the lines of the name's block, up to the next line that is indented no deeper than its header."""
     like = re.escape(name.rpartition(".")[2].rpartition(":")[2] if "def" in one.before else name).replace(r"\-", "[-_]")
     header = re.search(rf"^([ \t]*){one.before.replace('%s', like)}.*$", text, re.MULTILINE)
     if header is None:

@@ -1,4 +1,4 @@
-"""What a tool call of an agent does, and whether it goes beyond a reach."""
+"""What an agent's tool call does, and whether that exceeds a reach."""
 
 import hashlib
 import json
@@ -23,29 +23,29 @@ _MAX_TOLD: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class BeyondReach:
-    """A tool call that goes too far. acts: what of it does, the farthest first."""
+    """A tool call that exceeds the run's reach. acts: those that exceed it, widest first."""
 
     acts: tuple[Act, ...]
     reach: Reach
-    """What the run may."""
+    """The run's reach."""
     digest: str
-    """Stands for exactly that call, as long as it does exactly that: scripts that it runs may be changed."""
+    """Identifies the call together with what it does, so that a grant ends when a script it runs is changed."""
 
     @property
     def needs(self) -> Reach:
-        """The least that allows it."""
+        """The smallest reach that allows it."""
         return self.acts[0].reach
 
     @property
     def does(self) -> str:
-        """What of it goes too far, in words: "`npm publish` publishes a package"."""
+        """The exceeding acts in words: "`npm publish` publishes a package"."""
         told = [f"`{act.command}` {act.does}" for act in self.acts[:_MAX_TOLD]]
         more = len(self.acts) - len(told)
         return "; ".join([*told, f"and {more} more"] if more else told)
 
 
 def subject_of(given: Mapping[str, Any]) -> str:
-    """Return what a call is about, exactly: its command, else the file that it names, else all that it is given."""
+    """Return the subject of a call, verbatim: its command, else its path or URL, else all its input as JSON."""
     for names in (_COMMANDS, _PATHS, ("url",)):
         for name in names:
             value = given.get(name)
@@ -57,19 +57,18 @@ def subject_of(given: Mapping[str, Any]) -> str:
 
 
 def digest_of(*parts: str) -> str:
-    """Return what stands for exactly that: a tool and the subject of its call, or acts, in 16 hexadecimal digits."""
+    """Return a digest of the strings in 16 hexadecimal digits."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def digest_of_acts(found: Iterable[Act]) -> str:
-    """Return what stands for exactly these acts, in any order."""
+    """Return a digest of the acts that does not depend on their order."""
     return digest_of(*sorted({f"{act.kind} {act.command}" for act in found}))
 
 
 def rule_for(tool: str, given: Mapping[str, Any], digest: str) -> str:
-    """Return what a person grants to allow exactly that call. digest: as ``BeyondReach`` has it. What follows it is
-    for people alone.
-    """
+    """Return the permission rule that allows exactly this call. digest: as in ``BeyondReach``; the text after it is
+    only for people to read."""
     line = " ".join(subject_of(given).split())
     words = line if len(line) <= _MAX_WORDS else f"{line[: _MAX_WORDS - 3]}..."
     return f"beyond-reach:{digest} {tool}({words if words.isprintable() else '...'})"
@@ -84,8 +83,8 @@ def beyond(
     known: Catalogue | None = None,
     allowed: Collection[str] = (),
 ) -> BeyondReach | None:
-    """Return how the call goes beyond the reach; None: it does not. granted: digests of calls that a person allowed;
-    allowed: commands that they have, see ``reading.acts``."""
+    """Return how the call exceeds the reach, or None if it does not. granted: digests of calls that a person allowed;
+    allowed: commands they allowed, see ``reading.acts``."""
     found = exceeding(tool, given, reach, place, known, allowed)
     return None if found is None or found.digest in granted else found
 
@@ -98,7 +97,7 @@ def exceeding(
     known: Catalogue | None = None,
     allowed: Collection[str] = (),
 ) -> BeyondReach | None:
-    """Return how the call goes beyond the reach, whichever calls a person allowed; None: it does not."""
+    """Return how the call exceeds the reach, granted or not, or None if it does not."""
     if reach is Reach.ANY:
         return None
     found = [act for act in tool_acts(tool, given, place, known, allowed) if act.reach > reach]
@@ -115,7 +114,7 @@ def tool_acts(
     known: Catalogue | None = None,
     allowed: Collection[str] = (),
 ) -> tuple[Act, ...]:
-    """Return what the call does beyond the working directory, as far as that is known."""
+    """Return what the call does beyond the working directory: distinct acts, as far as known."""
     data = known or catalogue()
     if any(fnmatchcase(tool, free) for free in data.free):
         return ()
@@ -142,5 +141,5 @@ def tool_acts(
 
 
 def _line(words: list[str]) -> str:
-    """The command line of these words, each quoted."""
+    """Quote each word for the shell and join them."""
     return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)

@@ -1,4 +1,4 @@
-"""Walks through what shell text runs, in order: which commands these are, and what each does by itself."""
+"""Walk through shell text in the order of execution, and collect what each command does."""
 
 import posixpath
 import re
@@ -30,32 +30,32 @@ from claudomator_py.acts.state import State
 from claudomator_py.values import dataclass
 
 MAX_DEPTH: Final = 8
-"""Texts within each other that are read: ``sh -c``, scripts, recipes. Deeper ones are told as hidden."""
+"""Nesting of texts that are read (``sh -c``, scripts, recipes); deeper ones are reported as hidden."""
 MAX_COMMANDS: Final = 3_000
-"""Commands that are looked at for one command line. A line that has more is told as hidden; a script is not."""
+"""Commands read for one command line. A line with more is reported as hidden; a script is not."""
 _MAX_SHOWN: Final = 300
 DECODERS = frozenset({"base64", "base32", "xxd", "openssl", "uudecode", "rev", "gunzip", "zcat", "tr", "gpg", "rot13"})
 SCRIPT: Final = "a-script"
-"""The program for which the data has what scripts of the project do, whatever runs them."""
+"""The program name under which the data has patterns for the project's scripts, whatever interprets them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing that a command line does."""
+    """One thing that a command line does beyond the working directory."""
 
     command: str
-    """The command that does it, as it would run, cut to what can be shown."""
+    """The command that does it, on one line, truncated for display."""
     kind: str
-    """As in the data: ``package``, ``git-publish`` ..."""
+    """The kind's name in the data, such as ``package`` or ``git-publish``."""
     reach: Reach
-    """The least that allows it."""
+    """The smallest reach that allows it."""
     does: str
-    """In words for people: "publishes a package"."""
+    """A verb phrase for people: "publishes a package"."""
 
 
 @dataclass(slots=True)
 class Walk(ABC):
-    """A walk through shell text, and the acts that it has met."""
+    """A walk through shell text, with the acts collected so far."""
 
     known: Catalogue
     state: State
@@ -64,15 +64,15 @@ class Walk(ABC):
     depth: int = 0
     left: int = MAX_COMMANDS
     running: list[str] = field(default_factory=list)
-    """Functions, files and recipes that are being read, so that none is read within itself."""
+    """Functions, files and recipes being read, so that recursion ends."""
 
     @abstractmethod
     def runs(self, call: Call, own: Mapping[str, str], stdin: str | None) -> None:
-        """Read what the command runs in turn. own: variables set for it alone; stdin: what it reads, if known."""
+        """Read what the command runs in turn. own: variables set for it alone; stdin: its input, if known."""
 
     @abstractmethod
     def file(self, path: str, given: Sequence[str], *, in_shell: bool = False, sourced: bool = False) -> None:
-        """Read a script that is run. given: its words. sourced: what it sets stays."""
+        """Read a script that is run. given: its arguments. sourced: what it sets stays set."""
 
     def text(self, text: str) -> None:
         """Read shell text."""
@@ -83,7 +83,7 @@ class Walk(ABC):
         self.depth -= 1
 
     def is_spent(self, text: str) -> bool:
-        """Return whether nothing more is read. Unless it is a long script, that is told: nobody writes such a line."""
+        """Return whether a limit is reached. Then a command line is noted as hidden; a script may just be long."""
         is_spent = self.left < 0 or self.depth >= MAX_DEPTH
         if is_spent and not self.running:
             self.note(self.known.kinds["hidden"], text)
@@ -94,7 +94,7 @@ class Walk(ABC):
             self._node(node, None)
 
     def _node(self, node: Node, piped: str | None) -> str | None:
-        """Read it. piped: what it reads, as far as that is known. Return what it prints, if that is known."""
+        """Read a node. piped: its input, if known. Return its output, if known."""
         self.left -= 1
         if self.is_spent("..."):
             return None
@@ -130,7 +130,7 @@ class Walk(ABC):
         return None
 
     def _expanded(self, word: Word) -> list[str]:
-        """The words that it becomes: an unquoted variable may hold several."""
+        """Expand a word; an unquoted variable may become several."""
         found = [""]
         for part in word:
             if isinstance(part, str):
@@ -184,7 +184,7 @@ class Walk(ABC):
         return printed
 
     def _written(self, redirects: Sequence[Redirect], printed: str | None) -> None:
-        """Note the files that are written to. printed: what goes there, if that is known."""
+        """Record the files that are written to. printed: their new contents, if known."""
         for redirect in redirects:
             if ">" not in redirect.operator or redirect.operator in ("<>", ">&"):
                 continue
@@ -194,7 +194,7 @@ class Walk(ABC):
                 self.state.write(path, printed, more=redirect.operator.endswith(">>"))
 
     def words(self, words: list[str], own: Mapping[str, str], stdin: str | None) -> str | None:
-        """Read one command, and what it runs in turn. Return what it prints, if that is known."""
+        """Read one command and what it runs in turn. Return its output, if known."""
         self.left -= 1
         while words and (found := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
             own, words = {**own, found[1]: found[2]}, words[1:]
@@ -228,7 +228,7 @@ class Walk(ABC):
         return options | self.known.values.get(f"{plain} {next(iter(rest), '')}", frozenset())
 
     def _printed(self, call: Call, stdin: str | None) -> str | None:
-        """What it prints, where that is plain."""
+        """Return the output of echo, printf, cat and tee, if known; a mark for decoders."""
         if call.program in ("echo", "printf"):
             words = [word for word in call.words if not re.fullmatch(r"-[neE]+", word)]
             if call.program == "printf" and words:
@@ -255,7 +255,7 @@ class Walk(ABC):
         self.acts.append(Act(shown, kind.kind, kind.reach, kind.does))
 
     def decoded(self, text: str) -> None:
-        """Note that it runs what is decoded first, if it does."""
+        """Note as hidden that the text to be run comes out of a decoder."""
         if text.startswith(UNKNOWN) and any(re.search(rf"\b{one}\b", text) for one in DECODERS - {"tr"}):
             self.note(self.known.kinds["hidden"], text)
 
@@ -268,12 +268,12 @@ class Walk(ABC):
 
 
 def line_of(words: Sequence[str]) -> str:
-    """Return the command of these words on one line. Those in which there are blanks are quoted."""
+    """Join the words into one line, quoting those that contain whitespace."""
     return " ".join(word if word and not any(map(str.isspace, word)) else repr(word) for word in words)
 
 
 def _all_of(printed: Sequence[str | None]) -> str | None:
-    """What several commands print, if it is known of each."""
+    """Return the joined output of several commands, or None if that of any is unknown."""
     return None if not printed or None in printed else "\n".join(said for said in printed if said is not None)
 
 

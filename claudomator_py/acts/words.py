@@ -1,4 +1,4 @@
-"""What words of commands mean: other machines, files beyond the working directory, branches. The tests of patterns."""
+"""The tests that patterns apply to words: other machines, files beyond the working directory, branches."""
 
 import posixpath
 import re
@@ -21,12 +21,12 @@ _FILES = (
     *(".log", ".md", ".php", ".py", ".rb", ".rs", ".sh", ".sql", ".tar", ".toml", ".ts", ".txt", ".xml", ".yaml"),
     *(".yml", ".zip"),
 )
-"""Ends of file names that are no domains, though they look like some."""
+"""File suffixes that look like top-level domains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The lists of files, folders and branches in the data."""
+    """Globs for files, folders and branches, from the data."""
 
     scratch: tuple[str, ...]
     secret: tuple[str, ...]
@@ -36,12 +36,12 @@ class Files:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether the name or address is this machine's own; so is a socket's path, and nothing."""
+    """Return whether the host is this machine. A socket path and an empty string count as such."""
     return not host or _LOOPBACK.fullmatch(host) is not None
 
 
 def host_of(word: str) -> str | None:
-    """Return the host that a URL, ``user@host:path``, connection string or domain names; None: it names none."""
+    """Return the host of a URL or connection string, or None for any other word."""
     if scheme := re.match(r"(?:jdbc:)?[A-Za-z][A-Za-z0-9+.-]*://", word):
         rest = word[scheme.end() :]
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
@@ -60,12 +60,12 @@ def _without_port(authority: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WordTests:
-    """The tests that patterns name in braces, with the lists of the data. Each says whether it holds of a word."""
+    """The tests that patterns name in braces. Each returns whether the word passes."""
 
     files: Files
 
     def by_name(self) -> Mapping[str, Test]:
-        """Return them by the names that patterns give them."""
+        """Return the tests by the names that patterns use."""
         return {
             "any": self.any,
             "host": self.host,
@@ -90,20 +90,20 @@ class WordTests:
         }
 
     def any(self, word: str, call: Call) -> bool:
-        """Return whether there is a word."""
+        """Accept every word."""
         return True
 
     def host(self, word: str, call: Call) -> bool:
-        """Return whether it names another machine."""
+        """Return whether the word names another machine."""
         named = host_of(word)
         return bool(word) and not is_loopback(_without_port(word) if named is None else named)
 
     def host_word(self, word: str, call: Call) -> bool:
-        """Return whether it is the first word, and names another machine."""
+        """Return whether the word is the first one and names another machine."""
         return word == next(iter(call.positionals), None) and self.host(word, call)
 
     def away(self, word: str, call: Call) -> bool:
-        """Return whether it is an address elsewhere: a URL, a domain, ``host:path``; one that is not known is."""
+        """Return whether the word is a remote address: a URL, a domain, ``host:path``. Unknown words count as one."""
         named = host_of(word)
         if named is not None:
             return not is_loopback(named)
@@ -117,7 +117,7 @@ class WordTests:
         return _is_address(word)
 
     def database_away(self, word: str, call: Call) -> bool:
-        """Return whether it names a database elsewhere: a URL, a connection string; one that is not known is."""
+        """Return whether the word names a remote database by URL, connection string or address. Unknown words count."""
         named = host_of(word)
         if named is not None:
             return not is_loopback(named)
@@ -125,67 +125,67 @@ class WordTests:
         return bool(is_named) and not is_loopback(_without_port(word.partition("/")[0]))
 
     def outside(self, word: str, call: Call) -> bool:
-        """Return whether it is a path beyond the working directory. One that is not known counts as within."""
+        """Return whether the word is a path beyond the working directory. Unknown words count as inside."""
         return not word.startswith(UNKNOWN) and not call.place.is_inside(word, self.files.scratch)
 
     def home(self, word: str, call: Call) -> bool:
-        """Return whether it is the home folder, or the root."""
+        """Return whether the word is the home folder, the root or another top folder."""
         return call.place.is_home(word)
 
     def system(self, word: str, call: Call) -> bool:
-        """Return whether it is a file that the machine, or the user's programs, obey."""
+        """Return whether the word is a configuration file of the machine or of the user's programs."""
         return self.outside(word, call) and call.place.is_one_of(word, self.files.system)
 
     def secret(self, word: str, call: Call) -> bool:
-        """Return whether it is a file with keys or passwords."""
+        """Return whether the word is a file with keys or passwords."""
         path = word.removeprefix("@")
         return call.place.is_one_of(path, self.files.secret) and not call.place.is_one_of(path, self.files.public)
 
     def target_away(self, word: str, call: Call) -> bool:
-        """Return whether that is what the command writes to, and on another machine."""
+        """Return whether the command writes to the word, and it is a remote address."""
         return word in _targets(call) and self.away(word, call)
 
     def target_outside(self, word: str, call: Call) -> bool:
-        """Return whether that is what the command writes to, and outside."""
+        """Return whether the command writes to the word, and it is outside."""
         return word in _targets(call) and self.outside(word.removeprefix("of="), call)
 
     def target_system(self, word: str, call: Call) -> bool:
-        """Return whether that is what the command writes to, and a file that the machine obeys."""
+        """Return whether the command writes to the word, and it is a configuration file of the machine."""
         return word in _targets(call) and self.system(word.removeprefix("of="), call)
 
     def source_outside(self, word: str, call: Call) -> bool:
-        """Return whether that is what the command takes away, and outside."""
+        """Return whether the command moves the word away, and it is outside."""
         named = [*call.values("-t"), *call.values("--target-directory")]
         return word in (call.positionals if named else call.positionals[:-1]) and self.outside(word, call)
 
     def edited_outside(self, word: str, call: Call) -> bool:
-        """Return whether it is a file that is edited in place, and outside."""
+        """Return whether the command edits the word in place, and it is outside."""
         return word in _edited(call) and self.outside(word, call)
 
     def edited_system(self, word: str, call: Call) -> bool:
-        """Return whether it is a file that is edited in place, and one that the machine obeys."""
+        """Return whether the command edits the word in place, and it is a configuration file of the machine."""
         return word in _edited(call) and self.system(word, call)
 
     def acting(self, word: str, call: Call) -> bool:
-        """Return whether it is the script that runs, and its name does not say that it builds or tests."""
+        """Return whether the word is the script being run, and its name does not suggest a build or a test."""
         return word == call.words[0] and not _MAKING.search(posixpath.basename(word).lower())
 
     def database_url(self, word: str, call: Call) -> bool:
-        """Return whether it is the address of a database elsewhere."""
+        """Return whether the word is the address of a remote database."""
         if (served := _SERVED.fullmatch(word)) is not None:
             return not is_loopback(served[1])
         return _DATABASE.match(word) is not None and not is_loopback(host_of(word) or "")
 
     def protected(self, word: str, call: Call) -> bool:
-        """Return whether the push goes to a branch on which others rely, or deletes or forces one."""
+        """Return whether the push goes to a branch that others rely on, or deletes or forces any branch."""
         return any(_is_protected(branch, self.files.branches) for branch in pushed_branches(call))
 
     def release(self, word: str, call: Call) -> bool:
-        """Return whether the push is of a tag."""
+        """Return whether the push includes a tag."""
         return any(_TAG.fullmatch(one) for one in call.positionals[2:])
 
     def unread(self, word: str, call: Call) -> bool:
-        """Return whether only the run will know it."""
+        """Return whether the word is known only when it runs."""
         return word.startswith(UNKNOWN)
 
 
@@ -193,7 +193,7 @@ _MAKING = regex(
     r"build|bundle|compile|pack|webpack|vite|rollup|esbuild|test|spec|lint|check|format|fmt|gen|codegen|docs?|dev|serve"
     r"|start|watch|bench|mock|seed|fixture|config|setup|install|analy[sz]e|report|diff|plan|validate|render|export"
 )
-"""In names of scripts that make or look at something here, whatever they make it for."""
+"""Found in names of scripts that build or inspect something locally, whatever it is for."""
 _DATABASE = regex(
     r"(?:jdbc:)?(?:postgres|postgresql|postgis|mysql|mariadb|mongodb|redis|rediss|mssql|sqlserver|oracle|cockroachdb|clickhouse"
     r"|cassandra|amqps?|elasticsearch|neo4j|bolt)(?:\+[a-z0-9]+)*://",
@@ -202,11 +202,11 @@ _DATABASE = regex(
 _SERVED = regex(
     r"(?:--?[\w-]+=)?([\w-]+(?:\.[\w-]+)+):(?:5432|5433|6432|3306|33060|6379|6380|27017|1433|1521|9042|9200|5672|9092|8123|26257)"
 )
-"""A host with the port of a database, or of a queue."""
+"""A host with the port of a database or message queue."""
 _ADDRESSING = frozenset({"curl", "curlie", "wget", "wget2", "http", "https", "xh", "httpie", "ping", "dig", "whois"})
-"""Programs whose words with a colon are a host and its port."""
+"""Programs for which a word with a colon is ``host:port``, not ``host:path``."""
 _LABEL = regex(r"[a-z]+:[\w.-]+(?:/[\w.-]+)*", re.IGNORECASE)
-"""Words such as ``test:unit``, which name no machine."""
+"""Script names such as ``test:unit``, which are no ``host:path``."""
 
 
 def _is_address(word: str) -> bool:
@@ -217,7 +217,7 @@ def _is_address(word: str) -> bool:
 
 
 def _targets(call: Call) -> tuple[str, ...]:
-    """What such a command writes to: the last word, or what an option names; all words of those that only write."""
+    """Return what the command writes to: its last word or an option's value; for tee and the like, every word."""
     named = [*call.values("-t"), *call.values("--target-directory")]
     if call.program in ("tee", "touch", "mkdir", "truncate"):
         return call.positionals
@@ -227,7 +227,7 @@ def _targets(call: Call) -> tuple[str, ...]:
 
 
 def _edited(call: Call) -> tuple[str, ...]:
-    """The files that an editor such as sed edits in place: its words, without what it is to do there."""
+    """Return the files that sed or the like edits in place: its words without the script."""
     said = {
         value for option in ("-e", "-f", "--expression", "--file", "-E", "-pe", "-pi") for value in call.values(option)
     }
@@ -236,9 +236,9 @@ def _edited(call: Call) -> tuple[str, ...]:
 
 
 def pushed_branches(call: Call) -> tuple[str, ...]:
-    """Return the branches that a ``git push`` writes to; the current one where it names none. ``?``: not known.
+    """Return the branches that a ``git push`` writes to: the current one if it names none, ``?`` if that is unknown.
 
-    What is forced (``+``) or deleted (``:name``) is the protected branch ``*``.
+    A forced (``+``) or deleted (``:name``) branch is returned as ``*``, which is always protected.
     """
     words = [word for word in call.positionals if word != "push"]
     refs = words[1:]
@@ -260,7 +260,7 @@ def _is_protected(branch: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _current_branch(call: Call) -> str:
-    """The branch that is checked out where the command runs; ``?``: that cannot be read."""
+    """Return the branch checked out where the command runs, or ``?`` if that cannot be read."""
     folder = call.place.absolute(next(iter(call.values("-C")), "."))
     while True:
         prefix = folder.rstrip("/")

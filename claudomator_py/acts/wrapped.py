@@ -1,4 +1,4 @@
-"""Takes commands out of those that run them: ``sudo -u root timeout 5 npm publish``, ``find -exec rm {} +``."""
+"""Extract commands from their wrappers: ``sudo -u root timeout 5 npm publish``, ``find -exec rm {} +``."""
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,15 +9,18 @@ from claudomator_py.acts.pattern import UNKNOWN
 
 _RUNNING: Final = ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 _MAX_KEY: Final = 3
-"""Words of a key such as ``docker compose exec``."""
+"""Words in a key such as ``docker compose exec``."""
 _MAX_GIVEN: Final = 100
-"""Words that ``xargs`` is seen to add."""
+"""Words of input that ``xargs`` is taken to append."""
 
 
 def longest_key(
     program: str, words: Sequence[str], keys: Mapping[str, object] | frozenset[str], known: Catalogue
 ) -> tuple[str | None, list[str]]:
-    """Return the longest of the keys with which the command begins, without its options, and the words after that."""
+    """Return the longest key that the command begins with, options skipped, and the words after it.
+
+    The key is None if none matches.
+    """
     best: tuple[str | None, list[str]] = (program if program in keys else None, list(words))
     said, valued, is_value = [program], known.values.get(program, frozenset()), False
     for at, word in enumerate(words):
@@ -33,7 +36,7 @@ def longest_key(
 
 
 def inner_words(key: str, wrapper: Wrapper, words: Sequence[str], stdin: str | None) -> list[str]:
-    """Return the words of the command that the wrapper runs. stdin: what ``xargs`` reads, if that is known."""
+    """Return the words of the command that the wrapper runs. stdin: the input of ``xargs``, if known."""
     at, left = 0, wrapper.skip
     while at < len(words):
         word = words[at]
@@ -57,7 +60,10 @@ def inner_words(key: str, wrapper: Wrapper, words: Sequence[str], stdin: str | N
 
 
 def image_of(words: Sequence[str], wrapper: Wrapper) -> str:
-    """Return the program that is the image of ``docker run``: ``aws`` of ``amazon/aws-cli:2``; empty: it is none."""
+    """Return the program that a ``docker run`` image is named after, such as ``aws`` for ``amazon/aws-cli:2``.
+
+    Empty if the image has no namespace: then it is hardly a program's own.
+    """
     at = 0
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in wrapper.values else 1
@@ -68,7 +74,7 @@ def image_of(words: Sequence[str], wrapper: Wrapper) -> str:
 
 
 def executed(words: Sequence[str]) -> Iterator[list[str]]:
-    """Return the commands that ``find -exec`` and its like run."""
+    """Yield the commands that ``find -exec`` and the like run."""
     at = 0
     while at < len(words):
         if words[at] in _RUNNING:
@@ -79,5 +85,5 @@ def executed(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def after(words: Sequence[str], word: str) -> list[str]:
-    """Return the words after that one; none where it is not there."""
+    """Return the words after the first occurrence of ``word``; empty if it does not occur."""
     return list(words[words.index(word) + 1 :]) if word in words else []
