@@ -12,7 +12,7 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command runs. By default nothing is known, and paths that begin with ``/``, ``~`` or ``..`` are outside."""
+    """Where a command runs. By default it is unknown, and paths that begin with ``/``, ``~`` or ``..`` are outside."""
 
     folder: str | None = None
     """The working directory, absolute."""
@@ -24,7 +24,7 @@ class Place:
     """Return the beginning of the file at an absolute path, or None if it cannot be read."""
 
     def absolute(self, path: str) -> str:
-        """Return the normalized absolute path. It begins with ``~`` if ``home`` is unknown, and stays relative if
+        """Return the normalised absolute path. It begins with ``~`` if ``home`` is unknown, and stays relative if
         ``folder`` is."""
         if path == "~" or path.startswith("~/"):
             path = (self.home or "~") + path[1:]
