@@ -1,1 +1,1 @@
-"""How other programs ask for work and do it: A2A, and the hub."""
+"""Protocols by which other programs submit tasks and do them: A2A and the hub."""

@@ -1,1 +1,1 @@
-"""The daemon as an agent that others reach by A2A, 1.0 and 0.3: its card, and tasks by JSON-RPC."""
+"""The daemon as an A2A agent, in versions 1.0 and 0.3: its agent card, and tasks over JSON-RPC."""

@@ -1,7 +1,7 @@
-"""The card of this daemon: what it does, for everybody, and where it is asked for it.
+"""This daemon's public agent card.
 
-Source: a2a-protocol.org, specification 1.0, section 4.4, and 0.3, section 5.5. What 0.3 has in other places or other
-words, such as security, is there as well, so that one document serves clients of both.
+Source: a2a-protocol.org, specification 1.0, section 4.4, and 0.3, section 5.5. Where the versions differ, as in
+security, the card has the fields of both, so that one document serves all clients.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,7 @@ _ANY: Final = {
 
 
 def agent_card(base: str, cards: Sequence[Card]) -> dict[str, Any]:
-    """Return the card as JSON. base: the URL that the request was sent to. cards: the specialists that everybody may
-    know."""
+    """Return the card as JSON. base: the URL that the request was sent to. cards: the public specialists."""
     url = f"{base}/a2a"
     versions = ("1.0", "0.3")
     interfaces = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version} for version in versions]
@@ -49,7 +48,7 @@ def agent_card(base: str, cards: Sequence[Card]) -> dict[str, Any]:
 
 
 def _skill(card: Card) -> dict[str, Any]:
-    """A specialist is a skill of ours: its own skills are named in its description."""
+    """Return a specialist as an A2A skill; its own skills are listed in the description."""
     examples = [example for skill in card.skills for example in skill.examples][:MAX_EXAMPLES]
     able = ", ".join(f"{skill.name} (`{skill.id}`)" for skill in card.skills)
     return {

@@ -1,4 +1,4 @@
-"""Messages that clients send by A2A: from JSON of either version to what is asked for, or a refusal."""
+"""Parsing of A2A requests: from JSON of either version to a message or a listing, or an error."""
 
 import contextlib
 import hashlib
@@ -38,24 +38,24 @@ _REASONS: Final = {
     NO_EXTENDED_CARD: "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
     NO_VERSION: "VERSION_NOT_SUPPORTED",
 }
-"""Of the errors of A2A, beside JSON-RPC's own (specification 1.0, 9.5)."""
+"""Reasons of the A2A-specific errors (specification 1.0, section 9.5)."""
 
 ANY_SKILL: Final = "task"
-"""The skill of our card that is no specialist: whoever suits the task does it."""
+"""The skill in our card that leaves the choice of the specialist to routing."""
 MAX_ID_LENGTH: Final = 200
-"""Characters of a message's id, or a context's."""
+"""Characters of a message's or a context's id."""
 MAX_LISTED: Final = 100
-"""Tasks in one part of a list (specification 1.0, 3.1.4)."""
+"""Tasks on one page of a list (specification 1.0, section 3.1.4)."""
 _KEY_PREFIX: Final = "a2a:"
-"""Apart from the keys that clients of the API choose."""
+"""Keeps message ids apart from idempotency keys of the API."""
 _USER: Final = ("ROLE_USER", "user", 1)
 _CAPITAL = regex("[A-Z]")
 _FILES: Final = ("url", "raw", "file")
-"""Keys of a part that is a file: those of 1.0, and that of 0.3."""
+"""Keys that make a part a file: ``url`` and ``raw`` in 1.0, ``file`` in 0.3."""
 
 
 class RpcError(Exception):
-    """What a request is answered with instead of a result. problems: as a task file has them, for INVALID_PARAMS."""
+    """A JSON-RPC error response. problems: validation problems, for INVALID_PARAMS."""
 
     def __init__(self, code: int, message: str, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class RpcError(Exception):
 
     @property
     def document(self) -> dict[str, Any]:
-        """As JSON-RPC has it; the data as google.rpc.BadRequest and google.rpc.ErrorInfo, with ``@type``."""
+        """The JSON-RPC error object, with google.rpc.BadRequest and google.rpc.ErrorInfo in ``data``."""
         data: list[dict[str, Any]] = []
         if self.problems:
             violations = [{"field": one.field or "", "description": one.render()} for one in self.problems]
@@ -76,31 +76,31 @@ class RpcError(Exception):
 
 
 def no_push() -> RpcError:
-    """Return the refusal of whatever asks for push notifications."""
+    """Return the error for requests that ask for push notifications."""
     return RpcError(NO_PUSH, "push notifications are not offered; subscribe to the task instead")
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a client says."""
+    """A message from a client."""
 
     id: str
     text: str
     task_id: str
-    """Of the task that it is said to; empty: it begins one."""
+    """The task that the message is addressed to. Empty: it starts a new task."""
     context_id: str
-    """Of the conversation that it belongs to, as the client calls it or as it was called before; empty: a new one."""
+    """The client's or our id of the conversation. Empty: a new conversation."""
     specialist: str | None
-    """Who is to do the task, as ``executor.name`` names it."""
+    """The requested specialist, from ``executor.name``."""
     skill: str | None
-    """The skill that it is to use, as ``skill_used`` names it."""
+    """The requested skill of that specialist, from ``skill_used``."""
     waits: bool
-    """Whether the client wants to hear of it only once it has ended or asks."""
+    """Whether the response is to wait until the task has ended or asks something."""
     key: RequestKey
-    """By which a repetition shows."""
+    """Identifies a repeated message."""
 
     def task(self, creator: str) -> TaskSpec:
-        """Return the task that it begins. creator: id of the principal who sends it. Raises RpcError."""
+        """Return the new task that the message describes. creator: id of the sending principal. Raises RpcError."""
         digest = hashlib.sha256(f"{creator}\0{self.id}".encode()).hexdigest()[:12]
         asked = {"specialist": self.specialist, "skill": self.skill}
         document = {"name": f"a2a-{digest}", "instructions": self.text, "tags": ["a2a"]}
@@ -110,7 +110,7 @@ class Message:
         raise RpcError(INVALID_PARAMS, problems_text(parsed), tuple(parsed))
 
     def answer(self) -> AnswerRequest:
-        """Return what it says to a task that asks. Raises RpcError."""
+        """Return the message as an answer to a task's question. Raises RpcError."""
         parsed = validate(AnswerRequest, {"text": self.text}, {})
         if isinstance(parsed, AnswerRequest):
             return parsed
@@ -118,14 +118,14 @@ class Message:
 
 
 def field(value: Mapping[str, Any], name: str) -> Any:
-    """Return the field by either name that ProtoJSON has for it, such as ``messageId`` and ``message_id``; None for one
-    that is null, which means the same as absent."""
+    """Return the field under either of its ProtoJSON names, such as ``messageId`` or ``message_id``. None if it is
+    null or absent, which ProtoJSON treats alike."""
     found = value.get(name)
     return value.get(_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name)) if found is None else found
 
 
 def parse_message(params: Mapping[str, Any]) -> Message:
-    """Return the message of either version. Raises RpcError."""
+    """Return the message in the parameters, of either version. Raises RpcError."""
     said = params.get("message")
     if not isinstance(said, Mapping):
         raise RpcError(INVALID_PARAMS, "`message` is missing")
@@ -134,7 +134,7 @@ def parse_message(params: Mapping[str, Any]) -> Message:
         raise RpcError(INVALID_PARAMS, f"`message.messageId` is not text of 1 to {MAX_ID_LENGTH} characters")
     role = said.get("role")
     if isinstance(role, bool) or role not in _USER:
-        raise RpcError(INVALID_PARAMS, "`message.role` is not that of the user")
+        raise RpcError(INVALID_PARAMS, "`message.role` is not the user's")
     configuration = _mapping(params, "configuration")
     at_once = _flag(configuration, "returnImmediately") is True or _flag(configuration, "blocking") is False
     if field(configuration, "taskPushNotificationConfig") or field(configuration, "pushNotificationConfig"):
@@ -143,7 +143,7 @@ def parse_message(params: Mapping[str, Any]) -> Message:
     specialist = _named(metadata, "executor.name") or _named(_mapping(metadata, "executor", " in the metadata"), "name")
     skill = _named(metadata, "skill_used")
     if specialist is None:
-        # The skills of our card are specialists: who names one of them, and nobody else, means that one.
+        # The skills in our card are specialists, so a skill without an executor names a specialist.
         specialist, skill = (None if skill == ANY_SKILL else skill), None
     context_id = _optional(said, "contextId") or ""
     if len(context_id) > MAX_ID_LENGTH:
@@ -163,19 +163,19 @@ def parse_message(params: Mapping[str, Any]) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which tasks a client wants to see."""
+    """A request for a page of tasks."""
 
     wanted: LatestFilter
     size: int
-    """The most in one part."""
+    """The maximum number of tasks on the page."""
     token: str | None
-    """Where the part begins; None: at the beginning."""
+    """The cursor of the page. None: the first page."""
     artifacts: bool
-    """Whether with results."""
+    """Whether to include results."""
 
 
 def parse_listing(params: Mapping[str, Any]) -> Listing:
-    """Return what ``ListTasks`` asks for. Raises RpcError."""
+    """Return the listing that parameters of ``ListTasks`` ask for. Raises RpcError."""
     size = _whole(params, "pageSize", MAX_LISTED // 2)
     if not 1 <= size <= MAX_LISTED:
         raise RpcError(INVALID_PARAMS, f"`pageSize` is not 1 to {MAX_LISTED}")
@@ -193,17 +193,17 @@ def parse_listing(params: Mapping[str, Any]) -> Listing:
 
 
 def _standings(status: object) -> tuple[StateSelection, ...] | None:
-    """Which tasks are in a state, by its name or its number."""
+    """Return the selection of our tasks for an A2A state, given by name or enum number. Raises RpcError."""
     if status in (None, 0, "TASK_STATE_UNSPECIFIED") and not isinstance(status, bool):
         return None
     for number, (state, standings) in enumerate(STANDINGS.items(), 1):
         if status == name_of(state) or (status == number and not isinstance(status, bool)):
             return standings
-    raise RpcError(INVALID_PARAMS, f"`status` is no state; use one of {', '.join(map(name_of, STANDINGS))}")
+    raise RpcError(INVALID_PARAMS, f"`status` is not a state; use one of {', '.join(map(name_of, STANDINGS))}")
 
 
 def _whole(value: Mapping[str, Any], name: str, otherwise: int) -> int:
-    """The whole number, which ProtoJSON lets be text as well."""
+    """Return the integer field, which ProtoJSON allows as a string, too. Raises RpcError."""
     found = field(value, name)
     if found is None:
         return otherwise
@@ -218,7 +218,7 @@ def _instant_ms(text: str) -> int:
     with contextlib.suppress(ValueError, OverflowError):
         if datetime.fromisoformat(text).tzinfo is not None:
             return parse_instant(text)
-    raise RpcError(INVALID_PARAMS, "`statusTimestampAfter` is no instant such as 2026-12-01T08:00:00Z")
+    raise RpcError(INVALID_PARAMS, "`statusTimestampAfter` is not an instant such as 2026-12-01T08:00:00Z")
 
 
 def _text(parts: object) -> str:
@@ -228,7 +228,7 @@ def _text(parts: object) -> str:
 
 
 def _part(part: object) -> str:
-    # A part is one of these. Who puts a file beside a text wants it to be read, and it would not be.
+    # A part has exactly one kind of content. A file beside a text would be ignored silently, so it is refused.
     given = (
         {key for key in ("text", "data", *_FILES) if part.get(key) is not None} if isinstance(part, Mapping) else set()
     )
@@ -236,11 +236,11 @@ def _part(part: object) -> str:
         return text
     if isinstance(part, Mapping) and "data" in part and given <= {"data"}:
         return json.dumps(part["data"], ensure_ascii=False)
-    raise RpcError(NO_CONTENT_TYPE, "only parts with `text` or `data` are supported; write where to find a file")
+    raise RpcError(NO_CONTENT_TYPE, "only `text` and `data` parts are supported; for a file, write where to find it")
 
 
 def _mapping(value: Mapping[str, Any], key: str, where: str = "") -> Mapping[str, Any]:
-    """The object, empty where there is none. Raises RpcError: what is overlooked was meant to say something."""
+    """Return the object, or an empty one if it is absent. Raises RpcError for any other type, not to ignore it."""
     found = value.get(key)
     if found is not None and not isinstance(found, Mapping):
         raise RpcError(INVALID_PARAMS, f"`{key}`{where} is not an object")

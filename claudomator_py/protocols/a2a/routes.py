@@ -1,7 +1,7 @@
-"""/.well-known/agent-card.json and /a2a: other agents give tasks to this one, follow them, and answer what it asks.
+"""/.well-known/agent-card.json and /a2a: other agents submit tasks, follow them, and answer their questions.
 
-The roles are those of the API: looking needs ``read``, anything else what its operation needs. Who has no such token is
-refused by HTTP, as everywhere; what A2A has an error for is answered by JSON-RPC.
+Roles are those of the API: reading needs ``read``, anything else the role of its operation. A missing role is an HTTP
+error as everywhere; errors that A2A defines are JSON-RPC errors.
 """
 
 import json
@@ -58,12 +58,12 @@ from claudomator_py.schema.validation import MAX_PROBLEMS, odd_values
 from claudomator_py.values import dataclass, regex
 
 a2a = guarded()
-"""It is described by its card, and by A2A itself, rather than by the document of the API."""
+"""Not part of the OpenAPI document: the agent card and the A2A specification describe it."""
 
 log = logging.getLogger(__name__)
 
 MAX_WAIT_S: Final = 600.0
-"""So long a client may wait for the end in one request; then it hears that the task is under way."""
+"""How long one request waits for the task to end. After that it is answered with the task as it is."""
 
 _METHODS: Final[Mapping[str, tuple[str, Version]]] = {
     "SendMessage": ("send", "1.0"),
@@ -79,34 +79,34 @@ _METHODS: Final[Mapping[str, tuple[str, Version]]] = {
     "tasks/resubscribe": ("subscribe", "0.3"),
 }
 _NOT_OFFERED: Final = {
-    # 1.0 keeps -32007 for a card that is promised and missing; 0.3 has no other code for it.
+    # 1.0 reserves -32007 for a card that is advertised but missing; 0.3 has no other code for it.
     "GetExtendedAgentCard": UNSUPPORTED,
     "agent/getAuthenticatedExtendedCard": NO_EXTENDED_CARD,
 }
 _VERSION: Final = "A2A-Version"
 _NEEDS: Final = {"send": "submitTask", "stream": "submitTask", "cancel": "cancelTask"}
 _VERSIONS: Final = regex(r"(?:0\.3(?:\.\d+)?|1(?:\.\d+){0,2})?")
-"""Those that are spoken: patches change nothing, and a minor version is compatible with the earlier ones of its major
-one (specification 1.0, 3.6). Empty means 0.3."""
+"""Accepted versions. Minor versions are compatible with earlier ones of the same major version (specification 1.0,
+section 3.6). Empty means 0.3."""
 _STREAMED: Final = ("stream", "subscribe")
 
 
 @a2a.get("/.well-known/agent-card.json")
 def read_card(request: Request) -> dict[str, Any]:
-    """Return the card, for everybody: only specialists that are public are in it."""
+    """Return the agent card, which needs no token and contains public specialists only."""
     specialists = access_of(request).as_(OPERATOR)[Specialists]
     return agent_card(str(request.base_url).rstrip("/"), specialists.public_cards())
 
 
 @a2a.post("/a2a")
 async def call(request: Request, granted: Allowed, by: Asking, streams: Following, standing: Standing) -> Response:
-    """Return one request of JSON-RPC."""
+    """Answer one JSON-RPC request, by a document or a stream of events."""
     rpc_id: object = None
     as_event = False
     try:
         document = await _document(request)
         as_event = _is_read_as_event(request, document.get("method"))
-        # What no database can hold, no answer can either.
+        # Text that the database cannot hold cannot be sent in an answer either.
         if odd := odd_values(document, {}):
             raise RpcError(INVALID_PARAMS, problems_text(odd[:MAX_PROBLEMS]), tuple(odd[:MAX_PROBLEMS]))
         rpc_id = _rpc_id(document)
@@ -116,23 +116,23 @@ async def call(request: Request, granted: Allowed, by: Asking, streams: Followin
             raise not_permitted(by, OPERATIONS[operation])
         caller = _Caller(granted, by, streams, standing, version, rpc_id)
         if method in _STREAMED:
-            task = await streams.run(partial(_begun, caller, method, params))
-            return EventStream(streams, _told(caller, task))
-        return JSONResponse(_result(rpc_id, await _answered(request, caller, method, params)))
+            task = await streams.run(partial(_task_to_stream, caller, method, params))
+            return EventStream(streams, _stream(caller, task))
+        return JSONResponse(_result(rpc_id, await _outcome(request, caller, method, params)))
     except RpcError as error:
         said = {"jsonrpc": "2.0", "id": rpc_id, "error": error.document}
         return Response(_data(said), media_type=MEDIA_TYPE) if as_event else JSONResponse(said)
 
 
 def _is_read_as_event(request: Request, method: object) -> bool:
-    """Whether a refusal of that method is one event of a stream: for who asks for a stream, and for clients of 0.3,
-    which read no other answer where they expect one."""
+    """Return whether an error is sent as an event: if the client asked for a stream, or is of version 0.3, whose
+    clients read nothing else for a streaming method."""
     action, version = _METHODS.get(str(method), ("", "1.0"))
     return action in _STREAMED and (version == "0.3" or wants_stream(request))
 
 
 async def _document(request: Request) -> dict[str, Any]:
-    """The request's body. Raises RpcError for one that is no request, and Refused for one of another media type."""
+    """Return the request's body. Raises RpcError if it is not a request, Refused for another media type."""
     try:
         document = await read_json(request)
     except Refused as refused:
@@ -147,7 +147,7 @@ async def _document(request: Request) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who asks, and how it is answered."""
+    """The caller of one request, and what is needed to answer it."""
 
     granted: Session
     by: Principal
@@ -157,7 +157,7 @@ class _Caller:
     rpc_id: object
 
     def task(self, task_id: str) -> TaskView:
-        """The task of exactly that id. Raises RpcError."""
+        """Return the task with exactly this id, not a prefix. Raises RpcError."""
         try:
             found = self.granted[Tasks].one(task_id)
         except (NotFound, Ambiguous):
@@ -168,7 +168,7 @@ class _Caller:
 
 
 def _rpc_id(document: Mapping[str, Any]) -> object:
-    """By which the answer is known; None: it has none. Raises RpcError for what is no id."""
+    """Return the request's id, or None if it has none. Raises RpcError for any other type."""
     found = document.get("id")
     if isinstance(found, bool) or not isinstance(found, str | int | None):
         raise RpcError(INVALID_REQUEST, "`id` is neither text nor a whole number")
@@ -176,7 +176,7 @@ def _rpc_id(document: Mapping[str, Any]) -> object:
 
 
 def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mapping[str, Any]]:
-    """What is to be done, in which version, with which parameters. Raises RpcError."""
+    """Return the action, the protocol version and the parameters. Raises RpcError."""
     name, params = document.get("method"), document.get("params")
     if document.get("jsonrpc") != "2.0" or not isinstance(name, str):
         raise RpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
@@ -193,8 +193,8 @@ def _read(document: Mapping[str, Any], wanted: str) -> tuple[str, Version, Mappi
     return (*_METHODS[name], params or {})
 
 
-async def _answered(request: Request, caller: _Caller, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The result. Raises RpcError."""
+async def _outcome(request: Request, caller: _Caller, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of a method that does not stream. Raises RpcError."""
     run = caller.streams.run
     if method == "get":
         return shapes.whole(await run(lambda: caller.task(_id(params))), caller.version)
@@ -205,17 +205,17 @@ async def _answered(request: Request, caller: _Caller, method: str, params: Mapp
     message = parse_message(params)
     task = await run(lambda: _send(caller, message))
     if message.waits:
-        task = await _settled(request, caller, task)
+        task = await _wait_settled(request, caller, task)
     return shapes.answer(task, caller.version)
 
 
-def _begun(caller: _Caller, method: str, params: Mapping[str, Any]) -> TaskView:
-    """The task that a stream is to tell of. Raises RpcError."""
+def _task_to_stream(caller: _Caller, method: str, params: Mapping[str, Any]) -> TaskView:
+    """Return the task to be streamed, which a message may create. Raises RpcError."""
     if method == "stream":
         return _send(caller, parse_message(params))
     task = caller.task(_id(params))
     if shapes.state_of(task) in shapes.ENDS:
-        raise RpcError(UNSUPPORTED, f"the task is {task.state}: it will not change any more; use GetTask")
+        raise RpcError(UNSUPPORTED, f"the task is {task.state} and will not change any more; use GetTask")
     return task
 
 
@@ -227,7 +227,7 @@ def _id(params: Mapping[str, Any]) -> str:
 
 
 def _send(caller: _Caller, message: Message) -> TaskView:
-    """The task that the message begins, or is said to, as it is then. Raises RpcError."""
+    """Submit or answer a task, and return it as it is now. Raises RpcError."""
     service = caller.granted[Tasks]
     try:
         if message.task_id:
@@ -244,16 +244,16 @@ def _send(caller: _Caller, message: Message) -> TaskView:
         raise RpcError(INVALID_PARAMS, detail) from error
     except Invalid as error:
         raise RpcError(INVALID_PARAMS, _words(error), tuple(error.problems)) from error
-    # To a repetition the service tells how it was then.
+    # To a repeated message the service returns the task as it was at first.
     return caller.task(told.id)
 
 
 def _listed(caller: _Caller, listing: Listing) -> dict[str, Any]:
-    """A part of the list of tasks. Raises RpcError."""
+    """Return a page of the list of tasks. Raises RpcError."""
     try:
         tasks, total = caller.granted[Tasks].latest(listing.wanted, listing.token, listing.size)
     except BadCursor as error:
-        detail = "`pageToken` is none that was given for this list; send nextPageToken as it was, with the same filters"
+        detail = "`pageToken` does not belong to this list; send nextPageToken unchanged, with the same filters"
         raise RpcError(INVALID_PARAMS, detail) from error
     return shapes.page(tasks, total, listing.size, artifacts=listing.artifacts)
 
@@ -271,8 +271,8 @@ def _words(error: ServiceError) -> str:
     return f"{error.detail} {error.remedy}" if error.remedy else error.detail
 
 
-async def _settled(request: Request, caller: _Caller, task: TaskView) -> TaskView:
-    """The task once it has ended or asks, or as it is when nobody waits any longer."""
+async def _wait_settled(request: Request, caller: _Caller, task: TaskView) -> TaskView:
+    """Wait until the task has ended or asks something, the client is gone or time is up, and return it."""
     until = time.monotonic() + MAX_WAIT_S
     streams = caller.streams
     with streams.place(request.state.principal):
@@ -287,13 +287,13 @@ async def _settled(request: Request, caller: _Caller, task: TaskView) -> TaskVie
     return task
 
 
-async def _told(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
-    """The task, and each change of it until it has ended or asks."""
+async def _stream(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
+    """Yield the task and its changes as events, until it has ended or asks something."""
     try:
         async for event in _changes(caller, task):
             yield event
     except (ServiceError, RpcError) as error:
-        log.warning("a stream of a task ends early: %s", error)  # its client asks after the task
+        log.warning("a stream of a task ends early: %s", error)  # the client can still get the task
 
 
 async def _changes(caller: _Caller, task: TaskView) -> AsyncIterator[bytes]:
@@ -319,7 +319,7 @@ def _event(caller: _Caller, result: dict[str, Any]) -> bytes:
 
 
 def _data(document: Mapping[str, Any]) -> bytes:
-    """One event."""
+    """Return the document as one server-sent event."""
     return f"data: {json.dumps(document)}\n\n".encode()
 
 

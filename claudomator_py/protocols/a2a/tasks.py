@@ -1,4 +1,4 @@
-"""Our tasks as A2A has them, in either version.
+"""Our tasks as A2A objects, in either version.
 
 Source: a2a-protocol.org, specification 1.0, section 4.1 (as ProtoJSON), and 0.3, section 6.
 """
@@ -30,16 +30,16 @@ STANDINGS: Final[Mapping[str, tuple[StateSelection, ...]]] = MappingProxyType(
         "auth-required": (),
     }
 )
-"""Which of our tasks are in each state of A2A, as 0.3 writes it, in the order in which 1.0 numbers them from 1."""
+"""Our tasks that are in each A2A state. Names are those of 0.3, in the order in which 1.0 numbers them from 1."""
 
 
 def context_of(task: TaskView) -> str:
-    """Return the context: what its client calls it, or else the thread that the task is of."""
+    """Return the context id: the client's own, else the task's thread."""
     return task.context or task.thread or task.id
 
 
 def state_of(task: TaskView) -> str:
-    """Return its state, as 0.3 writes it."""
+    """Return the task's A2A state by its 0.3 name."""
     return next(
         state
         for state, standings in STANDINGS.items()
@@ -48,17 +48,17 @@ def state_of(task: TaskView) -> str:
 
 
 def name_of(state: str) -> str:
-    """Return the state as 1.0 writes it."""
+    """Return the 1.0 name of the state."""
     return f"TASK_STATE_{state.upper().replace('-', '_')}"
 
 
 def is_settled(task: TaskView) -> bool:
-    """Return whether it has ended, or waits for a person."""
+    """Return whether the task has ended or waits for a person."""
     return state_of(task) in ENDS or task.state == "NEEDS_INPUT"
 
 
 def whole(task: TaskView, version: Version) -> dict[str, Any]:
-    """Return the task itself."""
+    """Return the ``Task`` object."""
     said: dict[str, Any] = {
         "id": task.id,
         "contextId": context_of(task),
@@ -71,8 +71,7 @@ def whole(task: TaskView, version: Version) -> dict[str, Any]:
 
 
 def page(tasks: Page[TaskView], total: int, size: int, *, artifacts: bool) -> dict[str, Any]:
-    """Return a part of the list of tasks, which 1.0 alone has. size: the most that the part may have. artifacts:
-    whether with results."""
+    """Return the result of ``ListTasks``, which only 1.0 has. size: the page size. artifacts: include results."""
     said = [whole(task, "1.0") for task in tasks.items]
     if not artifacts:
         said = [{key: value for key, value in one.items() if key != "artifacts"} for one in said]
@@ -85,8 +84,7 @@ def answer(task: TaskView, version: Version) -> dict[str, Any]:
 
 
 def changes(task: TaskView, version: Version) -> list[dict[str, Any]]:
-    """Return what is new of it, as events of a stream: its result first, as a client reads no further than to the
-    end."""
+    """Return the stream events for a changed task. The result comes first: clients stop reading at the final status."""
     found: list[dict[str, Any]] = []
     named = {"taskId": task.id, "contextId": context_of(task)}
     if (result := _artifact(task, version)) is not None:
@@ -101,7 +99,7 @@ def changes(task: TaskView, version: Version) -> list[dict[str, Any]]:
 
 
 def mark(task: TaskView) -> tuple[str, str | None]:
-    """Return what makes a change of it worth telling."""
+    """Return a value that changes whenever clients are to be sent the task's changes."""
     return state_of(task), _words(task)
 
 
@@ -140,7 +138,7 @@ def _part(text: str, version: Version) -> dict[str, Any]:
 
 
 def _metadata(task: TaskView) -> dict[str, Any]:
-    """Our own names for it, and what it has used, as our client reads it of others."""
+    """Return our own names for things, and the usage in the form that our A2A client reads."""
     usage = {"input_tokens": task.tokens.input, "output_tokens": task.tokens.output, "cost_usd": task.cost_usd}
     used = {key: value for key, value in usage.items() if value is not None}
     named = {"task": task.name, "state": task.state, "executor": task.specialist or task.agent}

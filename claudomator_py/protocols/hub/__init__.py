@@ -1,1 +1,1 @@
-"""/v1/hub: agents connect, and are given the tasks of the specialist that they are."""
+"""/v1/hub: agents connect as specialists and receive their tasks."""

@@ -1,7 +1,7 @@
-"""JSON-RPC 2.0 over WebSocket: connections of agents, and the frames on them.
+"""JSON-RPC 2.0 over WebSocket: the agents' connections, and the frames on them.
 
-Who it is was settled before the connection was accepted (``guard/security.py``), and each frame is judged by that:
-nothing that a frame says can end more than its own request, but for what is no text, too long or too much.
+``guard/security.py`` authenticates before the connection is accepted. A bad frame fails its own request only, unless
+it is binary, too long or exceeds the rate: that closes the connection.
 """
 
 import asyncio
@@ -39,37 +39,38 @@ log = logging.getLogger(__name__)
 
 PATH: Final = "/v1/hub"
 FRAMES: Final = Rate(50, 200)
-"""Beyond it the connection is closed with 1008."""
+"""Frames per second and burst; beyond that the connection is closed with 1008."""
 _MAX_CONNECTIONS: Final = 1_000
-"""Of one principal; beyond it the next one is refused before it is accepted."""
+"""Connections per principal; further ones are refused before they are accepted."""
 _MAX_ERROR_LENGTH: Final = 500
 _CONNECTION_S: Final = 0.002
 _MESSAGE_S: Final = 0.0003
 _CHARACTER_S: Final = 1e-8
-"""Seconds of processor time that an opening handshake or a message costs the loop, about."""
+"""Approximate processor seconds that a handshake, a message and each of its characters cost the loop."""
 _CROWD: Final = 100
-"""Connections that are over: what they took is given back to the system, once no more of them end."""
+"""Closed connections after which memory is returned to the system, once no more of them close."""
 _SETTLED_S: Final = 2.0
+"""Quiet time after the last close before memory is returned."""
 _TOGETHER_S: Final = 1.0
-"""Agents that register within it of each other have their cards looked at together."""
+"""Cards registered within this time are checked for oddities in one batch."""
 
 
 class Seat(Protocol):
-    """A connection's place among those that the server has; absent where no server is."""
+    """A connection's slot in the server. Absent in tests without a server."""
 
     pace: Pace | None
-    """What its frames are charged to."""
+    """The account that its frames are charged to."""
 
     @property
     def share(self) -> int:
-        """How many places one principal may have."""
+        """How many slots one principal may have."""
 
     def keep(self) -> None:
-        """Keep it, also when others need a place."""
+        """Keep the slot even when others need one."""
 
 
 class HubEndpoint:
-    """Where agents connect. ``look`` is for any thread, the rest for the loop."""
+    """The ASGI endpoint for agents. ``look`` may be called from any thread, the rest from the loop."""
 
     def __init__(self, hub: Hub, access: Access, streams: Streams, paces: Paces) -> None:
         self._hub = hub
@@ -78,17 +79,17 @@ class HubEndpoint:
         self._open: set[_Connection] = set()
         self._paces = paces
         self._new: set[str] = set()
-        self._telling: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._over = 0
-        self._settling: asyncio.TimerHandle | None = None
-        self._giving_back: asyncio.Future[None] | None = None
+        self._closed = 0
+        self._return_timer: asyncio.TimerHandle | None = None
+        self._returning: asyncio.Future[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection, from its opening handshake to its end."""
+        """Serve one connection, from the opening handshake to its end."""
         websocket = WebSocket(scope, receive, send)
         if scope["path"] != PATH:
-            await websocket.close()  # before it is accepted: HTTP 403
+            await websocket.close()  # becomes HTTP 403, as it is not accepted yet
             return
         self._loop = asyncio.get_running_loop()
         state = websocket.scope["state"]
@@ -112,32 +113,32 @@ class HubEndpoint:
             await connection.serve()
         finally:
             self._open.discard(connection)
-            self._leaves(self._loop)
+            self._count_closed(self._loop)
 
-    def _leaves(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._over += 1
-        if self._over < _CROWD:
+    def _count_closed(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._closed += 1
+        if self._closed < _CROWD:
             return
-        if self._settling is not None:
-            self._settling.cancel()
-        self._settling = loop.call_later(_SETTLED_S, self._settled, loop)
+        if self._return_timer is not None:
+            self._return_timer.cancel()
+        self._return_timer = loop.call_later(_SETTLED_S, self._return_memory, loop)
 
-    def _settled(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._over, self._settling = 0, None
-        self._giving_back = loop.run_in_executor(None, give_back)
+    def _return_memory(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._closed, self._return_timer = 0, None
+        self._returning = loop.run_in_executor(None, give_back)
 
     def look(self) -> None:
-        """Look at the tokens, one of which may have been revoked: whose it was is cut off, and given nothing more."""
+        """Close the connections whose token has been revoked."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cut_off)
 
     def _registered(self, specialist_id: str) -> None:
         self._new.add(specialist_id)
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.ensure_future(self._tell_odd())
+        if self._reporting is None or self._reporting.done():
+            self._reporting = asyncio.ensure_future(self._report_odd())
 
-    async def _tell_odd(self) -> None:
-        """Tell what is odd about new cards, of those that come together at once."""
+    async def _report_odd(self) -> None:
+        """Report oddities of new cards, in one batch for those that register together."""
         while self._new:
             await asyncio.sleep(_TOGETHER_S)
             new, self._new = self._new, set()
@@ -152,7 +153,7 @@ class HubEndpoint:
 
 
 class _Connection:
-    """One that was accepted. Implements ``dispatch.hub.Peer``."""
+    """An accepted connection. Implements ``HubPeer``."""
 
     def __init__(
         self,
@@ -167,7 +168,7 @@ class _Connection:
     ) -> None:
         self._websocket = websocket
         self.granted = granted
-        """What its principal may ask, once for all of that one's connections."""
+        """The principal's session, shared by all its connections."""
         self._methods = Methods(hub, granted, streams, by, self, registered, pace)
         self._pace = pace
         self.by = by
@@ -180,7 +181,7 @@ class _Connection:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
-        """Take frames until the connection ends."""
+        """Handle frames until the connection ends."""
         try:
             while True:
                 message = await self._websocket.receive()
@@ -204,10 +205,10 @@ class _Connection:
                 future.cancel()
             self._methods.leave()
 
-    # --- what the hub asks of it ----------------------------------------------------------------------------------
+    # --- requests of the hub to the agent -------------------------------------------------------------------------
 
     async def ask(self, method: str, params: Mapping[str, Any], timeout_s: float) -> Any:
-        """See ``Peer``."""
+        """See ``HubPeer``."""
         number = next(self._ids)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
@@ -225,13 +226,13 @@ class _Connection:
             self._asked.pop(number, None)
 
     def close(self, code: int, reason: str) -> None:
-        """See ``Peer``."""
+        """See ``HubPeer``."""
         task = asyncio.ensure_future(self._end(code, reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
     def check(self) -> bool:
-        """Whether its token is still good; if not, it ends."""
+        """Return whether the token is still valid. If not, close the connection."""
         if self._standing():
             return True
         self._methods.leave()
@@ -242,24 +243,24 @@ class _Connection:
         if self._websocket.application_state is WebSocketState.CONNECTED:
             try:
                 await self._websocket.close(code, reason[:100])
-            except (RuntimeError, OSError):  # it has ended already
+            except (RuntimeError, OSError):  # already closed
                 return
 
     async def _send(self, document: Mapping[str, Any]) -> None:
-        """Raises Gone."""
+        """Send a JSON document. Raises AgentGone."""
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
         async with self._sending:
             if self._websocket.application_state is not WebSocketState.CONNECTED:
                 raise AgentGone("the connection has ended")
             try:
                 await self._websocket.send_text(text)
-            except Exception as error:  # whatever the server's library raises for a connection that is gone
+            except Exception as error:  # the server's libraries raise various errors for a lost connection
                 raise AgentGone(f"the connection has ended: {type(error).__name__}") from None
 
-    # --- what the agent asks --------------------------------------------------------------------------------------
+    # --- requests of the agent ------------------------------------------------------------------------------------
 
     async def _take(self, text: str) -> None:
-        """Answer one frame. Raises Gone."""
+        """Answer one frame. Raises AgentGone."""
         rpc_id: object = None
         began_s = time.thread_time()
         try:
@@ -268,14 +269,14 @@ class _Connection:
             if odd := odd_values(document, {}):
                 raise HubError(INVALID_REQUEST, problems_text(odd[:MAX_PROBLEMS]))
             if "method" not in document and ("result" in document or "error" in document):
-                self._answered(document)
+                self._resolve(document)
                 return
             method, params, wanted = _request(document)
         except HubError as error:
             await self._send({"jsonrpc": "2.0", "id": rpc_id, "error": error.document})
             return
         finally:
-            if self._pace is not None:  # texts of one length differ a hundredfold
+            if self._pace is not None:  # the cost of parsing varies a hundredfold for texts of one length
                 self._pace.charge(time.thread_time() - began_s)
         try:
             said: dict[str, Any] = {"result": await self._methods.call(method, params)}
@@ -289,8 +290,8 @@ class _Connection:
         if wanted:
             await self._send({"jsonrpc": "2.0", "id": rpc_id, **said})
 
-    def _answered(self, document: Mapping[str, Any]) -> None:
-        """The agent answers a request of ours; what nobody asked is nothing."""
+    def _resolve(self, document: Mapping[str, Any]) -> None:
+        """Pass the agent's response to whoever asked; ignore a response that nobody waits for."""
         number = document.get("id")
         future = self._asked.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
         if future is None or future.done():
@@ -306,7 +307,7 @@ class _Connection:
 
 
 def _parsed(text: str) -> Mapping[str, Any]:
-    """Raises RpcError."""
+    """Return the frame's JSON object. Raises HubError."""
     if has_too_many_parts(text):
         raise HubError(PARSE_ERROR, f"it has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas")
     try:
@@ -319,7 +320,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 
 def _id_of(document: Mapping[str, Any]) -> object:
-    """By which the answer is known; None: it has none that could be sent back."""
+    """Return the request's id, or None if it has none that could be sent back."""
     found = document.get("id")
     if isinstance(found, bool) or not isinstance(found, str | int | float) or odd_values({"id": found}, {}):
         return None
@@ -331,7 +332,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _request(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], bool]:
-    """Method, parameters, and whether an answer is wanted. Raises RpcError."""
+    """Return the method, its parameters, and whether a response is wanted. Raises HubError."""
     method, rpc_id = document.get("method"), document.get("id")
     if document.get("jsonrpc") != "2.0" or not isinstance(method, str):
         raise HubError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")

@@ -1,7 +1,7 @@
-"""The hub: who has connected, and which run is given to whom.
+"""The hub: which agents are connected, and which run is assigned to which of them.
 
-An assignment is a run, under the run's own id. Its process (``agents/hub_runner``) waits for what the hub has heard, in
-its mailbox. What is in memory here follows from runs, mailboxes and connections.
+An assignment is a run, and has its id. The run's process (``agents/hub_runner``) reads what the hub puts into its
+mailbox. The state in memory can be rebuilt from runs, mailboxes and connections.
 """
 
 import asyncio
@@ -27,23 +27,23 @@ log = get_logger("claudomator.hub")
 
 KIND: Final = "hub"
 PREFIX: Final = "hub:"
-"""Before the id of an agent in the name that runs have for it, see ``routing.role.agent_name``."""
+"""Precedes the agent's id in the name of the agent that a run records, see ``routing.role.agent_name``."""
 LEASE_S: Final = 120.0
-"""How long an assignment is an agent's that is no longer connected."""
+"""How long an agent keeps an accepted assignment after its connection is lost."""
 GRACE_S: Final = 10.0
-"""How long the daemon waits for an agent that was connected just before, or may have been before it started."""
+"""How long an agent may take to reconnect after its connection is lost or the daemon has started."""
 WAKE_S: Final = 60.0
-"""How long an agent that is woken has, until it is connected."""
+"""How long a woken agent may take to connect."""
 OFFER_S: Final = 10.0
-"""How long an agent has to accept."""
+"""How long an agent may take to answer an offer or a cancellation."""
 AGAIN_S: Final = 5.0
-"""After an agent has refused, or its wake-up has failed, until it is asked again."""
+"""Pause after a refused offer or another failure before the next attempt."""
 MAX_REFUSALS: Final = 5
 _A_MOMENT_S: Final = 0.05
 
 
 class AgentRefused(Exception):
-    """The agent has answered a request with an error."""
+    """The agent answered a request with an error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -51,56 +51,56 @@ class AgentRefused(Exception):
 
 
 class AgentGone(Exception):
-    """The agent is no longer connected, or does not answer in time."""
+    """The agent is no longer connected, or did not answer in time."""
 
 
 class HubPeer(Protocol):
-    """A connection, on the loop."""
+    """The agent's end of a connection. Used on the loop."""
 
     async def ask(self, method: str, params: Mapping[str, Any], timeout_s: float) -> Any:
-        """Return what it answers. Raises Refused, Gone."""
+        """Return the agent's answer to the request. Raises AgentRefused, AgentGone."""
 
     def close(self, code: int, reason: str) -> None:
-        """End it."""
+        """Close the connection with a WebSocket code."""
 
 
 @dataclass(eq=False, slots=True)
 class AgentConnection:
-    """An agent that is connected: one connection of possibly several."""
+    """A registered connection of an agent, which may have several."""
 
     agent_id: str
     instance_id: str
     most: int
-    """Assignments at once."""
+    """The maximum number of simultaneous assignments."""
     peer: HubPeer
     runs: set[str] = field(default_factory=set)
 
 
 @dataclass(eq=False, slots=True)
 class _Assignment:
-    """A live run, and how far it has come. link: who has it, or is asked to take it."""
+    """A live run. link: the connection that has accepted it or is being offered it."""
 
     run_id: str
     task_id: str
     agent_id: str
     allowance: ProgressAllowance
-    """Of its progress."""
+    """How much progress may still be stored."""
     link: AgentConnection | None = None
     accepted: bool = False
     end: End | None = None
     free_s: float = 0.0
-    """When it was last left alone: the agent's connection was lost, or the daemon started."""
+    """Loop time since which no connection has it: one was lost, or the daemon started."""
     not_before_s: float = 0.0
-    """It is not offered before then."""
+    """Loop time before which it is not offered."""
     refusals: int = 0
     wake_by_s: float | None = None
-    """Until then the agent that is being woken may come."""
+    """Loop time by which the agent, which is being woken, must connect."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while its end is written."""
 
 
 class Hub:
-    """On the daemon's loop, but for ``wake``."""
+    """Assigns runs to connected agents. Used on the daemon's loop, except ``wake`` and ``is_present``."""
 
     def __init__(self, database: Database, host: RunHost, registry: AgentRegistry, knock: Knock) -> None:
         self._database = database
@@ -114,21 +114,20 @@ class Hub:
         self._since_s = 0.0
         self._left_s: dict[str, float] = {}
         self._due_s = inf
-        self._sooner = asyncio.Event()
-        self._beside: set[asyncio.Task[None]] = set()
+        self._wake_up = asyncio.Event()
+        self._background: set[asyncio.Task[None]] = set()
 
-    # --- what the daemon tells it ---------------------------------------------------------------------------------
+    # --- called by the daemon -------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, on the loop that runs."""
+        """Begin work on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._since_s = self._loop.time()
-        self._do(self._keep_looking())
+        self._spawn(self._keep_looking())
         self.wake()
 
     def wake(self) -> None:
-        """Look for what may have changed: a run began or ended. From any thread; costs nothing where no specialist is
-        an agent of the hub."""
+        """Look soon for runs that began or ended. From any thread; free if no specialist is an agent of the hub."""
         if self._loop is None or not any(agent.kind == KIND for agent in self._registry.agents):
             return
         try:
@@ -137,26 +136,25 @@ class Hub:
             return
 
     def is_present(self, agent_id: str) -> bool:
-        """Return whether the agent is connected, or may be back in a moment. From any thread."""
+        """Return whether the agent is connected or within its grace period. From any thread."""
         if self._loop is None or agent_id in self._links:
             return True
         return self._now_s < max(self._since_s, self._left_s.get(agent_id, 0.0)) + GRACE_S
 
     async def close(self) -> None:
-        """Do nothing more."""
+        """Stop all work."""
         self._loop = None
-        tasks = list(self._beside)
+        tasks = list(self._background)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- what connections tell it ---------------------------------------------------------------------------------
+    # --- called by connections ------------------------------------------------------------------------------------
 
     async def join(self, link: AgentConnection, resume: Sequence[str]) -> list[str]:
-        """Note that the agent has connected; return its assignments that continue. A connection of the same instance is
-        replaced."""
+        """Register a connection, replacing one of the same instance, and return the run ids that it resumes."""
         await self._read_live()
-        # Nothing is awaited until all it has is its own: whoever looks in between would offer it that again.
+        # No await until all resumed runs are linked: a look in between would offer them again.
         there = {name: one for name, one in self._links.get(link.agent_id, {}).items() if one is not link}
         former = there.get(link.instance_id)
         self._links[link.agent_id] = there | {link.instance_id: link}
@@ -168,7 +166,7 @@ class Hub:
             one = self._assignments.get(run_id)
             if one is None or one.agent_id != link.agent_id or one.end is not None or one.link is not None:
                 continue
-            if one.lock.locked():  # It ends at this moment: a result that came later would be refused.
+            if one.lock.locked():  # It is just ending; a later result would be refused.
                 continue
             one.link = link
             link.runs.add(run_id)
@@ -179,8 +177,7 @@ class Hub:
         return [one.run_id for one in resumed]
 
     def leave(self, link: AgentConnection) -> None:
-        """Note that its connection has ended: its assignments are its own until their lease is over. Harmless when
-        repeated."""
+        """Unregister a connection. The agent keeps accepted assignments for the lease. Idempotent."""
         there = self._links.get(link.agent_id, {})
         if there.get(link.instance_id) is link:
             del there[link.instance_id]
@@ -191,8 +188,7 @@ class Hub:
         self._look_by(0)
 
     async def progress(self, agent_id: str, run_id: str, said: Mapping[str, Any]) -> None:
-        """Keep what the agent says meanwhile, as far as there is room; nothing, of an assignment that is not its own or
-        has ended."""
+        """Store progress within the run's allowance. Ignored if the assignment is another agent's or has ended."""
         one = self._assignments.get(run_id)
         if one is None or one.agent_id != agent_id or one.end is not None:
             return
@@ -205,13 +201,15 @@ class Hub:
             log.warning("progress_not_kept", run_id=run_id, problem=str(error))
 
     async def result(self, link: AgentConnection, run_id: str, end: End) -> bool:
-        """Record how it ended; whether the same was recorded before. Raises NotFound, Conflict, StoreUnavailable and
-        OSError: nothing is recorded then."""
+        """Record the end of an assignment. Return whether the same end was recorded before.
+
+        Raises NotFound, Conflict, StoreUnavailable or OSError if it is not recorded.
+        """
         if run_id not in self._assignments:
             await self._read_live()
         one = self._assignments.get(run_id)
         if one is None:
-            return await self._late(link.agent_id, run_id, end)
+            return await self._late_result(link.agent_id, run_id, end)
         if one.agent_id != link.agent_id:
             raise _unknown(run_id)
         async with one.lock:
@@ -221,21 +219,21 @@ class Hub:
             await self._end(one, end)
         return False
 
-    # --- looking --------------------------------------------------------------------------------------------------
+    # --- the reconciling loop -------------------------------------------------------------------------------------
 
     def _look_by(self, delay_s: float) -> None:
-        """Look in so many seconds at the latest."""
+        """Look after at most this many seconds."""
         self._due_s = min(self._due_s, self._now_s + delay_s)
-        self._sooner.set()
+        self._wake_up.set()
 
     async def _keep_looking(self) -> None:
-        """Look whenever it is due, and never twice at once."""
+        """Look whenever it is due. As the only caller, it never looks twice at once."""
         while True:
-            self._sooner.clear()
+            self._wake_up.clear()
             if self._now_s < self._due_s:
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(self._due_s):
-                        await self._sooner.wait()
+                        await self._wake_up.wait()
                 continue
             self._due_s = inf
             await self._look()
@@ -244,12 +242,12 @@ class Hub:
         try:
             await self._read_live()
             for one in list(self._assignments.values()):
-                # It may be over by the time that those before it are seen to.
+                # It may have ended while those before it were handled.
                 if one.run_id not in self._assignments or one.end is not None:
                     continue
                 try:
-                    await self._see_to(one)
-                except OSError as error:  # Those after it have mailboxes of their own.
+                    await self._handle(one)
+                except OSError as error:  # The other runs have mailboxes of their own.
                     log.warning("mailbox_not_written", run_id=one.run_id, problem=str(error))
                     self._look_by(AGAIN_S)
         except StoreUnavailable as error:
@@ -260,13 +258,13 @@ class Hub:
             self._look_by(AGAIN_S)
 
     async def _read_live(self) -> None:
-        """Know the assignments that there are, and have no more than these. Raises StoreUnavailable."""
+        """Synchronise the assignments with the live runs. Raises StoreUnavailable."""
         known = set(self._assignments)
         live = await asyncio.to_thread(self._database.read, lambda connection: run_rows.begun_of_kind(connection, KIND))
-        # One that became known meanwhile may have begun after what was read here.
+        # Only what was known before the read: an assignment added meanwhile may be newer than the rows.
         for run_id in known.difference(run.id for run in live):
             if (one := self._assignments.pop(run_id, None)) is not None:
-                self._over(one)
+                self._abandon(one)
         for run in live:
             if run.id in self._assignments:
                 continue
@@ -282,11 +280,11 @@ class Hub:
             one.free_s = self._now_s
             self._assignments.setdefault(run.id, one)
 
-    def _over(self, one: _Assignment) -> None:
-        """Its run has ended. An agent that still works on it is told to stop."""
+    def _abandon(self, one: _Assignment) -> None:
+        """Cancel the assignment of a run that has ended, if an agent still works on it."""
         if (link := one.link) is not None:
             self._release(one, link)
-            self._do(self._cancel(link, one.run_id))
+            self._spawn(self._cancel(link, one.run_id))
 
     async def _cancel(self, link: AgentConnection, run_id: str) -> None:
         try:
@@ -294,8 +292,8 @@ class Hub:
         except (AgentRefused, AgentGone) as error:
             log.info("cancel_not_heard", run_id=run_id, agent=link.agent_id, problem=str(error))
 
-    async def _see_to(self, one: _Assignment) -> None:
-        """What can be done for it now; or when to look again."""
+    async def _handle(self, one: _Assignment) -> None:
+        """Offer it or give it up, if it is time; otherwise schedule the next look."""
         if one.link is not None:
             return
         if one.accepted:
@@ -314,15 +312,15 @@ class Hub:
         if free is not None:
             one.link = free
             free.runs.add(one.run_id)
-            self._do(self._offer(one, free))
+            self._spawn(self._offer(one, free))
         elif not links:
-            await self._absent(one)
+            await self._handle_absence(one)
 
     async def _offer(self, one: _Assignment, link: AgentConnection) -> None:
-        """Ask the agent to take it."""
+        """Offer it to the agent."""
         try:
             params = await self._params(one)
-            if one.link is not link:  # It is over, or the connection is.
+            if one.link is not link:  # The run or the connection has ended.
                 return
             answer = await link.peer.ask("task.assign", params, OFFER_S)
             if not isinstance(answer, Mapping) or answer.get("accepted") is not True:
@@ -356,15 +354,15 @@ class Hub:
         return {**ids, "instructions": instructions, "handoff": handoff}
 
     async def _accept(self, one: _Assignment, link: AgentConnection) -> None:
-        """It is the agent's from here on, whatever becomes of this daemon. Raises OSError."""
+        """Record durably that the agent has accepted it, so that it holds beyond this daemon. Raises OSError."""
         if not one.accepted and one.end is None:
             await self._mailboxes.put(
                 one.run_id, {"type": "accepted", "agent": one.agent_id, "instance": link.instance_id}
             )
             one.accepted = True
 
-    async def _absent(self, one: _Assignment) -> None:
-        """Nobody is there to take it."""
+    async def _handle_absence(self, one: _Assignment) -> None:
+        """Wait for an absent agent, wake it, or give up."""
         wait_s = max(self._since_s, self._left_s.get(one.agent_id, 0.0)) + GRACE_S - self._now_s
         if wait_s > 0:
             self._look_by(wait_s)
@@ -372,7 +370,7 @@ class Hub:
         found = await asyncio.to_thread(
             self._database.read, lambda connection: specialist_rows.find(connection, one.agent_id)
         )
-        if one.agent_id in self._links:  # It came meanwhile, and may have taken it up again.
+        if one.agent_id in self._links:  # It connected meanwhile, and may have resumed the run.
             return
         if found is None or found.card.wake_url is None:
             error = "its agent is not connected, and has no wake_url: start it"
@@ -381,14 +379,14 @@ class Hub:
         if one.wake_by_s is None:
             await self._mailboxes.put(one.run_id, {"type": "waking"}, durable=False)
             one.wake_by_s = self._now_s + WAKE_S
-            self._do(wake(found, one.task_id, self._knock, AGAIN_S, lambda: self._is_awaited(one)))
+            self._spawn(wake(found, one.task_id, self._knock, AGAIN_S, lambda: self._is_awaited(one)))
         if self._now_s >= one.wake_by_s:
             await self._give_up(one, "unreachable", "its agent was woken, and did not connect")
             return
         self._look_by(one.wake_by_s - self._now_s)
 
     def _is_awaited(self, one: _Assignment) -> bool:
-        """Whether its agent, which is being woken, may still come in time."""
+        """Return whether the agent that is being woken may still connect in time."""
         return one.link is None and one.end is None and one.wake_by_s is not None and self._now_s < one.wake_by_s
 
     async def _give_up(self, one: _Assignment, outcome: str, error: str) -> None:
@@ -403,8 +401,8 @@ class Hub:
             self._release(one, one.link)
         self._look_by(0)
 
-    async def _late(self, agent_id: str, run_id: str, end: End) -> bool:
-        """A result of a run that is no longer live. Raises NotFound, Conflict."""
+    async def _late_result(self, agent_id: str, run_id: str, end: End) -> bool:
+        """Handle the end of a run that is no longer live: return True if it is recorded. Raises NotFound, Conflict."""
         run = await asyncio.to_thread(self._database.read, lambda connection: run_rows.find(connection, run_id))
         if run is None or run.agent != PREFIX + agent_id:
             raise _unknown(run_id)
@@ -429,11 +427,11 @@ class Hub:
     def _now_s(self) -> float:
         return 0.0 if self._loop is None else self._loop.time()
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        """Beside everything else."""
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the work as a background task."""
         task = asyncio.ensure_future(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
 
 def _unknown(run_id: str) -> NotFound:

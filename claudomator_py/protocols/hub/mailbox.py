@@ -1,6 +1,6 @@
-"""What the hub has heard of a run: messages in the mailbox of its run directory, which its process reads.
+"""Mailboxes: messages from the hub in a run's directory, which the run's process reads.
 
-So all that is promised to an agent is there before it is promised, and a daemon that comes later finds it there.
+What is promised to an agent is written there first, so that a later daemon finds it.
 """
 
 import asyncio
@@ -13,46 +13,46 @@ from claudomator_py.ports import RunHost
 from claudomator_py.values import dataclass
 
 End = Mapping[str, Any]
-"""How the run ended: the message of type ``end``, the last one that counts."""
+"""The message of type ``end``: how the run ended. Nothing after it counts."""
 
 
 MAX_PROGRESS_BYTES: Final = 8 * 1024 * 1024
-"""Of one run, kept in all: its process copies them to its output, and a daemon that starts reads them."""
+"""Total per run. The run's process copies them to its output, and a starting daemon reads them."""
 PROGRESS_RATE: Final = 32 * 1024
-"""Bytes a second that are kept in the long run."""
+"""Bytes per second that are stored in the long run."""
 PROGRESS_BURST: Final = 1024 * 1024
-"""Bytes that are kept at once after a pause."""
+"""Bytes that are stored at once after a pause."""
 SIGN_OF_LIFE_S: Final = 30.0
-"""Beyond all that, so often a message is kept without its text: whoever says something does not hang."""
+"""How often a message beyond the limits is stored without its text, so that the run does not seem to hang."""
 
 
 @dataclass(frozen=True, slots=True)
 class MailboxContent:
-    """What a mailbox holds."""
+    """The summary of a mailbox."""
 
     accepted: bool
     end: End | None
-    """None while there is no result."""
+    """None until the run has ended."""
     size: int
     """Bytes."""
 
 
 class ProgressAllowance:
-    """How much of the progress of one run is still kept, over however many connections it comes."""
+    """The remaining allowance for one run's progress messages, over all its connections."""
 
     def __init__(self, kept: int, now_s: float) -> None:
-        """kept: bytes that there are already."""
+        """kept: bytes stored already."""
         self._left = MAX_PROGRESS_BYTES - kept
         self._now = float(PROGRESS_BURST)
         self._at_s = now_s
         self._sign_s = now_s - SIGN_OF_LIFE_S
 
     def fit(self, said: Mapping[str, Any], now_s: float) -> Mapping[str, Any] | None:
-        """Return what of the message is kept: all, all but its text, or None."""
+        """Return the part of the message to store: all of it, all but its text, or None."""
         self._now = min(PROGRESS_BURST, self._now + (now_s - self._at_s) * PROGRESS_RATE)
         self._at_s = now_s
         room = min(self._now, self._left)
-        # Of a flood nearly all is dropped: it is not written out only to be counted.
+        # Compare the text's length first: most of a flood is dropped, and need not be serialised to be measured.
         if len(said.get("text") or "") <= room and (size := len(_line({"type": "progress", **said}))) <= room:
             self._now -= size
             self._left -= size
@@ -64,21 +64,21 @@ class ProgressAllowance:
 
 
 class Mailboxes:
-    """The mailboxes of the runs of one host. On the loop."""
+    """The mailboxes of a host's runs. Used on the loop."""
 
     def __init__(self, host: RunHost) -> None:
         self._host = host
 
     async def put(self, run_id: str, message: Mapping[str, Any], *, durable: bool = True) -> None:
-        """Have the run's process hear it. Raises OSError."""
+        """Append a message. Raises OSError."""
         await asyncio.to_thread(self._host.tell, run_id, _line(message), durable=durable)
 
     async def heard(self, run_id: str) -> MailboxContent:
-        """Return what there is by now. Raises OSError."""
+        """Return the mailbox's contents so far. Raises OSError."""
         return await asyncio.to_thread(self._read, run_id)
 
     def _read(self, run_id: str) -> MailboxContent:
-        """Beside the loop. Of progress, which is nearly all there may be, nothing is parsed."""
+        """Read in a worker thread. Progress, by far the largest part, is not parsed."""
         found: dict[str, Mapping[str, Any]] = {}
         size = 0
         for line in self._host.told(run_id):
@@ -90,7 +90,7 @@ class Mailboxes:
 
 
 def check_same(recorded: End, end: End) -> None:
-    """Raise Conflict where a result comes after another one."""
+    """Raise Conflict if the end differs from the recorded one."""
     if dict(recorded) != dict(end):
         raise Conflict("Another result of the assignment is recorded.", remedy="Drop this one.")
 
@@ -100,7 +100,7 @@ def _line(message: Mapping[str, Any]) -> bytes:
 
 
 def _message(line: bytes, kind: str) -> Mapping[str, Any] | None:
-    """Return the message if it is of that type. A line that a daemon did not finish is none."""
+    """Return the message if it is of this type and complete; a crash may have cut the line off."""
     try:
         message = json.loads(line)
     except ValueError:
@@ -109,4 +109,4 @@ def _message(line: bytes, kind: str) -> Mapping[str, Any] | None:
 
 
 _BEGINS: Final = {kind: _line({"type": kind})[:-1] for kind in ("accepted", "end")}
-"""How the messages that count begin: their type is said first."""
+"""The first bytes of the messages that are parsed. ``type`` is always the first key."""

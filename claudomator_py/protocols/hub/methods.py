@@ -1,4 +1,4 @@
-"""What a connected agent may ask for: their parameters, what the service makes of them, and their errors."""
+"""The JSON-RPC methods that connected agents may call: parameters, execution and errors."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from claudomator_py.schema.validation import MAX_PROBLEMS, first_problem, valida
 from claudomator_py.store.database import StoreUnavailable
 
 MAX_BYTES: Final = 1024 * 1024
-"""Of a frame. Beyond it the connection is closed with 1009."""
+"""Size of a frame. Beyond it the connection is closed with 1009."""
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 NOT_PERMITTED, NOT_FOUND, CONFLICT, UNAVAILABLE = -32001, -32004, -32009, -32050
@@ -35,11 +35,11 @@ _CODES: Final[Mapping[ErrorStatus, int]] = {
     "conflict": CONFLICT,
     "unavailable": UNAVAILABLE,
 }
-"""Of what the service refuses; all else is in the parameters."""
+"""Error codes by the status of a service's error; any other status means INVALID_PARAMS."""
 
 
 class HubError(Exception):
-    """What a request is answered with instead of a result."""
+    """A JSON-RPC error response."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class HubError(Exception):
 
     @property
     def document(self) -> dict[str, Any]:
-        """As JSON-RPC has it."""
+        """The JSON-RPC error object."""
         return {"code": self.code, "message": str(self)}
 
 
@@ -95,7 +95,7 @@ class _Result(_Params):
 
 
 class Methods:
-    """Those of one connection, for whoever ``by`` is. On the loop."""
+    """The methods on one connection, for its principal ``by``. Used on the loop."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Methods:
         registered: Callable[[str], None],
         pace: Pace | None,
     ) -> None:
-        """registered: told of each card that is new. pace: what its calls are charged to."""
+        """registered: called with the id of each new card. pace: the account that calls are charged to."""
         self._hub = hub
         self._granted = granted
         self._streams = streams
@@ -119,16 +119,16 @@ class Methods:
 
     @property
     def has_registered(self) -> bool:
-        """Whether the connection is an agent's by now."""
+        """Whether an agent has registered on the connection."""
         return self._link is not None
 
     def leave(self) -> None:
-        """Note that the connection has ended, or is to be given nothing more. Harmless when repeated."""
+        """Unregister the agent, because the connection has ended or its token is invalid. Idempotent."""
         if self._link is not None:
             self._hub.leave(self._link)
 
     async def call(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Return the result. Raises RpcError."""
+        """Return the method's result. Raises HubError."""
         match method:
             case "agent.register":
                 return await self._register(_checked(_Register, params))
@@ -149,7 +149,7 @@ class Methods:
         self._permit("registerSpecialist")
         if self._link is not None and self._link.agent_id != asked.agent_id:
             raise HubError(CONFLICT, f"this connection is {self._link.agent_id}; open another one")
-        # Where it is reached, and how much it takes, the connection says.
+        # The agent's address and capacity follow from the connection, not from the card.
         said = {"url": f"ws-agent://{asked.agent_id}", "id": asked.agent_id, "max_concurrent": asked.max_concurrent}
         unmet = [key for key in ("url", "id") if asked.card.get(key, said[key]) != said[key]]
         for_a2a = is_written_for_a2a(asked.card)
@@ -162,7 +162,7 @@ class Methods:
                 raise HubError(INVALID_PARAMS, problems_text(card[:MAX_PROBLEMS]))
             return self._granted[Specialists].register_itself(card)
 
-        # Beside the loop, and charged: a card may be large, and wrong in many places.
+        # In a worker thread, and charged: validating a large card with many errors is expensive.
         registered = await self._run(register)
         if registered.is_new:
             self._registered(asked.agent_id)
@@ -222,7 +222,7 @@ class Methods:
             raise HubError(NOT_PERMITTED, str(not_permitted(self._by, OPERATIONS[operation])))
 
     async def _run(self, call: Callable[[], Any]) -> Any:
-        """What the service says. Raises RpcError."""
+        """Run a call of a service in a worker thread and charge it. Raises HubError."""
         try:
             if self._pace is None:
                 return await self._streams.run(call)
@@ -232,7 +232,7 @@ class Methods:
 
 
 def _own_fields(card: dict[str, Any]) -> dict[str, Any]:
-    """The card in our terms. One of A2A may have our keys beside its own. Raises RpcError."""
+    """Return the card in our format. An A2A card may contain our keys as well. Raises HubError."""
     if not is_a2a(card):
         return card
     read = read_a2a(card)
@@ -242,13 +242,13 @@ def _own_fields(card: dict[str, Any]) -> dict[str, Any]:
 
 
 def _key(name: str, document: Mapping[str, Any]) -> RequestKey:
-    """Apart from the keys that clients of the API choose."""
+    """Return the key with a prefix that keeps it apart from the API's idempotency keys."""
     said = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return RequestKey(f"hub:{name}", hashlib.sha256(said.encode()).hexdigest())
 
 
 def _checked(shape: type[Any], params: Mapping[str, Any]) -> Any:
-    """Raises RpcError."""
+    """Return the validated parameters. Raises HubError."""
     if len(params) > _MAX_PARAMS:
         raise HubError(INVALID_PARAMS, f"there are {len(params)} parameters, more than any method takes")
     try:

@@ -1,4 +1,4 @@
-"""Waking an agent of the hub that is not connected: one POST to the address that its card names."""
+"""Wake an agent of the hub that is not connected, by a POST to its card's ``wake_url``."""
 
 import asyncio
 import socket
@@ -13,23 +13,23 @@ from claudomator_py.log import get_logger
 log = get_logger("claudomator.hub")
 
 Knock = Callable[[str, Mapping[str, Any], bool], None]
-"""See ``wake_remote_agent``."""
+"""The type of ``wake_remote_agent``."""
 
 KNOCK_S: Final = 10.0
-"""How long the address has to answer."""
+"""Timeout of the request."""
 
 
 class NotWoken(Exception):
-    """The address did not take the wake-up; the message says why."""
+    """The wake-up request failed; the message says why."""
 
 
 def wake_remote_agent(url: str, document: Mapping[str, Any], anywhere: bool) -> None:
-    """Send it as JSON. What is answered is not read, and a redirect not followed. Raises NotWoken.
+    """Post the document as JSON, ignoring the response's body and redirects. Raises NotWoken.
 
-    anywhere: also on this machine and in its network. Otherwise the address that is connected to is judged, not the
-    name: ``127.1``, the machine's own name and a name that somebody has made point here are all this machine.
+    anywhere: allow addresses of this machine and its network. Otherwise the resolved address is checked, not the
+    name: ``127.1``, the machine's own name and any name that resolves to it are this machine.
     """
-    import httpx  # for whoever has such an agent
+    import httpx  # loaded only when an agent has to be woken
 
     from claudomator_py.outgoing import client
 
@@ -53,7 +53,7 @@ def wake_remote_agent(url: str, document: Mapping[str, Any], anywhere: bool) -> 
 async def wake(
     agent: Registration, task_id: str, wake_remote_agent: Knock, again_s: float, wanted: Callable[[], bool]
 ) -> None:
-    """Send its wake-up for that task, and again after so many seconds where it does not arrive, as long as wanted."""
+    """Send the agent's wake-up for the task, repeated every ``again_s`` seconds until it succeeds or is not wanted."""
     url, document = str(agent.card.wake_url), {"agent_id": agent.card.id, "task_id": task_id}
     while wanted():
         try:
@@ -65,7 +65,7 @@ async def wake(
 
 
 def _address_elsewhere(host: str, port: int) -> str:
-    """Return the first address of the host, which must not be on this machine or in its network. Raises NotWoken."""
+    """Return the host's first address. Raises NotWoken if any is on this machine or in its network."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
@@ -73,16 +73,16 @@ def _address_elsewhere(host: str, port: int) -> str:
     for family, kind, protocol, _, address in found:
         if not is_elsewhere(str(address[0])) or _is_own(family, kind, protocol, address):
             raise NotWoken(
-                f"{host} is on this machine or in its network, where only a specialist of the operator's is woken"
+                f"{host} is on this machine or in its network, where only the operator's specialists are woken"
             )
     return str(found[0][4][0])
 
 
 def _is_own(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> bool:
-    """Whether it is an address of this machine's own: the system would reach it from that address. Nothing is sent."""
+    """Return whether the address is this machine's: then the system would also send from it. Nothing is sent."""
     with socket.socket(family, kind, protocol) as probe:
         try:
             probe.connect(address)
         except OSError:
-            return False  # there is no way there
+            return False  # no route
         return bool(probe.getsockname()[0] == address[0])

@@ -174,7 +174,7 @@ def test_what_cannot_be_read_is_refused_by_its_name_and_not_overlooked(given: di
 @pytest.mark.parametrize("file", [{"url": "https://x"}, {"raw": "aGk="}, {"file": {"uri": "https://x"}}])
 @pytest.mark.parametrize("beside", [{"text": "Look at this."}, {"data": {"a": 1}}, {"text": "a", "data": 1}])
 def test_a_part_that_is_also_a_file_is_refused(file: dict[str, Any], beside: dict[str, Any]) -> None:
-    with pytest.raises(RpcError, match="only parts with"):
+    with pytest.raises(RpcError, match="only `text` and `data` parts"):
         parse_message(params(parts=[{**beside, **file}]))
 
 
