@@ -63,9 +63,9 @@ from claudomator_py.resources.tasks import TaskCalls
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
 
-_DESCRIPTION = """What anyone can ask the daemon for. Every path but /livez and /readyz needs a token; `security`
-names the role that it takes: read, operate or admin, each of which permits what the ones before it do.
-Lists are paged by cursor, times are RFC 3339 in UTC, refusals are problem+json and say what to do next."""
+_DESCRIPTION = """The daemon's HTTP API. Every path but /livez and /readyz needs a token; `security` names the role that
+it takes: read, operate or admin, each of which includes the ones before it. Lists are paged by cursor, times are
+RFC 3339 in UTC, and refusals are problem+json that say what to do next."""
 
 
 RESOURCES = (
@@ -105,7 +105,7 @@ class _Application(FastAPI):
 
 
 def _a2a() -> Iterable[BaseRoute]:
-    from claudomator_py.protocols.a2a.routes import a2a  # for other agents: most daemons meet none
+    from claudomator_py.protocols.a2a.routes import a2a  # late: most daemons meet no other agents
 
     return a2a.routes
 
@@ -113,7 +113,7 @@ def _a2a() -> Iterable[BaseRoute]:
 def _pages(
     access: Access, sessions: Sessions, codes: LoginCodes, throttle: Throttle, settings: WebSettings
 ) -> Iterable[BaseRoute]:
-    from claudomator_py.api.page import application  # for whoever looks, with the templates
+    from claudomator_py.api.page import application  # late, with its templates: for those who open a page
     from claudomator_py.resources.access.page import Entrance
 
     return application.routes(access, Entrance(sessions, codes, throttle, settings))
@@ -134,14 +134,14 @@ def create_app(
     database: Database | None = None,
     hub: Hub | None = None,
 ) -> FastAPI:
-    """Return the application. It starts nothing.
+    """Return the application, without starting anything.
 
-    keyring: who has which token besides the operator. meter: None where nothing is measured. streams: what ends its
-    event streams when the server stops; None where they may break off. clock: epoch milliseconds, by which logins
-    expire. redactor: what takes secrets out of answers, asked for each. database: where the sessions of browsers are
-    kept; None: nowhere. hub: to which agents connect; None: none can.
+    keyring: the tokens besides the operator's. meter: None: nothing is measured. streams: ends the event streams when
+    the server stops; None: they may break off. clock: epoch milliseconds, by which logins expire. redactor: returns
+    what takes secrets out of an answer; called for each. database: where browser sessions are kept; None: nowhere. hub:
+    to which agents connect; None: no hub.
 
-    Raises StoreUnavailable, and ValueError where nobody has said who may do what a route does.
+    Raises StoreUnavailable, and ValueError if a route has no role.
     """
     sessions = Sessions(database, settings.token, clock)
     codes, throttle, paces = LoginCodes(clock), Throttle(settings.limits), Paces()
@@ -154,7 +154,7 @@ def create_app(
         version=__version__,
         description=_DESCRIPTION,
         openapi_url="/openapi.json",
-        docs_url=None,  # those pages load scripts of other sites
+        docs_url=None,  # FastAPI's pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
     )

@@ -1,9 +1,9 @@
 """Conditional requests (RFC 9110, section 13): the version of a task or a specialist is its entity tag.
 
-The tag is strong: edits compare versions, so If-Match is compared strongly and a weak tag never matches. If-None-Match
-is compared weakly, and 304 says that the task was not changed; what the planner would say of a waiting task at this
-moment (why and until when it waits) is no part of its version. A precondition is looked at once the request itself was
-found in order (400, 404, 415, 422), and before the action is tried: 412 wins over the 409 of a state that forbids it.
+The tag is strong: edits compare versions, so If-Match compares strongly and a weak tag never matches. If-None-Match
+compares weakly, and 304 says that the task was not changed; why and until when a task waits, which the planner computes
+anew, is no part of its version. A precondition is checked after the request itself (400, 404, 415, 422) and before the
+action: 412 takes precedence over the 409 of a state that forbids the action.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ async def request_key(
         ),
     ] = None,
 ) -> RequestKey | None:
-    """Return a dependency: the client's key for this request, None without one. Raises Refused."""
+    """Return the client's key for this request, None without one. A dependency. Raises Refused."""
     given = request.headers.getlist(HEADER)
     if key is None or not given:
         return None
@@ -54,7 +54,7 @@ async def request_key(
 
 async def _fingerprint(request: Request) -> str:
     digest = hashlib.sha256()
-    # Lengths first, so that no part can pass for the end of another.
+    # Lengths first, so that no part can be mistaken for the end of another.
     for part in (
         request.method.encode("ascii"),
         request.scope["raw_path"],
@@ -84,12 +84,12 @@ NOT_MODIFIED = {"description": "Still the current version", "headers": ETAG_HEAD
 
 
 def set_etag(response: Response, version: int) -> None:
-    """Let the response carry the version of what it tells."""
+    """Set the response's ETag to that version."""
     response.headers["ETag"] = etag(version)
 
 
 def etag(version: int) -> str:
-    """Return the entity tag of that version."""
+    """Return the entity tag of a version."""
     return f'"{version}"'
 
 
@@ -102,7 +102,7 @@ class Tag:
 
 
 class Tags:
-    """What a header asks for: any representation there is, or one of these."""
+    """The tags in a header: some, or ``*`` for any."""
 
     def __init__(self, tags: Sequence[Tag] | None) -> None:
         """tags: None for ``*``."""
@@ -110,18 +110,18 @@ class Tags:
 
     @property
     def versions(self) -> frozenset[int] | None:
-        """For If-Match: the versions that the task may have when it is changed; None: any that it has."""
+        """For If-Match: the versions that may be changed; None: any."""
         if self._tags is None:
             return None
         return frozenset(int(tag.opaque) for tag in self._tags if not tag.weak and _VERSION.fullmatch(tag.opaque))
 
     def matches(self, version: int) -> bool:
-        """Return, for If-None-Match, whether the client has this version already."""
+        """Return, for If-None-Match, whether the client has this version."""
         return self._tags is None or any(tag.opaque == str(version) for tag in self._tags)
 
 
 def _parsed(request: Request, header: str) -> Tags | None:
-    """The header's tags, None without it. Several header lines are one list. Raises Refused for what is malformed."""
+    """Return the header's tags, None without it. Several header lines are one list. Raises Refused if malformed."""
     lines = request.headers.getlist(header)
     if not lines:
         return None
@@ -156,7 +156,7 @@ def versions_to_match(
         Header(alias="If-Match", description="The ETag last seen. The change is made only to that version."),
     ] = None,
 ) -> frozenset[int] | None:
-    """Return a dependency: the versions to which a change is bound, None for any. Raises Refused."""
+    """Return the versions that a change is limited to, None for any. A dependency. Raises Refused."""
     tags = None if value is None else _parsed(request, "If-Match")
     return None if tags is None else tags.versions
 

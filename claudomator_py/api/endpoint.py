@@ -1,5 +1,5 @@
 """Where the daemon listens: a TCP socket for browsers and other machines, a Unix socket for this user's own commands,
-and the file that tells them the URL.
+and the file with the URL for those commands.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from claudomator_py.domain.crashpoint import crashpoint
 ENDPOINT_FILE = "endpoint"
 SOCKET_FILE = "api.sock"
 ANNOUNCED = (ENDPOINT_FILE, SOCKET_FILE)
-"""What a running daemon has in its state folder. A killed one leaves it behind."""
+"""Files in the state folder of a running daemon. A killed daemon leaves them behind."""
 _BACKLOG = 128
 _MAX_ADDRESS_LENGTH = 107
-"""Bytes of a Unix socket's address; the path of a folder may be longer."""
+"""Bytes of a Unix socket's address. A folder's path may be longer."""
 
 
 def parse_listen(text: str) -> tuple[str, int]:
@@ -40,7 +40,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_wildcard(host: str) -> bool:
-    """Return whether the address stands for every address of the machine."""
+    """Return whether the address means all addresses of the machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:
@@ -48,11 +48,11 @@ def is_wildcard(host: str) -> bool:
 
 
 def bind(listen: str) -> socket.socket:
-    """Return a listening, non-blocking socket; port 0 takes a free one. Raises ValueError, and OSError when it is
+    """Return a listening, non-blocking socket; port 0 takes a free one. Raises ValueError, and OSError if the port is
     taken."""
     host, port = parse_listen(listen)
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    # Unless it is said to be TCP, asyncio leaves Nagle's algorithm on: a second answer on a connection waits 40 ms.
+    # Without IPPROTO_TCP, asyncio leaves Nagle's algorithm on, and a second answer on a connection waits 40 ms.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,9 +68,9 @@ def bind(listen: str) -> socket.socket:
 
 
 def bind_own(state_dir: Path) -> socket.socket:
-    """Return a listening, non-blocking Unix socket ``<state_dir>/api.sock`` (0600), in place of one that is there.
+    """Return a listening, non-blocking Unix socket ``<state_dir>/api.sock`` (0600), replacing an old one.
 
-    For whoever holds the state folder. Raises OSError, as where the file system takes no sockets.
+    The caller must hold the state folder. Raises OSError, for example on a file system without sockets.
     """
     folder = os.open(state_dir, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -78,8 +78,8 @@ def bind_own(state_dir: Path) -> socket.socket:
             os.unlink(SOCKET_FILE, dir_fd=folder)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            os.fchmod(sock.fileno(), 0o600)  # what bind creates has the mode of the socket
-            path = str(state_dir / SOCKET_FILE)  # which tools such as ss show
+            os.fchmod(sock.fileno(), 0o600)  # bind creates the file with the socket's mode
+            path = str(state_dir / SOCKET_FILE)  # readable in tools such as ss
             fits = len(os.fsencode(path)) <= _MAX_ADDRESS_LENGTH
             sock.bind(path if fits else f"/proc/self/fd/{folder}/{SOCKET_FILE}")
             sock.listen(_BACKLOG)
@@ -93,13 +93,13 @@ def bind_own(state_dir: Path) -> socket.socket:
 
 
 def bound_address(sock: socket.socket) -> str:
-    """Return host and port that the socket listens on, as ``WebSettings.listen`` takes it."""
+    """Return the socket's host and port, in the form of ``WebSettings.listen``."""
     host, port = sock.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def url_of(sock: socket.socket) -> str:
-    """Return the URL by which a client on this machine reaches the socket."""
+    """Return the URL of the socket for clients on this machine."""
     host, port = parse_listen(bound_address(sock))
     if is_wildcard(host):
         host = "::1" if ":" in host else "127.0.0.1"
@@ -107,7 +107,7 @@ def url_of(sock: socket.socket) -> str:
 
 
 def publish_endpoint(state_dir: Path, url: str) -> None:
-    """Write the URL to ``<state_dir>/endpoint`` (0600), whole or not at all."""
+    """Write the URL to ``<state_dir>/endpoint`` (0600), atomically."""
     temporary = state_dir / f".{ENDPOINT_FILE}.{secrets.token_hex(8)}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -121,6 +121,6 @@ def publish_endpoint(state_dir: Path, url: str) -> None:
 
 
 def withdraw_endpoint(state_dir: Path) -> None:
-    """Remove the file and the Unix socket: nothing listens any more."""
+    """Remove the file and the Unix socket, once nothing listens any more."""
     for name in ANNOUNCED:
         (state_dir / name).unlink(missing_ok=True)

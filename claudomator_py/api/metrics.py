@@ -1,7 +1,7 @@
-"""The metric families: what each is called, what it means, and how it is made of what was measured.
+"""The metric families: the name and meaning of each, and how it is computed from a measurement.
 
-The collector and the reference page are both made from this list. No task's name or id is ever a label: the values of
-every label come from the configuration or from a fixed list.
+The collector and the reference page use this list. A task's name or id is never a label: all label values come from the
+configuration or from a fixed list.
 """
 
 import math
@@ -38,12 +38,12 @@ OTHER = "other"
 _REASONS = frozenset(reason.value for reason in Reason)
 
 Labelled = tuple[tuple[str, ...], float]
-"""A value with those of its labels, in the order of the family."""
+"""A value with its labels, in the family's order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One family. name: in full, with ``_total`` for a counter. values: of a gauge or counter."""
+    """One family. name: complete, with ``_total`` for a counter. values: of a gauge or counter."""
 
     name: str
     kind: Literal["gauge", "counter", "histogram"]
@@ -83,7 +83,7 @@ def _waits(measured: Measured) -> Iterator[Labelled]:
 
 
 def _live(measured: Measured) -> Iterator[Labelled]:
-    """All agents that are configured, idle ones included, and those that were while their runs continue."""
+    """Yield all configured agents, idle ones included, and former ones whose runs continue."""
     live = {(agent.name, "running"): 0 for agent in measured.agents} | dict(measured.live)
     yield from sorted(live.items())
 
@@ -164,7 +164,7 @@ def _fallbacks(measured: Measured) -> Iterator[Labelled]:
 
 
 def _reason(code: str | None) -> str:
-    """A code that this version knows; empty without one."""
+    """Return a code that this version knows; empty without one."""
     if code is None:
         return ""
     return code if code in _REASONS else OTHER
@@ -181,7 +181,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _gauge(
         "check_ok",
-        "1 where a check of readiness (`/readyz`) passes, else 0.",
+        "1 if a check of readiness (`/readyz`) passes, else 0.",
         lambda measured: [((name,), int(ok)) for name, ok in sorted(measured.checks.items())],
         "check",
     ),
@@ -189,7 +189,7 @@ FAMILIES: tuple[Family, ...] = (
     _gauge(
         "pending_tasks",
         "Tasks that wait, and why: the reason that the API gives for each. agent: the configured agent or kind that "
-        "they ask for; empty where they ask for none. code: what stands in the way; empty where nothing does.",
+        "they ask for; empty if they ask for none. code: what stands in the way; empty if nothing does.",
         _waits,
         "state",
         "reason",
@@ -199,12 +199,12 @@ FAMILIES: tuple[Family, ...] = (
     _gauge("live_runs", "Runs that have not ended, by agent and state.", _live, "agent", "state"),
     _gauge(
         "host_runs",
-        "Live runs by host: placed, or waiting for a node. Only where hosts are configured.",
+        "Live runs by host: placed, or waiting for a node. Only if hosts are configured.",
         _on_hosts,
         "host",
         "state",
     ),
-    _gauge("host_up", "Whether the host's engine answers and refuses nothing.", _hosts_up, "host"),
+    _gauge("host_up", "1 if the host's engine answers and refuses nothing, else 0.", _hosts_up, "host"),
     _gauge(
         "slots",
         "Maximum number of concurrent runs, without those on remote agents.",
@@ -236,7 +236,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _gauge(
         "window_used_ratio",
-        "Share of each window that accounts last said is used up, until it resets; none where they say nothing.",
+        "Used share of each window, as last reported by its account, until the window resets; absent without a report.",
         lambda measured: [(labels, use.used) for labels, use in sorted(measured.windows.items())],
         "kind",
         "account",
@@ -252,7 +252,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _counter(
         "runs_total",
-        "Ended runs, by agent, status and reason code; the reason is empty where there is none.",
+        "Ended runs, by agent, status and reason code; the reason is empty if there is none.",
         _runs,
         "agent",
         "status",
@@ -271,7 +271,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _counter(
         "classifications_total",
-        "Answers to the question how strong a model a task needs, by where they came from.",
+        "Classifications of how strong a model a task needs, by where the answer came from.",
         _answers,
         "source",
     ),
@@ -293,14 +293,14 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _gauge(
         "unserved_request_timestamp_seconds",
-        "When the oldest request to cancel or restart was made that the last tick left untouched (Unix time); "
+        "When the oldest request to cancel or restart was made that the last tick did not act on (Unix time); "
         "0: there is none.",
         lambda measured: _one((measured.ticks.unserved_ms or 0) / SECOND_MS),
     ),
     _gauge(
         "failing_items",
-        "What fails again and again for one task, run or directory while everything else carries on, by what is done "
-        "for it.",
+        "Tasks, runs and directories for which something keeps failing while everything else carries on, by what is "
+        "being done for them.",
         lambda measured: [((doing.name.lower(),), measured.failing.get(doing.name.lower(), 0)) for doing in Activity],
         "doing",
     ),
@@ -314,9 +314,7 @@ FAMILIES: tuple[Family, ...] = (
         "Writes that wait in the queue.",
         lambda measured: _one(measured.writes_pending),
     ),
-    _gauge(
-        "inbox_refused_files", "Files of the inbox that are refused.", lambda measured: _one(measured.refused_files)
-    ),
+    _gauge("inbox_refused_files", "Refused files in the inbox.", lambda measured: _one(measured.refused_files)),
     _gauge(
         "disk_free_bytes",
         "Free space on the disk of the state folder.",
@@ -334,7 +332,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Measurement:
-    """One measurement as metric families, as a collector of Prometheus' library gives them."""
+    """One measurement as metric families, in the form of a Prometheus collector."""
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured
@@ -345,8 +343,8 @@ class _Measurement:
 
 
 def exposition(measured: Measured) -> bytes:
-    """Return the measurement, and what the kernel says of the process, in the text format."""
-    # For who scrapes.
+    """Return the measurement, and the kernel's figures about the process, in the text format."""
+    # Late: only for those who scrape.
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)

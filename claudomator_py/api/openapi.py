@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document: what the routes say of themselves, plus what holds for all of them."""
+"""The OpenAPI 3.1 document: what each route declares, plus what holds for all of them."""
 
 import ast
 import inspect
@@ -21,13 +21,13 @@ from claudomator_py.surface.operation import Needed
 
 _REF = "#/components/schemas/{model}"
 _MEANINGS = {
-    400: "The request is malformed: no HTTP, no JSON, or a header or cursor that cannot be read",
+    400: "The request is malformed: invalid HTTP or JSON, or a header or cursor that cannot be read",
     401: "The token is missing or wrong",
-    403: "The token lacks the role for it, or a page of another site sent it",
+    403: "The token lacks the required role, or a page of another site sent the request",
     404: "There is no such thing",
-    408: "The request did not come in time",
-    409: "Not possible in this state, or a name that could mean several",
-    410: "It is no longer kept",
+    408: "The request did not arrive in time",
+    409: "Not possible in this state, or an ambiguous name",
+    410: "No longer kept",
     412: "If-Match does not name the current version",
     413: "The body is too large",
     414: "Path and query are too long",
@@ -45,7 +45,7 @@ _HEADERS_OF: dict[int, dict[str, Any]] = {
     429: _RETRY_AFTER,
     503: _RETRY_AFTER,
 }
-# Health is told whatever the number of requests.
+# Health is answered whatever the load.
 _HEALTH_TOO = (400, 403, 408, 413, 414, 421, 422, 429, 431, 500)
 _EVERYWHERE = (*_HEALTH_TOO, 401, 503)
 _WHOLE = "Affects the whole daemon: not permitted with a token of an organisation."
@@ -63,13 +63,12 @@ def request_body(model: str, *, required: bool, examples: Mapping[str, object]) 
 
 
 def refusals(statuses: Iterable[int]) -> dict[int | str, dict[str, Any]]:
-    """Return the ``responses`` of a route that may refuse with these."""
+    """Return the ``responses`` of a route that may refuse with these statuses."""
     return {status: _response(status) for status in statuses}
 
 
 def build(app: FastAPI, routes: Sequence[BaseRoute], bodies: Iterable[type[BaseModel]]) -> dict[str, Any]:
-    """Return the whole document of the application. routes: of its operations. bodies: the shapes of what requests have
-    in them."""
+    """Return the application's document. routes: of its operations. bodies: the shapes of the request bodies."""
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
     components: dict[str, Any] = schema.setdefault("components", {})
     schemas: dict[str, Any] = components.setdefault("schemas", {})
@@ -107,7 +106,7 @@ def _shapes(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def _say_of_fields(schema: dict[str, Any], shape: type[BaseModel]) -> None:
-    """Give each field of the schema the words that stand below it in the shape."""
+    """Describe each field of the schema by the docstring below it in the shape."""
     if "properties" not in schema:
         return
     for name, words in member_words(shape).items():
@@ -115,7 +114,7 @@ def _say_of_fields(schema: dict[str, Any], shape: type[BaseModel]) -> None:
 
 
 def _security(needed: Needed) -> list[dict[str, list[str]]]:
-    """The role that it takes: OpenAPI 3.1 has role names here for schemes of any type."""
+    """Return the required role; OpenAPI 3.1 allows role names here for schemes of any type."""
     return [{}] if needed.role is None else [{"token": [needed.role.value]}]
 
 
@@ -126,7 +125,7 @@ def _response(status: int) -> dict[str, Any]:
 
 
 def _task_document() -> dict[str, Any]:
-    """The task file's schema as components: its definitions get a prefix, so that they meet no other of that name."""
+    """Return the task file's schema as components, with prefixed names so that they do not collide."""
     whole = task_json_schema()
     definitions = whole.pop("$defs", {})
     whole.pop("$schema", None)
@@ -149,11 +148,11 @@ def _rerooted(node: Any) -> Any:
 
 
 def member_words(kind: type) -> dict[str, str]:
-    """Return each name with the docstring below it, on one line, in Markdown; those without one are left out. For a
-    model, also what it inherits, first."""
+    """Return the docstring below each member, on one line, as Markdown; members without one are left out. A model's
+    inherited members come first."""
     words: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        # One that pydantic made of a generic model, such as ``Page[TaskView]``, stands in no source.
+        # Classes that pydantic makes of generic models, such as ``Page[TaskView]``, have no source.
         if base.__module__.startswith("claudomator_py") and "[" not in base.__name__:
             words |= _own(base)
     return words

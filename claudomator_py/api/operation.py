@@ -1,8 +1,8 @@
-"""One operation of the API, declared once and next to its handler: method and path, who may do it, what it takes and
-answers. The OpenAPI document, the table of roles and the page of the reference follow from that.
+"""One operation of the API, declared once, next to its handler: method and path, required role, parameters and answer.
+The OpenAPI document, the table of roles and the reference page follow from it.
 
-What a handler takes says the rest: a ``body`` is read and checked before it is called, and 415 announced; ``IfMatch``
-means 412, ``IdempotencyKey`` 409, ``Tagged`` an ETag.
+A handler's parameters say the rest: a ``body`` is read and validated before the call, and adds 415; ``IfMatch`` adds
+412, ``IdempotencyKey`` 409, ``Tagged`` an ETag.
 """
 
 import inspect
@@ -41,16 +41,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SAID = 3
 """Problems that a refusal has in its ``detail``; ``problems`` has them all."""
 GUARDS: Final = (Depends(permitted), Depends(strict_query))
-"""What every route asks first."""
+"""The dependencies of every route."""
 
 
 def guarded(prefix: str = "") -> APIRouter:
-    """Make a router for routes that are not in the document of the API."""
+    """Return a router for routes outside the API's document."""
     return APIRouter(prefix=prefix, include_in_schema=False, dependencies=[*GUARDS, Depends(_accessible)])
 
 
 class Section(BaseRoute):
-    """Routes that are matched in their order, as those of an application are. begins: what their paths begin with."""
+    """Routes that are created on first use and matched in order. begins: the prefixes of their paths."""
 
     def __init__(self, begins: Iterable[str], make: Callable[[], Iterable[BaseRoute]]) -> None:
         self._begins = tuple(begins)
@@ -58,7 +58,7 @@ class Section(BaseRoute):
 
     @cached_property
     def routes(self) -> tuple[BaseRoute, ...]:
-        """All of them. Raises ValueError for one about which nobody has said who may use it, or that does not ask."""
+        """All routes. Raises ValueError for a route without a declared role, or that does not check it."""
         routes = tuple(self._make())
         roles.check_all(routes, permitted)
         return routes
@@ -77,14 +77,14 @@ class Section(BaseRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ``starlette.routing.BaseRoute``."""
-        await scope["route"].handle(scope, receive, send)  # which a route of FastAPI names where it matches
+        await scope["route"].handle(scope, receive, send)  # set by FastAPI's routes when they match
 
 
 class Body(Generic[R]):
-    """A JSON object that a request has to have, as a dependency: read strictly, and checked in a worker thread.
+    """A JSON object that a request must have, as a dependency: parsed strictly, and validated in a worker thread.
 
-    schema: its name in the document, where ``model`` describes it, or the document does by itself. parse: its value, or
-    what is wrong with it. examples: by name; each is executed by a test.
+    schema: its name in the document, described by ``model`` or by the document itself. parse: returns its value, or
+    what is wrong with it. examples: by name; a test executes each.
     """
 
     required: bool = True
@@ -102,7 +102,7 @@ class Body(Generic[R]):
         self._parse = parse
 
     def __call__(self, document: JsonObject) -> R:
-        """Its value. Raises Invalid."""
+        """Return its value. Raises Invalid."""
         return self._checked(document)
 
     def _checked(self, document: Mapping[str, object]) -> R:
@@ -113,20 +113,21 @@ class Body(Generic[R]):
 
 
 class OptionalBody(Body[R]):
-    """One that may be missing, which says the same as an empty object."""
+    """A body that may be missing, which means the same as an empty object."""
 
     required = False
 
     def __call__(self, document: OptionalJsonObject) -> R:
-        """Its value. Raises Invalid."""
+        """Return its value. Raises Invalid."""
         return self._checked(document or {})
 
 
 def body(model: type[BaseModel], *, required: bool = False, **examples: object) -> Any:
-    """Return what makes a parameter the request's body: ``Annotated[Shape, body(Shape)]``. examples: by name."""
+    """Return the annotation of a parameter that is the request's body: ``Annotated[Shape, body(Shape)]``. examples: by
+    name."""
 
     def parse(document: Mapping[str, object]) -> BaseModel | list[Problem]:
-        # Odd values first: what is no text would stop the run that is to be told it.
+        # Odd values first: the validation could fail on the text that it has to report.
         return odd_values(document, {}, model=model) or validate(model, document, {})
 
     kind: type[Body[BaseModel]] = Body if required else OptionalBody
@@ -134,17 +135,17 @@ def body(model: type[BaseModel], *, required: bool = False, **examples: object) 
 
 
 def card_document(**examples: object) -> Any:
-    """Return what makes a parameter the request's body, as a card file would write it. examples: by name."""
+    """Return the annotation of a parameter that is the request's body in the form of a card file. examples: by name."""
     return Depends(Body(Card.__name__, read_card, examples, Card))
 
 
 def task_document(**examples: object) -> Any:
-    """Return what makes a parameter the request's body, as a task file would write it. examples: by name."""
+    """Return the annotation of a parameter that is the request's body in the form of a task file. examples: by name."""
     return Depends(Body("TaskDocument", parse_task, examples))
 
 
 ACCESS: Final[ContextVar[Access | None]] = ContextVar("access", default=None)
-"""What a page can be told by whatever it is about, such as whether the daemon is drained: set for its request."""
+"""For what every page shows, such as whether the daemon is drained; set for its request."""
 
 
 async def _accessible(request: Request) -> None:
@@ -152,7 +153,7 @@ async def _accessible(request: Request) -> None:
 
 
 def access_of(request: Request) -> Access:
-    """Return the service, for whoever it is that asks."""
+    """Return the services, not yet bound to a principal."""
     access: Access = request.app.state.access
     return access
 
@@ -162,11 +163,11 @@ async def _allowed(request: Request, by: Asking) -> Session:
 
 
 Allowed = Annotated[Session, Depends(_allowed)]
-"""The service as the principal of the request may use it."""
+"""The services, bound to the principal of the request."""
 
 
 class Tagging:
-    """Lets an answer carry the version of what is answered."""
+    """Adds the version of what is answered to the response."""
 
     def __init__(self, response: Response) -> None:
         self._response = response
@@ -176,7 +177,7 @@ class Tagging:
         return view
 
     def unless(self, seen: Tags | None, view: V) -> V | Response:
-        """Return the same, or 304 where whoever asks has seen that version."""
+        """Return the view, or 304 if the client has that version."""
         if seen is not None and seen.matches(view.version):
             return Response(status_code=304, headers={"ETag": etag(view.version)})
         return self(view)
@@ -187,18 +188,18 @@ def _tagging(response: Response) -> Tagging:
 
 
 Tagged = Annotated[Tagging, Depends(_tagging)]
-"""Lets the answer carry the version of what is answered; to be called with that."""
+"""Adds the version of what is answered to the response; call it with the view."""
 
 _REFUSES: Final[dict[Any, int]] = {versions_to_match: 412, request_key: 409}
 
 
 def location(description: str) -> dict[str, Any]:
-    """Return the header that says where the thing is that was made."""
+    """Return the header with the URL of what was created."""
     return {"Location": {"description": description, "schema": {"type": "string"}, "required": True}}
 
 
 def links(parameter: str, expression: str, **operations: str) -> dict[str, Any]:
-    """Return links by name: what may be asked next, with a part of this answer as its parameter."""
+    """Return links by name: what may be asked next, with a part of this answer as a parameter."""
     return {
         name: {"operationId": name, "parameters": {parameter: expression}, "description": description}
         for name, description in operations.items()
@@ -209,23 +210,23 @@ class Operations:
     """The operations of one resource."""
 
     def __init__(self, tag: str) -> None:
-        """tag: under which the document lists them, unless one says another."""
+        """tag: of the operations in the document, unless one names another."""
         self._tag = tag
         self._declared: list[tuple[str, Callable[..., Any], Callable[[], APIRoute]]] = []
 
     @property
     def section(self) -> Section:
-        """They, for an application: made when a request for one of them comes."""
+        """The routes for an application, created when one of them is first requested."""
         return Section({path.partition("{")[0] for path, _, _ in self._declared}, lambda: self.routes)
 
     @cached_property
     def routes(self) -> tuple[APIRoute, ...]:
-        """They, in the order in which they were declared."""
+        """The routes, in order of declaration."""
         return tuple(make() for _, _, make in self._declared)
 
     @property
     def bodies(self) -> list[type[BaseModel]]:
-        """The shapes of what their requests have in them."""
+        """The shapes of the request bodies."""
         taken = (one for _, handler, _ in self._declared for one in _dependencies(handler))
         return [one.model for one in taken if isinstance(one, Body) and one.model is not None]
 
@@ -245,12 +246,12 @@ class Operations:
         responses: dict[int | str, dict[str, Any]] | None = None,
         **options: Any,
     ) -> Callable[[F], F]:
-        """Declare the function below it to be the operation ``name``, its id.
+        """Declare the decorated function to be the operation with the id ``name``.
 
-        route: method and path, such as ``GET /v1/tasks``. needs: who may do it. status: of the answer. refuses: what
-        may be answered instead, besides what its parameters mean and every operation may answer. told, headers, links:
-        what is said of the answer besides its shape. responses: other answers. options: for FastAPI. Raises ValueError
-        for a name that is taken.
+        route: method and path, such as ``GET /v1/tasks``. needs: who may use it. status: of the answer. refuses: the
+        statuses of refusals, besides those that follow from its parameters and those of every operation. told, headers,
+        links: what the document says about the answer besides its shape. responses: other answers. options: for
+        FastAPI. Raises ValueError for a name that is taken.
         """
         roles.declare(name, needs)
         method, path = route.split(" ")
@@ -258,7 +259,7 @@ class Operations:
         def make(handler: F) -> APIRoute:
             taken = list(_dependencies(handler))
             bodies = [one for one in taken if isinstance(one, Body)]
-            # Without 422, FastAPI would describe its own answer, which is not sent.
+            # Without 422, FastAPI would describe its own answer, which is never sent.
             refused = {422, *refuses, *(_REFUSES[one] for one in taken if one in _REFUSES), *(415 for _ in bodies)}
             shown = {**(headers or {}), **(ETAG_HEADER if _tagging in taken else {})}
             said = {"description": told, "headers": shown, "links": links}

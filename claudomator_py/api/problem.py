@@ -36,11 +36,11 @@ _HTTP_STATUS: dict[ErrorStatus, int] = {
 
 
 def status_of(refusal: ServiceError | None) -> int:
-    """Return the HTTP status of an answer that tells this refusal; None: it tells none."""
+    """Return the HTTP status of an answer with this refusal; None: there is no refusal."""
     return 200 if refusal is None else _HTTP_STATUS[refusal.status]
 
 
-# What the framework refuses by itself: a code, and what to do about it.
+# Refusals by the framework itself: code and remedy.
 _PLAIN: dict[int, tuple[str, str]] = {
     400: ("bad_request", "Send well-formed JSON."),
     404: ("no_such_path", "See /openapi.json for the paths there are."),
@@ -55,7 +55,7 @@ _INTERNAL_REMEDY = "Check the daemon's log; the request may be retried."
 
 
 class Refused(Exception):
-    """A request that the border refuses by itself."""
+    """A request that is refused before it reaches a service."""
 
     def __init__(
         self, status: int, code: str, detail: str, remedy: str, *, headers: Mapping[str, str] | None = None
@@ -84,7 +84,7 @@ def problem_response(
     problems: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return the response for one refusal; ``code`` is its stable name."""
+    """Return the response for a refusal. code: its stable name."""
     body = ProblemDetails(
         type=f"urn:problem-type:claudomator:{code}",
         title=title,
@@ -100,13 +100,13 @@ def problem_response(
 
 
 def unexpected(path: str) -> Response:
-    """Return the response for a fault of ours. It says nothing about the inside."""
+    """Return the response for an internal error, without internal details."""
     title = HTTPStatus.INTERNAL_SERVER_ERROR.phrase
     return problem_response(path, 500, "internal", title, "Something went wrong in the daemon.", _INTERNAL_REMEDY)
 
 
 def install(app: FastAPI) -> None:
-    """Let every exception that a request can raise become a problem."""
+    """Turn every exception that a request can raise into a problem document."""
     app.exception_handler(ServiceError)(_service_error)
     app.exception_handler(Refused)(_refused)
     app.exception_handler(RequestValidationError)(_validation)
@@ -155,7 +155,7 @@ def _framework(request: Request, error: HTTPException) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """All methods that the path takes; the framework names those of the first route that fits."""
+    """Return all methods of the path; the framework names only those of the first matching route."""
     routes = request.app.routes
 
     def taken(method: str) -> bool:

@@ -1,4 +1,4 @@
-"""Body and query of a request, read strictly: what is ambiguous or out of the standard is refused, not guessed."""
+"""Strict parsing of a request's body and query: what is ambiguous or non-standard is refused, not guessed."""
 
 import codecs
 import json
@@ -33,7 +33,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _content_type(header: str) -> tuple[str, dict[str, str]]:
-    """The media type in small letters, and its parameters, their names in small letters."""
+    """Return the media type in lower case, and its parameters by lower-case name."""
     media_type, *rest = header.split(";")
     pairs = (part.partition("=") for part in rest)
     return media_type.strip().lower(), {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
@@ -49,7 +49,7 @@ def _text(body: bytes) -> str:
 
 
 async def read_json(request: Request) -> Any:
-    """Return the body as JSON of any kind. Raises Refused, with the code ``bad_json`` for what is none."""
+    """Return the body as JSON of any type. Raises Refused, with the code ``bad_json`` for invalid JSON."""
     media_type, parameters = _content_type(request.headers.get("content-type", ""))
     if media_type != "application/json":
         said = f"The body is {shown(media_type)}" if media_type else "The body has no Content-Type"
@@ -63,7 +63,7 @@ async def read_json(request: Request) -> Any:
         if has_too_many_parts(text):
             said = f"The body has more than {MAX_JSON_PARTS:,} texts, lists, objects and commas."
             raise Refused(400, "bad_json", said, "Send less at once, or as one text.")
-        # Bytes, the library would take in any encoding of Unicode that it thinks to recognise.
+        # Given bytes, json.loads would guess among the encodings of Unicode.
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -94,19 +94,19 @@ def _digits(value: object) -> object:
 
 
 DIGITS = BeforeValidator(_digits)
-"""Of a whole number in a URL or a form. It comes after ``Query`` and the like: before them, their bounds are published
-under names that no client knows."""
+"""Validates an integer in a URL or a form. It comes after ``Query`` and the like; before them, their bounds would be
+published under names that no client knows."""
 _MAX_PROBLEMS = 20
 _LISTS = (list, tuple, set, frozenset)
 
 
 async def strict_query(request: Request) -> None:
-    """Refuse unknown parameters, as a dependency of every route of the API. Raises Invalid."""
+    """Refuse unknown query parameters; a dependency of every route of the API. Raises Invalid."""
     given = Counter(name for name, _ in request.query_params.multi_items())
     if not given:
         return
     route: APIRoute = request.scope["route"]
-    if not route.include_in_schema:  # it is no operation of the API
+    if not route.include_in_schema:  # not an operation of the API
         return
     known = dict(query_parameters(route.dependant))
     problems: list[Problem] = []
@@ -121,10 +121,10 @@ async def strict_query(request: Request) -> None:
 
 
 def query_parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:
-    """Yield the parameters that an operation takes in its query, each with whether it may be repeated."""
+    """Yield the query parameters of an operation, each with whether it may be repeated."""
     for parameter in dependant.query_params:
         annotation = parameter.field_info.annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):  # whose fields are the parameters
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):  # its fields are the parameters
             fields = annotation.model_fields.items()
             yield from ((field.alias or name, _is_list(field.annotation)) for name, field in fields)
         else:

@@ -1,4 +1,4 @@
-"""Operations that are declared as calls of the client (``surface/operation.py``), answered by methods of a service."""
+"""Serve the operations that are declared as client calls (``surface/operation.py``) with the methods of a service."""
 
 import inspect
 from collections.abc import Callable
@@ -46,15 +46,15 @@ from claudomator_py.surface.operation import (
 
 _IN_QUERY = (QueryText, QueryTexts, QueryNumber, QueryChoice)
 _BY_NAME = (*_IN_QUERY, IdempotencyKey, IfVersion)
-"""What methods of a service take as keywords; the rest comes in the order of the call."""
+"""Parameters that a service's method takes by keyword; the others are positional, in the order of the call."""
 
 
 def serve(tag: str, service: type[Service] | Callable[..., Any], calls: type) -> Operations:
-    """Return the operations that a class declares, each answered by the method of the service that says so.
+    """Return the operations that a class declares, each served by the service's method for it.
 
-    tag: under which the document lists them. service: the class that answers; or a dependency that makes one, of the
-    request. Its methods take what the calls take, the name of the request as ``key`` and the versions that may be
-    changed as ``versions``. Raises TypeError where one does not, and LookupError where there is none.
+    tag: of the operations in the document. service: the class that answers, or a dependency that returns one. Its
+    methods take the parameters of the calls, the idempotency key as ``key`` and the versions that may be changed as
+    ``versions``. Raises TypeError for a method that does not take them, and LookupError for a missing one.
     """
     operations = Operations(tag)
     answering = service if isinstance(service, type) else get_type_hints(service)["return"]
@@ -90,7 +90,7 @@ def serve(tag: str, service: type[Service] | Callable[..., Any], calls: type) ->
 def _handler(
     declared: Operation, service: type[Service] | Callable[..., Any], method: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """What FastAPI calls for an operation: its parameters are those of the call."""
+    """Return the route handler of an operation, with the parameters of the call."""
     taken = [(parameter, *_taken(parameter)) for parameter in declared.parameters]
     in_order = [name for parameter, name, _ in taken if not isinstance(parameter.sent_as, _BY_NAME)]
     by_name = [name for parameter, name, _ in taken if isinstance(parameter.sent_as, _BY_NAME)]
@@ -109,7 +109,7 @@ def _handler(
         return declared.answer(items=tuple(answer)) if declared.listed and declared.answer is not None else answer
 
     asks = Allowed if isinstance(service, type) else Annotated[Any, Depends(service)]
-    # Named so that no operation's parameter is called the same.
+    # Prefixed, so that they collide with no operation's parameters.
     parameters: dict[str, Any] = {"own_asker": asks, "own_request": Request, "own_response": Response}
     parameters |= {name: annotation for _, name, annotation in taken}
     if declared.tagged or declared.conditional:
@@ -130,7 +130,7 @@ def _handler(
 
 
 def _taken(parameter: Parameter) -> tuple[str, Any]:
-    """The name under which FastAPI finds it, and how."""
+    """Return the name and annotation by which FastAPI finds the parameter."""
     name, kind = parameter.name, parameter.type
     match parameter.sent_as:
         case PathText(description, longest):
@@ -165,13 +165,13 @@ def _taken(parameter: Parameter) -> tuple[str, Any]:
 
 
 def _shape(kind: Any) -> type[BaseModel]:
-    """The shape, of one that may be left out as well."""
+    """Return the model of a type, also of an optional one."""
     shape: type[BaseModel] = next((part for part in get_args(kind) if part is not type(None)), kind)
     return shape
 
 
 def _query_reader(shape: type[BaseModel]) -> Callable[..., BaseModel]:
-    """What FastAPI calls for a shape whose fields are parameters of the query."""
+    """Return the dependency that reads a model from query parameters."""
 
     def reader(**given: Any) -> BaseModel:
         return shape(**given)

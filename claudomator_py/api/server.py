@@ -1,4 +1,4 @@
-"""Serving the application inside the daemon's event loop, on sockets that are bound already."""
+"""Serve the application inside the daemon's event loop, on sockets that are already bound."""
 
 import asyncio
 import contextlib
@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 
 
 def _websocket(**server: Any) -> asyncio.Protocol:
-    """The protocol of a connection that becomes a WebSocket; imported by the first."""
+    """Return the protocol of a WebSocket; imported for the first one."""
     from claudomator_py.api.guard.websocket import GuardedWebSocket
 
     return GuardedWebSocket(**server)
 
 
 class _NotifyingSet(set[Any]):
-    """A set that tells when the last one has left."""
+    """A set with an event for being empty."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _NotifyingSet(set[Any]):
 
 
 class _ServerState(ServerState):
-    """Tells the date when a response asks for it; uvicorn writes it down every second, whether anybody asks or not."""
+    """Computes the Date header when a response needs it; uvicorn does so every second, idle or not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,11 +63,11 @@ class _ServerState(ServerState):
 
     @default_headers.setter
     def default_headers(self, _: list[tuple[bytes, bytes]]) -> None:
-        """What uvicorn begins with is nothing."""
+        """Ignore uvicorn's initial value, which is empty."""
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to the daemon, takes connections by itself, says when it answers, and sleeps until asked."""
+    """Leaves signals to the daemon, accepts connections itself, reports when it is up, and does not poll."""
 
     def __init__(
         self, config: uvicorn.Config, protocol: type[Connection], limit: ConnectionLimit, sockets: ConnectionLimit
@@ -90,14 +90,14 @@ class _Server(uvicorn.Server):
         self.up.set()
 
     def end(self) -> None:
-        """Ask for the end, on any thread; more than once is as once."""
+        """Ask the server to end, from any thread; repeated calls change nothing."""
         self.should_exit = True
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and so has the server
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and with it the server
                 self._loop.call_soon_threadsafe(self._ending.set)
 
     async def main_loop(self) -> None:
-        # uvicorn's looks ten times a second whether it is to end.
+        # uvicorn's own loop checks ten times a second whether to end.
         if not self.should_exit:
             await self._ending.wait()
 
@@ -140,10 +140,10 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """One server on all the sockets. Closes them at its end. on_stop: ends what would continue by itself.
+    """One server on all sockets, which it closes at its end. on_stop: ends what would go on otherwise.
 
-    protocol, limit, websockets: how connections are served, how many, and how many of those that became WebSockets.
-    Those of a Unix socket have limits of their own: no other user's connections can get in their way.
+    protocol, limit, websockets: how connections are served, how many there may be, and how many of those that become
+    WebSockets. A Unix socket has limits of its own, so that no other user's connections get in its way.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class WebServer:
                 ws=cast("type[asyncio.Protocol]", _websocket),
                 ws_max_size=MAX_BYTES,
                 ws_max_queue=_QUEUED_FRAMES,
-                ws_per_message_deflate=False,  # what is small on the way could be large here
+                ws_per_message_deflate=False,  # small compressed messages could become huge
                 lifespan="off",
                 log_config=None,
                 access_log=False,
@@ -179,9 +179,9 @@ class WebServer:
         )
 
     async def serve(self) -> None:
-        """Answer requests until ``stop`` is called; then finish those at hand, for five seconds at most.
+        """Serve until ``stop`` is called; then finish pending requests, for five seconds at most.
 
-        When cancelled, it stops in the same way before it lets the cancellation through.
+        When cancelled, stop in the same way before raising the cancellation.
         """
         serving = asyncio.ensure_future(self._server.serve(sockets=self._sockets))
         try:
@@ -195,10 +195,10 @@ class WebServer:
                 sock.close()
 
     async def until_up(self) -> None:
-        """Return once requests are answered; ``serve`` is to run beside it."""
+        """Return once requests are served; ``serve`` must run concurrently."""
         await self._server.up.wait()
 
     def stop(self) -> None:
-        """Ask for the end. May be called on any thread or from a signal handler of the loop, and more than once."""
+        """Ask the server to stop. May be called on any thread, from a signal handler of the loop, and repeatedly."""
         self._on_stop()
         self._server.end()

@@ -1,4 +1,4 @@
-"""Event streams (server-sent events): how many there are, what wakes them, how each begins, and one event of it."""
+"""Event streams (server-sent events): their number, what wakes them, and the form of their events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,16 +20,16 @@ MEDIA_TYPE = "text/event-stream"
 MAX_STREAMS = 64
 HEARTBEAT_S = 15.0
 RETRY_MS = 2_000
-"""How long a client waits before it connects again."""
+"""How long a client waits before it reconnects."""
 HEARTBEAT = b":\n\n"
 
 _READERS = 4
-"""Threads that read for all streams together, so that no other request ever waits for one."""
+"""Threads that read for all streams together, so that no other request waits for one."""
 _GATHER_S = 0.02
 
 
 class Streams:
-    """All event streams of one server. ``wake`` and ``close`` may be called from any thread."""
+    """All event streams of a server. ``wake`` and ``close`` may be called from any thread."""
 
     def __init__(self, most: int = MAX_STREAMS) -> None:
         self._most = most
@@ -43,19 +43,19 @@ class Streams:
 
     @property
     def open(self) -> int:
-        """How many there are."""
+        """The number of open streams."""
         return self._open
 
     @property
     def closing(self) -> bool:
-        """Whether every stream is to end."""
+        """Whether all streams are to end."""
         return self._closing
 
     @contextmanager
     def place(self, whose: Principal) -> Iterator[None]:
-        """Take a stream's place among those there may be. Raises Refused when all that it may have are taken.
+        """Hold a place for a stream. Raises Refused when the principal's places are taken.
 
-        The last quarter is the operator's: nobody to whom a token was given can keep its giver from looking.
+        The last quarter is reserved for the operator, so that the holders of tokens cannot lock the operator out.
         """
         self._loop = asyncio.get_running_loop()
         most = self._most if whose == OPERATOR else self._most - self._most // 4
@@ -68,7 +68,7 @@ class Streams:
             self._open -= 1
 
     def wake(self) -> None:
-        """Let every stream look: something has changed. Never waits."""
+        """Make every stream check for changes. Never blocks."""
         loop = self._loop
         if loop is None or self._ringing:
             return
@@ -79,16 +79,16 @@ class Streams:
             return
 
     def close(self) -> None:
-        """End every stream, and let none begin."""
+        """End all streams, and refuse new ones."""
         self._closing = True
         self.wake()
 
     def bell(self) -> asyncio.Event:
-        """Return what the next change sets. Take it before reading, so that no change is missed."""
+        """Return the event that the next change sets. Take it before reading, so that no change is missed."""
         return self._bell
 
     async def wait(self, bell: asyncio.Event, seconds: float) -> bool:
-        """Wait for the bell; False if that long nothing has changed. Changes that come together are waited for."""
+        """Wait for the bell, and a moment more to gather changes; False if nothing changed in that time."""
         try:
             async with asyncio.timeout(seconds):
                 await bell.wait()
@@ -99,7 +99,7 @@ class Streams:
         return True
 
     async def pause(self, seconds: float) -> None:
-        """Wait that long, or until every stream is to end."""
+        """Wait that long, or until the streams are to end."""
         try:
             async with asyncio.timeout(seconds):
                 await self._end.wait()
@@ -119,17 +119,17 @@ class Streams:
 
 
 class EventStream(StreamingResponse):
-    """The response that is an event stream."""
+    """An event stream as a response."""
 
     media_type = MEDIA_TYPE
 
     def __init__(self, streams: Streams, content: AsyncIterator[bytes]) -> None:
-        # Proxies that gather what passes would hold back events.
+        # Buffering proxies would hold back events.
         super().__init__(content, headers={"X-Accel-Buffering": "no"})
         self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises Refused, before anything is sent, when there is no place."""
+        """Raises Refused, before anything is sent, if there is no place."""
         with self._streams.place(scope["state"]["principal"]):
             await super().__call__(scope, receive, send)
 
@@ -141,18 +141,18 @@ def wants_stream(request: Request) -> bool:
 
 
 def opening(last_id: object) -> bytes:
-    """Return what a stream begins with: when to come again, and where it begins, so that even a silent one is
+    """Return the beginning of a stream: the reconnection delay, and the position, so that even a silent stream can be
     resumed."""
     return f"retry: {RETRY_MS}\nid: {last_id}\n\n".encode()
 
 
 def message(kind: str, data: BaseModel, last_id: object) -> bytes:
-    """Return one event. JSON has no line ends, so the data is one line."""
+    """Return one event. JSON has no raw line breaks, so the data is one line."""
     return f"id: {last_id}\nevent: {_line(kind)}\ndata: {data.model_dump_json()}\n\n".encode()
 
 
 def stream_response(description: str, examples: str) -> dict[str, Any]:
-    """Return the event stream as the API's document tells it."""
+    """Return the description of an event stream in the OpenAPI document."""
     return {MEDIA_TYPE: {"schema": {"type": "string", "description": description}, "example": examples}}
 
 

@@ -1,1 +1,1 @@
-"""What a request passes before it is answered: the connection, who asks, what they may, and what they may not see."""
+"""What a request passes before it is answered: limits, authentication, roles, and the removal of secrets."""

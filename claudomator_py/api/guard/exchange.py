@@ -1,4 +1,4 @@
-"""A request and its answer as ASGI has them: headers with repetitions, a body within bounds, our own headers on top."""
+"""ASGI requests and responses: repeated headers, a bounded body, and security headers on every response."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -20,17 +20,17 @@ _MAX_FIELDS = 1_000
 
 
 class RequestHeaders:
-    """The request's headers, with repetitions."""
+    """A request's headers, which may be repeated."""
 
     def __init__(self, scope: Scope) -> None:
         self._headers: list[tuple[bytes, bytes]] = scope["headers"]
 
     def all(self, name: bytes) -> list[bytes]:
-        """Return every value of that header."""
+        """Return every value of a header."""
         return [value for key, value in self._headers if key == name]
 
     def bearer(self) -> bytes | None:
-        """Return the token that is shown, if it is a single one."""
+        """Return the bearer token; None unless there is exactly one Authorization header with one."""
         given = self.all(b"authorization")
         if len(given) != 1:
             return None
@@ -44,17 +44,17 @@ class RequestHeaders:
 
 
 class ResponseHeaders:
-    """Sends the response with our headers added, and remembers that it began."""
+    """Sends the response with the security headers added, and notes that it has begun."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._over: asyncio.Event | None = None
         self.started = False
         self.begins: Callable[[], None] = lambda: None
-        """Told that it begins."""
+        """Called when the response begins."""
 
     def only_head(self, receive: Receive) -> Receive:
-        """Send no body, whatever comes; returns a ``receive`` that says when the head is sent, as streams never end."""
+        """Send no body. Return a ``receive`` that reports a disconnect once the head is sent, as streams never end."""
         over = self._over = asyncio.Event()
 
         async def receive_until_over() -> Message:
@@ -84,13 +84,13 @@ class ResponseHeaders:
 
 
 class GoneError(Exception):
-    """The client has gone before its request was whole."""
+    """The client disconnected before its request was complete."""
 
 
 async def bounded(headers: RequestHeaders, receive: Receive, most: int, patience_s: float) -> Receive:
-    """Return a ``receive`` that replays the body, read whole, in time and within the limit. Raises Refused, GoneError.
+    """Return a ``receive`` that replays the body, which was read in full. Raises Refused, GoneError.
 
-    most: in bytes.
+    most: the limit in bytes. patience_s: how long the body may take.
     """
     declared = headers.all(b"content-length")
     if any(not value.isdigit() or int(value) > most for value in declared):
@@ -112,7 +112,7 @@ async def bounded(headers: RequestHeaders, receive: Receive, most: int, patience
     except TimeoutError:
         raise _too_slow(patience_s) from None
     is_form = any(b"x-www-form-urlencoded" in value.lower() for value in headers.all(b"content-type"))
-    # Of nothing but separators, each would be read by itself.
+    # A body of separators alone would make the parser loop over each of them.
     if is_form and sum(message.get("body", b"").count(b"&") for message in messages) > _MAX_FIELDS:
         raise _too_many_fields()
     pending = iter(messages)

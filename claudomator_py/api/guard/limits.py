@@ -1,7 +1,7 @@
-"""How much one client may ask: token buckets for changes and for failed logins, and the size and pace of a request.
+"""How much a client may ask for: token buckets for changes and failed logins, and the size and pace of a request.
 
-The defaults hinder nobody who works: a loop that submits a hundred tasks a second may run forever. They bound what a
-program gone wild, or one that guesses tokens, takes of the daemon. Requests that only read are not counted.
+The defaults do not hinder normal use: a loop that submits a hundred tasks a second may run forever. They bound what a
+runaway program, or one that guesses tokens, costs the daemon. Read requests are not counted.
 """
 
 import ipaddress
@@ -19,14 +19,14 @@ MAX_REQUESTS = 512
 MAX_SOCKETS = 2_000
 _REQUESTS_SHARE = 4
 _SOCKETS_SHARE = 8
-"""Connections take at most such a part of the files that the process may have open: runs need some, too."""
+"""Connections take at most one such part of the process's open files, as runs need some too."""
 
 
 class LimitedConnection(Protocol):
-    """A connection, as far as its limit concerns it."""
+    """A connection, as far as its limit is concerned."""
 
     def may_go(self) -> bool:
-        """Return whether it waits for a client that has shown no credentials yet, or has nothing at hand."""
+        """Return whether it may be closed: its client has shown no credentials, or no request is pending."""
         ...
 
     def drop(self) -> None:
@@ -35,10 +35,10 @@ class LimitedConnection(Protocol):
 
 
 class ConnectionLimit:
-    """How many connections a server has, and which go first when there are too many. For one event loop.
+    """How many connections a server has, and which are closed first when there are too many. For one event loop.
 
-    most: how many there may be. Up to half of them may have a request at hand before clients without credentials are
-    refused, and up to three quarters before all are.
+    most: the maximum. When more than half of it have a pending request, clients without credentials are refused; when
+    more than three quarters have one, all are.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -47,7 +47,7 @@ class ConnectionLimit:
         self._waiting: dict[LimitedConnection, None] = {}
 
     def enter(self, member: LimitedConnection) -> bool:
-        """Return a new connection, which waits for its client. False if there is no room, whoever else goes."""
+        """Add a new connection, which waits for its client. False if there is no room for it."""
         self._all.add(member)
         self._waiting[member] = None
         if len(self._all) <= self.most or self.make_room(member):
@@ -56,27 +56,27 @@ class ConnectionLimit:
         return False
 
     def leave(self, member: LimitedConnection) -> None:
-        """Note that it is closed."""
+        """Note that a connection is closed."""
         self._all.discard(member)
         self._waiting.pop(member, None)
 
     def waits(self, member: LimitedConnection) -> None:
-        """Note that it waits for its client; if it did already, its place in the order stays."""
+        """Note that a connection waits for its client; if it did already, it keeps its place in the order."""
         if member in self._all:
             self._waiting.setdefault(member)
 
     def spoke(self, member: LimitedConnection) -> None:
-        """Put it behind the others that wait: they have been silent for longer."""
+        """Move a waiting connection to the end of the order: the others have been silent for longer."""
         if member in self._waiting:
             del self._waiting[member]
             self._waiting[member] = None
 
     def works(self, member: LimitedConnection) -> None:
-        """Note that it has a whole request at hand, or is kept for another reason."""
+        """Note that a connection has a complete request, or is kept for another reason."""
         self._waiting.pop(member, None)
 
     def make_room(self, newcomer: LimitedConnection | None = None) -> bool:
-        """Drop the connection that has waited longest. False if there is none but the newcomer's."""
+        """Drop the connection that has waited longest. False if there is none but the newcomer."""
         for member in self._waiting:
             if member is not newcomer and member.may_go():
                 self.leave(member)
@@ -86,12 +86,12 @@ class ConnectionLimit:
 
     @property
     def crowded(self) -> bool:
-        """Whether only clients with credentials are served."""
+        """Whether clients without credentials are refused."""
         return 2 * self._at_hand > self.most
 
     @property
     def full(self) -> bool:
-        """Whether nobody is served but who asks for health."""
+        """Whether everything but health checks is refused."""
         return 4 * self._at_hand > 3 * self.most
 
     @property
@@ -100,7 +100,7 @@ class ConnectionLimit:
 
 
 def socket_limit() -> ConnectionLimit:
-    """Return the limit of WebSockets, which stay: beside that of requests, so that neither takes the other's files."""
+    """Return the limit of WebSockets. They last, so they have a limit of their own beside that of requests."""
     return ConnectionLimit(_affordable(MAX_SOCKETS, _SOCKETS_SHARE))
 
 
@@ -114,7 +114,7 @@ _IPV6_NETWORK = 64
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """per_second: how many in the long run; burst: how many at once after a pause."""
+    """per_second: the long-term rate. burst: how many at once after a pause."""
 
     per_second: float
     burst: int
@@ -129,17 +129,17 @@ class RequestLimits:
     failures: Rate = Rate(5, 200)
     """Failed logins from one address."""
     clients: int = 4_096
-    """How many are told apart."""
+    """How many clients are tracked."""
     target_bytes: int = 8_192
-    """Of path and query."""
+    """Length of path and query."""
     body_s: float = 30.0
-    """Seconds until a body must be there."""
+    """Seconds that a body may take."""
     login_body_s: float = 5.0
     """The same for clients without credentials."""
 
 
 class TokenBucket:
-    """A token bucket, full at first."""
+    """A token bucket, initially full."""
 
     __slots__ = ("_clock", "_level", "_rate", "_since")
 
@@ -151,7 +151,7 @@ class TokenBucket:
         self._since = clock()
 
     def take(self, count: int = 1) -> float:
-        """Take so many tokens; 0, or the seconds until there are as many, and then none was taken."""
+        """Take tokens and return 0, or take none and return the seconds until there are enough."""
         now = self._clock()
         self._level = min(self._rate.burst, self._level + (now - self._since) * self._rate.per_second)
         self._since = now
@@ -161,7 +161,7 @@ class TokenBucket:
 
 
 class Buckets:
-    """One token bucket for each client. Of very many, those not asked for longest are forgotten."""
+    """A token bucket for each client. Beyond the maximum, the one used least recently is dropped."""
 
     def __init__(self, rate: Rate, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: seconds."""
@@ -171,7 +171,7 @@ class Buckets:
         self._of: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def take(self, client: str) -> float:
-        """Take a token; 0, or the seconds until there is one, and then none was taken."""
+        """Take a token and return 0, or take none and return the seconds until there is one."""
         bucket = self._of.pop(client, None) or TokenBucket(self._rate, self._clock)
         self._of[client] = bucket
         if len(self._of) > self._most:
@@ -188,23 +188,23 @@ class Throttle:
         self._failures = Buckets(limits.failures, limits.clients)
 
     def change(self, client: str) -> None:
-        """Count that a known client changes something. Raises Refused."""
+        """Count a change by a known client. Raises Refused."""
         if wait := self._changes.take(client):
             raise _too_many("This client sends changes faster than the daemon can apply them.", wait)
 
     def failure(self, client: tuple[str, int] | None) -> None:
-        """Count that a token or code that is wrong came from that address. Raises Refused if many did.
+        """Count a wrong token or code from that address. Raises Refused after too many.
 
-        To be called only when it was found to be wrong: the right one passes however many wrong ones come from the same
-        address, which all users of this machine share. They are too long to be guessed; the answer costs less.
+        Call it only for wrong ones: the right token passes however many wrong ones come from its address, which all
+        users of this machine share. Tokens are too long to be guessed; this bounds the cost of the attempts.
         """
         if client is None:
-            return  # over the Unix socket, which no other user can reach; nor does it wait for what others do over TCP
+            return  # the Unix socket, which no other user can reach, and which TCP clients must not slow down
         if wait := self._failures.take(_network(client[0])):
             raise _too_many("Too many failed logins from this address.", wait)
 
     def check_target(self, raw_path: bytes, query: bytes) -> None:
-        """Raise Refused for a path and query that are too long."""
+        """Raise Refused if path and query are too long."""
         if len(raw_path) + len(query) > self._limits.target_bytes:
             raise Refused(
                 414,
@@ -224,7 +224,7 @@ def _too_many(detail: str, wait_s: float) -> Refused:
 
 
 def _network(address: str) -> str:
-    """What one client has at its command: an IPv4 address, a network of IPv6 addresses."""
+    """Return what one client may control: an IPv4 address, or a /64 network of IPv6."""
     try:
         known = ipaddress.ip_address(address)
     except ValueError:

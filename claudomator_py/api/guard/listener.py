@@ -1,9 +1,9 @@
-"""Taking connections from a listening socket, however many come, also when the process has no file left to open.
+"""Accept connections from a listening socket, however many come, even when the process has no file left to open.
 
-asyncio's own server builds all that a connection needs before it has said a word, and takes as many at once as its
-queue holds. Out of files, Python 3.11 logs that once for each of them. Here a new connection waits in a lobby for its
-first byte, which costs next to nothing; when the lobby is full, the one that has been silent longest goes. So the queue
-of the kernel, where nobody can tell who is who, stays short.
+asyncio's server sets up a connection before it has sent a byte, and accepts as many at once as its queue holds. Out of
+files, Python 3.11 logs an error for each of them. Here a new connection waits for its first byte, which costs next to
+nothing, and when too many wait, the one that has been silent longest is closed. So the kernel's queue, in which nobody
+can tell clients apart, stays short.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from claudomator_py.api.guard.limits import ConnectionLimit
 
 _QUEUE = 2_048
 _AT_ONCE_SHARE = 8
-"""Of the connections that there may be, such a part is taken in a turn of the loop, and such a part of the silent ones
-heard. What a new one has said is read two turns later; if as many could come meanwhile as there may be, they would push
-it out before, whole request or not."""
+"""Each turn of the loop accepts at most one such part of the maximum of connections, and reads from as many silent
+ones. The first bytes of a new connection are read two turns later: if the maximum could arrive meanwhile, it would push
+out connections with a complete request."""
 _PAUSE_S = 0.1
 _SAID_S = 60.0
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 
 
 class _SilentConnections:
-    """Connections that have said nothing yet, in the order in which they came.
+    """Connections that have sent nothing yet, in order of arrival.
 
-    most: how many. at_once: how many of them are heard in a turn. patience_s: how long each may stay. speaks: what is
-    done with one that begins to speak.
+    most: the maximum. at_once: how many are read in a turn. patience_s: how long each may be silent. speaks: called
+    with one that has sent something.
     """
 
     def __init__(self, most: int, at_once: int, patience_s: float, speaks: Callable[[socket.socket], None]) -> None:
@@ -41,12 +41,12 @@ class _SilentConnections:
         self._patience_s = patience_s
         self._speaks = speaks
         self._waiting: dict[int, tuple[socket.socket, float]] = {}
-        self._epoll = select.epoll()  # one for all: the loop's own takes several times as long for each
+        self._epoll = select.epoll()  # one for all, which costs a fraction of the loop's own reader for each
         self._timer: asyncio.TimerHandle | None = None
         self._loop.add_reader(self._epoll, self._hear)
 
     def enter(self, sock: socket.socket) -> None:
-        """A new connection."""
+        """Add a new connection."""
         if len(self._waiting) >= self._most:
             self.make_room()
         sock.setblocking(False)
@@ -57,7 +57,7 @@ class _SilentConnections:
             self._timer = self._loop.call_later(self._patience_s, self._drop_silent)
 
     def make_room(self) -> bool:
-        """Let the oldest connection go: on, if it speaks by now, otherwise away. False if there is none."""
+        """Let the oldest connection go: on, if it has sent something by now, else closed. False if there is none."""
         for number in self._waiting:
             self._let_go(number)
             return True
@@ -80,7 +80,7 @@ class _SilentConnections:
         sock = self._take_out(number)
         try:
             speaks = bool(sock.recv(1, socket.MSG_PEEK))
-        except OSError:  # it is silent, or its client has gone
+        except OSError:  # silent, or its client has gone
             speaks = False
         if speaks:
             self._speaks(sock)
@@ -104,9 +104,9 @@ class _SilentConnections:
 
 
 class Listener:
-    """Takes connections while it is open. The socket stays its owner's to close.
+    """Accepts connections until it is closed. The socket remains its owner's to close.
 
-    make: the protocol of a connection that speaks. patience_s: how long one may be silent.
+    make: returns the protocol of a connection that has sent something. patience_s: how long one may be silent.
     """
 
     def __init__(
@@ -126,14 +126,14 @@ class Listener:
         self._resume()
 
     def close(self) -> None:
-        """Take no more."""
+        """Stop accepting."""
         if self._timer is not None:
             self._timer.cancel()
         self._loop.remove_reader(self._socket)
         self._silent.close()
 
     async def wait_closed(self) -> None:
-        """Return once those that were taken have their protocols."""
+        """Return once all accepted connections have their protocols."""
         await asyncio.gather(*self._tasks)
 
     def _resume(self) -> None:
@@ -161,12 +161,12 @@ class Listener:
     async def _serve(self, taken: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(self._make, taken)
-        except OSError as error:  # its client has gone already
+        except OSError as error:  # its client has gone
             log.debug("a connection ended before it was accepted: %s", error)
             taken.close()
 
     def _pause(self, error: OSError) -> None:
-        """Wait for a file that a dropped connection, or something else, gives back; and do not ask without end."""
+        """Stop accepting until a dropped connection, or something else, frees a file."""
         self._loop.remove_reader(self._socket)
         dropped = self._silent.make_room() or self._limit.make_room()
         now_s = self._loop.time()

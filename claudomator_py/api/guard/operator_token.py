@@ -1,4 +1,4 @@
-"""The operator's token: made at the first start, kept in a file that only its owner can read."""
+"""The operator's token: created at the first start, kept in a file that only its owner can read."""
 
 import os
 import secrets
@@ -15,13 +15,13 @@ _SHORTEST = 16
 
 
 class TokenFileError(CannotServe):
-    """The token's file cannot be trusted or read; the message says why and what to do."""
+    """The token's file cannot be trusted or read. The message has the reason and a remedy."""
 
 
 def ensure_token(state_dir: Path) -> str:
-    """Return the token in ``<state_dir>/token``; made, durably and with mode 0600, if there is none.
+    """Return the token in ``<state_dir>/token``, which is created, durably and with mode 0600, if it is missing.
 
-    Two that start at once get the same one. Raises TokenFileError, OSError.
+    Two processes that start at once get the same token. Raises TokenFileError, OSError.
     """
     path = state_dir / TOKEN_FILE
     try:
@@ -32,7 +32,7 @@ def ensure_token(state_dir: Path) -> str:
 
 
 def credential_token(path: Path) -> str:
-    """Return the token in a file that the service manager has made for this service, whoever it belongs to.
+    """Return the token in a file that the service manager provides for this service, whoever owns the file.
 
     Raises TokenFileError, OSError.
     """
@@ -44,8 +44,8 @@ def credential_token(path: Path) -> str:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in the file. Raises FileNotFoundError, and TokenFileError unless it is its owner's alone and
-    whole."""
+    """Return the token in the file. Raises FileNotFoundError, and TokenFileError unless the file is valid and private
+    to this user."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -80,7 +80,7 @@ def _is_token(text: str) -> bool:
 
 
 def _create(path: Path, token: str) -> None:
-    """Link a finished file into place, so that no reader ever sees half a token and no writer replaces another's."""
+    """Link a finished file into place, so that no reader sees half a token and no writer replaces another's."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

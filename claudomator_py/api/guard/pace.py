@@ -1,7 +1,7 @@
-"""How much of the daemon's processor those may take who were given a token, whatever they ask for and over however many
-connections: each principal its share, and all of them together theirs. The operator waits for nobody.
+"""How much of the daemon's processor the holders of tokens may use, whatever they ask for and over however many
+connections: a share for each principal, and a share for all of them together. The operator never waits.
 
-What goes beyond is not refused, it waits: nothing more is read from those connections until there is room.
+Requests beyond a share are not refused, they wait: nothing more is read from those connections until it is their turn.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CpuShare:
-    """Of one processor. of_one: in the long run; burst_s: seconds at once after a pause."""
+    """A share of one processor. of_one: in the long run. burst_s: seconds at once after a pause."""
 
     of_one: float
     burst_s: float
@@ -29,33 +29,34 @@ class CpuShare:
 ONE_PRINCIPAL: Final = CpuShare(0.15, 0.5)
 ALL_PRINCIPALS: Final = CpuShare(0.3, 0.75)
 MAX_WAITING: Final = 32
-"""Requests of one principal; each takes one of the server's connections."""
+"""Waiting requests of one principal; each occupies one of the server's connections."""
 MAX_ALL_WAITING: Final = 128
 MAX_WAITING_THEN: Final = 4
-"""Of one principal, where all together have that many."""
+"""Waiting requests of one principal once all together have ``MAX_ALL_WAITING``."""
 _CALL_S: Final = 0.005
-"""What a call is expected to cost."""
+"""The expected cost of a call."""
 _REQUEST_S: Final = 0.0015
-"""What it costs to read any request and to send its answer."""
+"""The cost of reading any request and sending its answer."""
 _DESK_S: Final = 0.1
 MAX_AHEAD_S: Final = 0.25
-"""So long at most an answer to the operator keeps others from beginning: it may wait for something else itself."""
+"""How long an answer to the operator keeps others from beginning. Longer ones are waiting for something themselves."""
 MAX_BEHIND_S: Final = 0.1
-"""So long at most others wait for such answers, however many there are, until as long is theirs."""
+"""How long others wait for the operator at a time; then as much time is theirs."""
 _MAX_STRAIN: Final = 4.0
 _STRAIN_MEMORY: Final = 0.98
 _MAX_COMMON_DEBT_S: Final = 0.5
-"""Of all together: nobody waits long for what others have cost that was not known before. Whoever it was owes it."""
+"""The most that all together can owe, so that nobody waits long for another's unexpected cost. The principal that
+caused it owes it all."""
 
 
 class PrincipalBusy(Exception):
-    """Too many requests of the principal wait already."""
+    """Too many requests of the principal are waiting."""
 
 
 class ComputeQueue:
-    """Where one at a time is served beside the loop: of several threads that compute, each keeps the loop waiting.
+    """Serves one request at a time beside the loop, as several computing threads would each delay the loop.
 
-    Nobody begins while the operator waits for an answer, but for a moment now and then: see ``behind``.
+    Nobody begins while the operator waits for an answer, except now and then: see ``behind``.
     """
 
     def __init__(self) -> None:
@@ -71,13 +72,13 @@ class ComputeQueue:
         return self._clear.is_set()
 
     async def behind(self) -> None:
-        """Wait until the operator waits for nothing; where it asks all the time, others have every other moment."""
+        """Wait until no request of the operator is pending; if one always is, others get every other moment."""
         if not self._clear.is_set():
             await self._clear.wait()
 
     @contextmanager
     def ahead(self) -> Iterator[Callable[[], None]]:
-        """Keep others from beginning until the end, or sooner: by what is yielded, or after a moment."""
+        """Keep others from beginning until the context ends, the yielded function is called, or a moment has passed."""
         self._ahead += 1
         if self._ahead == 1:
             self._shut()
@@ -100,8 +101,8 @@ class ComputeQueue:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for it, and give it up at the end; sooner by what is yielded, or after a moment: who takes longer waits
-        for something else than the processor."""
+        """Wait for the place and hold it until the context ends, the yielded function is called, or a moment has
+        passed: a longer request is waiting for something other than the processor."""
         await self._lock.acquire()
         try:
             await self.behind()
@@ -139,10 +140,10 @@ class ComputeQueue:
 
 
 class Strain:
-    """How many times as long as it computes the loop is at something: other threads and programs take their turns.
+    """The ratio of elapsed time to processor time on the loop, as other threads and programs take their turns.
 
-    A share of a processor is worth as much less where there is no whole one to be had: on a machine with as much work
-    again as it has processors, those who were given a token would else take nearly all that the daemon gets of it.
+    A cost is multiplied by it: on a machine with twice as much work as it has processors, the holders of tokens would
+    otherwise get nearly all of the daemon's processor time.
     """
 
     def __init__(self) -> None:
@@ -150,32 +151,32 @@ class Strain:
 
     @property
     def factor(self) -> float:
-        """1 where the loop has a processor for itself."""
+        """At least 1, which means that the loop has a processor to itself."""
         return min(_MAX_STRAIN, max(1.0, self._passed_s / self._computed_s))
 
     def saw(self, passed_s: float, computed_s: float) -> None:
-        """Take account of something on the loop that waited for nothing."""
+        """Take in a measurement of something on the loop that did not wait."""
         self._passed_s = self._passed_s * _STRAIN_MEMORY + passed_s
         self._computed_s = self._computed_s * _STRAIN_MEMORY + computed_s
 
 
 class Account:
-    """Seconds of processor time that are left of a share. It may be overdrawn, as costs are known afterwards."""
+    """The processor time, in seconds, left of a share. It may be overdrawn, as costs are known only afterwards."""
 
     def __init__(self, share: CpuShare, clock: Callable[[], float], max_debt_s: float = math.inf) -> None:
-        """max_debt_s: what is owed beyond it is forgiven."""
+        """max_debt_s: debts beyond it are forgiven."""
         self._share = share
         self._clock = clock
         self._max_debt_s = max_debt_s
         self._left_s = share.burst_s
         self._since = clock()
         self.line = asyncio.Lock()
-        """Held by whoever is next."""
+        """Held by the request that is next."""
         self.waiting = 0
-        """Requests that wait for their turn."""
+        """The number of requests that wait for their turn."""
 
     def charge(self, seconds: float) -> None:
-        """Take so many, or give them back where that is negative."""
+        """Charge seconds; negative ones are given back."""
         self._refill()
         self._left_s = min(self._share.burst_s, max(-self._max_debt_s, self._left_s - seconds))
 
@@ -197,7 +198,7 @@ class Account:
 
 
 class Pace:
-    """That of one principal. On the loop."""
+    """The pace of one principal. For the event loop."""
 
     def __init__(self, own: Account, common: Account, desk: ComputeQueue, strain: Strain) -> None:
         self._own = own
@@ -206,8 +207,8 @@ class Pace:
         self.strain = strain
 
     async def turn(self, expected_s: float) -> None:
-        """Wait until it is this one's turn, and charge what it is expected to cost. Among one principal's connections,
-        and among principals, each is next once."""
+        """Wait for this principal's turn, and charge the expected cost. Connections of a principal take turns, and so
+        do principals."""
         async with self._own.line:
             await self._own.even()
             async with self._common.line:
@@ -216,7 +217,7 @@ class Pace:
                 self.charge(expected_s)
 
     async def served(self, call: Callable[[], T], run: Callable[[Callable[[], T]], Awaitable[T]]) -> T:
-        """Return what the call returns or raises, which ``run`` has done on another thread; its processor time is
+        """Return what the call returns or raises. ``run`` executes it on another thread; its processor time is
         charged."""
         spent_s = 0.0
 
@@ -228,7 +229,7 @@ class Pace:
             finally:
                 spent_s = time.thread_time() - began_s
 
-        # In advance, so that no other connection of the same principal takes that time for free.
+        # Charged in advance, so that the principal's other connections do not get that time for free.
         self.charge(_CALL_S)
         try:
             async with self._desk.place():
@@ -238,10 +239,10 @@ class Pace:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Callable[[], None]]:
-        """Serve a request in its turn; what is yielded is to be called once its answer begins, and the rest is free.
+        """Serve a request in its turn. The yielded function ends the charging; call it when the answer begins.
 
-        It is charged with what the whole process has computed meanwhile: more than its own where others work. Raises
-        Busy.
+        The charge is what the whole process has computed meanwhile, which includes the work of others. Raises
+        PrincipalBusy.
         """
         full = self._common.waiting >= MAX_ALL_WAITING
         if self._own.waiting >= (MAX_WAITING_THEN if full else MAX_WAITING):
@@ -271,14 +272,14 @@ class Pace:
             yield end
 
     def charge(self, seconds: float) -> None:
-        """Charge what something cost more than was expected; negative: less."""
+        """Charge a cost beyond what was expected; negative: below it."""
         strained_s = seconds * self.strain.factor
         self._own.charge(strained_s)
         self._common.charge(strained_s)
 
     @property
     def is_next(self) -> bool:
-        """Whether it may be seen to at once: the operator waits for nothing."""
+        """Whether it may be served at once: no request of the operator is pending."""
         return self._desk.is_clear
 
     @property
@@ -288,20 +289,20 @@ class Pace:
 
 
 class Paces:
-    """Those of all principals. On the loop."""
+    """The paces of all principals. For the event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = 4_096) -> None:
-        """most: how many are told apart; those not asked for longest are forgotten."""
+        """most: how many principals are tracked; beyond it, the one used least recently is dropped."""
         self._clock = clock
         self._most = most
         self._common = Account(ALL_PRINCIPALS, clock, _MAX_COMMON_DEBT_S)
         self.desk = ComputeQueue()
-        """Where all but the operator are served."""
+        """Where everybody but the operator is served."""
         self._strain = Strain()
         self._own: OrderedDict[Principal, Account] = OrderedDict()
 
     def of(self, by: Principal) -> Pace | None:
-        """Return that of the principal; None: it waits for nobody."""
+        """Return the principal's pace; None: it never waits."""
         if by == OPERATOR:
             return None
         own = self._own.pop(by, None) or Account(ONE_PRINCIPAL, self._clock)

@@ -1,7 +1,7 @@
-"""What a connection has to keep to before there is a request that the application could judge.
+"""The limits of a connection, before there is a request that the application could judge.
 
-uvicorn waits for the head of a request forever, has no bound on connections that say nothing, and answers a malformed
-request in plain text. Here a head has its time, the newest comer finds room, and refusals are problems like all others.
+uvicorn waits forever for the head of a request, does not limit silent connections, and answers a malformed request in
+plain text. Here a head has a time limit, newcomers find room, and refusals are problem documents like all others.
 """
 
 import asyncio
@@ -25,25 +25,25 @@ from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.values import regex
 
 HEAD_BYTES: Final = 32 * 1024
-"""The longest head of a request: its first line and all headers."""
+"""Maximum length of a request's head: its first line and all headers."""
 HEADERS: Final = 100
-"""The most headers of a request."""
+"""Maximum number of headers of a request."""
 CHUNKS: Final = 4_096
-"""The most chunks in a body: one of the largest size in parts of 256 bytes."""
+"""Maximum number of chunks of a body: the largest body in chunks of 256 bytes."""
 
-_OTHER_LINES = 2  # the request's first one, and the empty one at the end
+_OTHER_LINES = 2  # the request line, and the empty line at the end
 _END = regex(rb"\n\r?\n")
 
 
 class Parser(h11.Connection):
-    """The server's side of a connection. Raises h11.RemoteProtocolError with status 431 or 413 beyond the bounds."""
+    """The server's side of a connection. Raises h11.RemoteProtocolError with status 431 or 413 beyond the limits."""
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER, HEAD_BYTES)
         self._chunks = 0
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return the next thing that the client said."""
+        """Return the next event from the client."""
         if self.their_state is h11.IDLE:
             self._chunks = 0
             _check_head(self.trailing_data[0])
@@ -78,7 +78,7 @@ _TOO_SLOW = Refused(
 
 
 class GuardedProtocol(H11Protocol):
-    """HTTP/1.1 with bounds.
+    """HTTP/1.1 with limits.
 
     head_s: seconds that a head may take from its first byte, or from the beginning of the connection.
     """
@@ -88,10 +88,7 @@ class GuardedProtocol(H11Protocol):
     _is_websocket = False
 
     def __init__(self, *, limit: ConnectionLimit, sockets: ConnectionLimit, **server: Any) -> None:
-        """limit: how many connections the whole server has; sockets: how many of those that became WebSockets.
-
-        server: what uvicorn gives to each.
-        """
+        """limit: of the server's connections. sockets: of those that become WebSockets. server: uvicorn's arguments."""
         super().__init__(**server)
         self.conn = Parser()
         self._limit = limit
@@ -99,7 +96,7 @@ class GuardedProtocol(H11Protocol):
         self.ws_protocol_class = cast("type[asyncio.Protocol]", partial(make, limit=sockets))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin with the wait for a first head."""
+        """Wait for the first head."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a stream's transport is one
         super().connection_made(transport)
         if self._limit.enter(self):
@@ -108,15 +105,15 @@ class GuardedProtocol(H11Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and see whether it made the head complete."""
+        """Take data, and check whether the head is complete."""
         super().data_received(data)
         if not self._is_websocket:
             self._watch_head()
             self._settle()
 
     def handle_events(self) -> None:
-        """Handle what is complete by now."""
-        # By what there is now, not when the connection was made: connections come and go.
+        """Handle the complete events, and note the load for them."""
+        # The load of this moment, not of when the connection was made.
         self.app_state = {
             "load": ServerLoad.FULL
             if self._limit.full
@@ -127,7 +124,7 @@ class GuardedProtocol(H11Protocol):
         super().handle_events()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Leave the connection to the protocol of WebSockets, which has bounds and a limit of its own."""
+        """Hand the connection over to the WebSocket protocol, which has limits of its own."""
         self._is_websocket = True
         self._unwatch_head()
         self._limit.leave(self)
@@ -139,14 +136,14 @@ class GuardedProtocol(H11Protocol):
         self._settle()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the connection is over."""
+        """Note that the connection is closed."""
         self._unwatch_head()
         self._limit.leave(self)
         super().connection_lost(exc)
 
     def may_go(self) -> bool:
-        """Return whether it waits for a client that has shown no credentials yet, or has nothing at hand: a request of
-        anybody but the operator is only at hand once its body is there."""
+        """Return whether it may be closed: its client has shown no credentials, or no request is pending. A request of
+        anybody but the operator counts as pending only once its body is complete."""
         at_hand = self.conn.their_state is not h11.IDLE and not self.cycle.response_complete
         by = self.scope["state"].get("principal") if at_hand else None
         return by is None or (by != OPERATOR and self.conn.their_state is h11.SEND_BODY)
@@ -156,20 +153,20 @@ class GuardedProtocol(H11Protocol):
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what could not be parsed: that is the exception which is being handled."""
+        """Refuse what could not be parsed, by the exception that is being handled."""
         error = sys.exception()
         status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
         self._refuse({431: _HEAD_TOO_LARGE, 413: _TOO_MANY_CHUNKS}.get(status, _MALFORMED))
 
     def _settle(self) -> None:
-        """Say whose turn it is: the client's, whose head or body is not whole, or ours."""
+        """Note whether the connection waits for its client, whose head or body is incomplete, or for the server."""
         if self.conn.their_state is h11.IDLE or self.conn.their_state is h11.SEND_BODY:
             self._limit.waits(self)
         else:
             self._limit.works(self)
 
     def _watch_head(self) -> None:
-        """Run the timer while the head of a request is awaited, from its first byte on."""
+        """Run the timer while the head of a request is incomplete."""
         if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
             self._unwatch_head()
         elif self._head_timer is None:
@@ -187,12 +184,12 @@ class GuardedProtocol(H11Protocol):
         if self.conn.trailing_data[0]:
             self._refuse(_TOO_SLOW)
         else:
-            self.transport.close()  # nothing was asked, so nobody waits for an answer
+            self.transport.close()  # nothing was asked, so there is nothing to answer
 
     def _refuse(self, refused: Refused) -> None:
-        """Answer without the application, and close. What cannot be answered any more is only closed."""
+        """Answer without the application, and close. If another answer has begun, only close."""
         if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.disconnected = True  # the application finds nobody there
+            self.cycle.disconnected = True  # the application sees a disconnect
             self.cycle.message_event.set()
         response = refused.response("/")
         headers = [*response.raw_headers, *SECURITY_HEADERS.items(), (b"connection", b"close")]
@@ -208,13 +205,13 @@ class GuardedProtocol(H11Protocol):
 
 PATIENCE_S = 60.0
 LAST_PATIENCE_S = 0.5
-"""How long a server that was asked to stop waits for a client that takes nothing."""
+"""How long a stopping server waits for a client that does not read."""
 
 
 class Connection(GuardedProtocol):
-    """Drops the connection when its client takes not one byte for a minute, while there is something to take.
+    """Drops the connection when its client reads nothing for a minute, while there is something to read.
 
-    An application only ever waits for its own client; here it is told when that is in vain.
+    Without this, the application would wait for such a client forever.
     """
 
     patience_s = PATIENCE_S
@@ -222,22 +219,22 @@ class Connection(GuardedProtocol):
     _timer: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
-        """Note that the client lags behind: see to it that it takes something."""
+        """Watch a client that lags behind."""
         super().pause_writing()
         self._watch()
 
     def resume_writing(self) -> None:
-        """Note that the client has caught up."""
+        """Stop watching a client that has caught up."""
         self._unwatch()
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that it is over."""
+        """Note that the connection is closed."""
         self._unwatch()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """End with the server: what is being taken is finished, but nobody is waited for."""
+        """Stop with the server: finish what the client is reading, but do not wait for it."""
         self.patience_s = LAST_PATIENCE_S
         super().shutdown()
         self._watch()
@@ -255,8 +252,8 @@ class Connection(GuardedProtocol):
             self._watch()
 
     def _untaken(self) -> int:
-        """Bytes that the client has not taken, those in the kernel included: it holds megabytes, and says that it has
-        room again only when much of that is gone."""
+        """Return how many bytes the client has not read, those in the kernel included: it buffers megabytes, and
+        reports room only when much of that is gone."""
         socket = self.transport.get_extra_info("socket")
         if socket is None or socket.fileno() < 0:
             return 0

@@ -1,9 +1,9 @@
-"""The role that each operation requires. An operation declares it (``api/operation.py``); those of the pages are in a
-table here. One without a role is refused.
+"""The role that each operation requires, as declared with it (``api/operation.py``), or in the table here for pages. A
+route without a role is refused.
 
-read looks; operate changes tasks and schedules as well; admin is for what concerns the whole daemon: its agents' holds,
-draining, backups, cleaning up, notifications, tokens. A principal of an organisation is kept from what acts on the
-tasks of all, or tells of them, whatever its role. ``Asking`` is who sent a request.
+read looks; operate also changes tasks and schedules; admin is for what concerns the whole daemon: its agents' holds,
+draining, backups, cleanup, notifications, tokens. A principal of an organisation may not do what affects or reveals
+the tasks of others, whatever its role. ``Asking`` is who sent a request.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.surface.operation import OPEN, OPERATE, READ, Needed
 
 OPERATIONS: Final[dict[str, Needed]] = {}
-"""By operation id: what each has said where it is declared."""
+"""The required role by operation id, as declared with the operation."""
 
 PAGES: Final[dict[str, Needed | str]] = {
     "GET /.well-known/agent-card.json": OPEN,
@@ -98,25 +98,25 @@ PAGES: Final[dict[str, Needed | str]] = {
     "POST /routing/freeze": "freezeLearning",
     "POST /routing/unfreeze": "unfreezeLearning",
 }
-"""Of the pages, of A2A and of webhooks, by method and path: acting on one needs what the operation behind it needs,
-which is named. A webhook is open, as its requests are signed.
+"""Pages, A2A and webhooks, by method and path: a role, or the operation whose role applies. Webhooks are open, as their
+requests are signed.
 """
 
 
 def declare(operation: str, needed: Needed) -> None:
-    """Say who may do what the operation of that id does. Raises ValueError if that was said of it before."""
+    """Declare who may use the operation of that id. Raises ValueError if it is declared already."""
     if operation in OPERATIONS:
         raise ValueError(f"there are two operations {operation}")
     OPERATIONS[operation] = needed
 
 
 def may(by: Principal, operation: str) -> bool:
-    """Return whether the principal may do what the operation of that id does."""
+    """Return whether the principal may use the operation of that id."""
     return OPERATIONS[operation].permits(by)
 
 
 def needed_by(route: APIRoute, method: str) -> Needed | None:
-    """Return what the route asks of a principal; None: nobody has said."""
+    """Return what the route requires of a principal; None: undeclared."""
     if route.include_in_schema:
         return OPERATIONS.get(route.operation_id or "")
     found = PAGES.get(f"{method} {route.path}")
@@ -124,7 +124,7 @@ def needed_by(route: APIRoute, method: str) -> Needed | None:
 
 
 def check_all(routes: Iterable[BaseRoute], permitted: Callable[..., Any]) -> None:
-    """Raise ValueError if there is a route without an entry here, or that does not depend on ``permitted``."""
+    """Raise ValueError for a route without a declared role, or without the dependency ``permitted``."""
     lacking, unguarded = [], []
     for route in routes:
         if not isinstance(route, APIRoute):
@@ -134,41 +134,40 @@ def check_all(routes: Iterable[BaseRoute], permitted: Callable[..., Any]) -> Non
         if permitted not in {one.dependency for one in route.dependencies}:
             unguarded.append(route.path)
     if lacking:
-        raise ValueError(f"nobody has said who may do this: {', '.join(sorted(lacking))}")
+        raise ValueError(f"routes without a role: {', '.join(sorted(lacking))}")
     if unguarded:
-        raise ValueError(f"nobody asks who does this: {', '.join(sorted(unguarded))}")
+        raise ValueError(f"routes that do not check the role: {', '.join(sorted(unguarded))}")
 
 
 def not_permitted(by: Principal, needed: Needed) -> Refused:
-    """Return the refusal for a principal that may not do it."""
+    """Return the refusal for a principal that lacks what is needed."""
     role = needed.role.value if needed.role is not None else Role.READ.value
     if by.role is Role.RUN:
         detail = f"The token of a run may not do this: it requires the role {role}."
         remedy = "A run reads its own task."
     elif not by.role.permits(Role(role)):
         detail = f"{by.id} has the role {by.role.value}, and this needs {role}."
-        remedy = f"Create one that has it: claudomator token create NAME --role {role}"
+        remedy = f"Create a token that has it: claudomator token create NAME --role {role}"
     else:
         detail = f"{by.id} belongs to {by.organisation}, but this concerns the whole daemon."
-        remedy = f"This requires a token with the role {role} without an organisation."
+        remedy = f"Use a token with the role {role} that belongs to no organisation."
     return Refused(403, "not_permitted", detail, remedy)
 
 
 async def permitted(request: Request) -> None:
-    """Check a request, as a dependency of every route. Raises Refused where the principal may not do what it asks
-    for."""
+    """Check a request; a dependency of every route. Raises Refused if the principal may not do what it asks for."""
     route: Any = request.scope["route"]
     needed, by = needed_by(route, request.method), request.state.principal
-    if needed is None:  # the application does not start with such a route; if it did, nobody may use it
-        raise LookupError(f"{route.path} needs no role that is known")
+    if needed is None:  # unreachable, as the application does not start with such a route
+        raise LookupError(f"{route.path} has no declared role")
     if not needed.permits(by):
         raise not_permitted(by, needed)
 
 
 async def _principal(request: Request) -> Principal:
     by = request.state.principal
-    if not isinstance(by, Principal):  # Security lets nobody else get here
-        raise LookupError(f"nobody is known to ask for {request.url.path}")
+    if not isinstance(by, Principal):  # unreachable behind Security
+        raise LookupError(f"the principal of {request.url.path} is unknown")
     return by
 
 
@@ -180,4 +179,4 @@ async def _standing(request: Request) -> Callable[[], bool]:
 Asking = Annotated[Principal, Depends(_principal)]
 """Who sent the request."""
 Standing = Annotated[Callable[[], bool], Depends(_standing)]
-"""Whether the credentials of the request are still good, for answers that take long."""
+"""Whether the request's credentials are still valid, for answers that take long."""

@@ -1,13 +1,13 @@
-"""What every request must pass before it is routed: who it speaks to, where it comes from, whose it is, how big it is.
+"""The checks that every request must pass before it is routed: its host, its origin, its credentials, its size.
 
-A local daemon is attacked through its user's browser. So the Host must be one of ours, exactly (DNS rebinding); a page
-of another site gets nothing, whatever the method (a Host check alone lets a cross-site POST through); and a token is
+A local daemon is attacked through its user's browser. So the Host must be exactly one of ours (DNS rebinding), pages of
+other sites are refused whatever the method (a Host check alone would let a cross-site POST through), and a token is
 needed even on loopback. No CORS header is ever sent.
 
-A browser has a session in a cookie instead of the token. It counts at the host where it began and nowhere else, for the
-pages and for the streams that they show, on requests of our own pages and on addresses that the user entered. What
-changes something must, besides, be said by the browser to come from our own page. A link on another page may lead to
-ours, but arrives as if without a session.
+A browser has a session in a cookie instead of the token. The session is valid only at the host where it began, for the
+pages and for their event streams, on requests of our own pages and on addresses that the user entered. A request that
+changes something must come from our own page, according to the browser. A link on another site may lead to our pages,
+but then counts as without a session.
 """
 
 import asyncio
@@ -34,32 +34,32 @@ from claudomator_py.values import dataclass, regex
 MAX_BODY_BYTES = 1024 * 1024
 RUN_PREFIX = PREFIX.encode("ascii")
 LOGIN_BODY_BYTES = 4 * 1024
-"""What may be sent without credentials is a login, which is short."""
+"""Without credentials, the only body is a login, which is short."""
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 WEBHOOK = regex(r"/v1/channels/[^/]+/incoming")
-"""Where messages come in from outside, which are signed instead of having a token (``webhook.py`` of channels)."""
+"""Where messages from outside arrive. They are signed and need no token (``webhook.py`` of channels)."""
 WEBHOOK_BODY_BYTES = 256 * 1024
 UNIX_HOST = "localhost"
-"""What clients of a Unix socket say as the Host, where there is none."""
+"""The Host in requests over a Unix socket."""
 PUBLIC_PAGES = regex(r"/login|/static/[^/]+|/\.well-known/agent-card\.json")
 _PAGES = regex(
     r"/|/(?:tasks|schedules|hosts)/.+|/logout|/drain|/undrain|/next|/new(?:/check)?|/repositories|/schedules"
     r"|/(?:agents|select|sessions|specialists|channels|routing|decisions|policy|report|night)(?:/.+)?"
 )
 _FOR_PROGRAMS = regex(r"/(?:v1|a2a|\.well-known)(?:/.*)?|/openapi\.json|/metrics")
-"""What a session counts for nowhere, but for streams that the page listens to."""
+"""Paths where a session is not valid, except for the streams that pages follow."""
 _STREAMS = regex(r"/v1/events|/v1/runs/[^/]+/log")
 
 log = logging.getLogger(__name__)
 
 STALE = "claudomator.stale_cookie"
-"""In the scope: the name of a cookie that came with the request and is good for nothing, so a page may remove it."""
+"""Key in the scope: the name of a cookie in the request that is no longer valid, so that a page may remove it."""
 _READING = frozenset({"GET", "HEAD"})
 _ALLOWED_SITES = frozenset({b"same-origin", b"none"})
 
 
 class ServerLoad(Enum):
-    """What the server can serve besides health."""
+    """Who the server can serve, health checks aside."""
 
     FREE = "everybody"
     CROWDED = "clients with credentials"
@@ -67,7 +67,7 @@ class ServerLoad(Enum):
 
 
 class _From(Enum):
-    """Who a request comes from, by what the browser says of it."""
+    """Where a request comes from, according to the browser."""
 
     NOBODY = "a client that is no browser, or an address that the user entered"
     OWN_PAGE = "our own page"
@@ -76,9 +76,8 @@ class _From(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """Who asks. by: None for nobody in particular. standing: whether that still holds, for answers that take long.
-
-    session: the browser's, by its id, if that is what was shown.
+    """Who sent a request. by: None: anonymous. standing: whether the credentials are still valid, for answers that
+    take long. session: the id of the browser's session, if that was the credential.
     """
 
     by: Principal | None = None
@@ -87,7 +86,7 @@ class _Admitted:
 
 
 class Security:
-    """ASGI middleware; the outermost, so that its headers are on every response, errors of the inside included.
+    """ASGI middleware; the outermost, so that its headers are on every response, including errors from inside.
 
     dress: turns a refusal into what the client can show, such as a page.
     """
@@ -104,8 +103,8 @@ class Security:
         websockets: ASGIApp | None,
         paces: Paces,
     ) -> None:
-        """websockets: where they lead, past all that is there for requests, of which each would keep a part while it
-        lasts; None: nowhere.
+        """websockets: the application for WebSockets, which bypass the middleware for requests, whose state would stay
+        in memory for as long as they last; None: they are refused.
         """
         self._app = app
         self._authorities = settings.authorities()
@@ -151,7 +150,7 @@ class Security:
                 async with pace.serving() as answer.begins:
                     await self._app(scope, heard, answer)
         except GoneError:
-            return  # nobody waits for an answer
+            return  # the client has gone
         except PrincipalBusy:
             await self._dress(scope, _busy().response(scope["path"]))(scope, receive, answer)
         except Refused as refused:
@@ -159,13 +158,13 @@ class Security:
         except Exception:
             log.exception("%s %s failed", scope["method"], shown(scope["path"]))
             if answer.started:
-                raise  # the server cuts the connection, so the client sees that the response is not whole
+                raise  # the server cuts the connection, so that the client sees an incomplete response
             await self._dress(scope, unexpected(scope["path"]))(scope, receive, answer)
 
     async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A WebSocket: only for a token in ``Authorization``, which no page can send; refused before it is accepted.
+        """Accept a WebSocket only with a token in ``Authorization``, which no page can send.
 
-        A page of any site may open one to this machine, with cookies: so no session counts.
+        Pages of any site may open one to this machine, with cookies, so sessions do not count.
         """
         by = self._may_connect(scope)
         if by is None or self._websockets is None:
@@ -176,7 +175,7 @@ class Security:
         await self._websockets(scope, receive, send)
 
     def _may_connect(self, scope: Scope) -> Principal | None:
-        """Whose WebSocket it is; None: nobody's who may open one. What the handshake said is forgotten on return."""
+        """Return whose WebSocket it is; None: it is refused. What the handshake sent is forgotten on return."""
         try:
             headers = RequestHeaders(scope)
             self._throttle.check_target(scope["raw_path"], scope["query_string"])
@@ -204,7 +203,7 @@ class Security:
         return host
 
     async def _run(self, headers: RequestHeaders) -> Principal | None:
-        """The run whose token was shown, if one was: only the database knows whether it is still under way."""
+        """Return the run of the token, if it is a run's token: only the database knows whether the run still lasts."""
         token = headers.bearer()
         if token is None or not token.startswith(RUN_PREFIX):
             return None
@@ -216,11 +215,11 @@ class Security:
     def _admit(
         self, headers: RequestHeaders, host: str, sender: _From, scope: Scope, run: Principal | None
     ) -> _Admitted:
-        """Who asks. Raises Refused where credentials are needed, and for whoever asks too much."""
+        """Return who sent the request. Raises Refused if credentials are needed, or after too many requests."""
         try:
             admitted = self._check_credentials(headers, host, sender, scope, run)
         except Refused:
-            if headers.all(b"authorization"):  # a wrong token: who shows nothing does not guess
+            if headers.all(b"authorization"):  # a wrong token; a missing one is no guess
                 self._throttle.failure(scope["client"])
             raise
         if admitted.by is not None and scope["method"] not in _READING:
@@ -238,7 +237,7 @@ class Security:
     def _check_credentials(
         self, headers: RequestHeaders, host: str, sender: _From, scope: Scope, run: Principal | None
     ) -> _Admitted:
-        """Whose token it is, or whose session where one counts. Raises Refused where one is needed."""
+        """Return the owner of the token or session. Raises Refused if one is needed."""
         if run is not None:
             return _Admitted(run)  # what a run may follow ends with it
         token = headers.bearer()
@@ -277,7 +276,7 @@ class Security:
         return self._keyring.holder(token.decode("latin-1"))
 
     def _of_session(self, cookie: str, host: str) -> _Admitted | None:
-        """Whose session it is, if it counts there, as long as the token is good with which it was begun."""
+        """Return the owner of the session, if it is valid at that host and its owner's token still is."""
         session = self._sessions.find(cookie, host)
         by = None if session is None else self._keyring.named(session.principal)
         if session is None or by is None:
@@ -290,15 +289,15 @@ def _is_webhook(scope: Scope) -> bool:
 
 
 def _over_unix(scope: Scope) -> bool:
-    """Whether the request came over a Unix socket: ASGI gives its path as the server, without a port."""
+    """Whether the request came over a Unix socket, for which ASGI gives the path as server, without a port."""
     server = scope.get("server")
     return server is not None and server[1] is None
 
 
 def _sender(headers: RequestHeaders, host: str, scope: Scope) -> _From:
-    """Who sent it, by what the browser itself says. Raises Refused for a page of another site or origin.
+    """Return where the request comes from, according to the browser. Raises Refused for another site or origin.
 
-    That a whole page is opened by a link is allowed, since the other page sees nothing of it.
+    A link may open a whole page, as the other site sees nothing of it.
     """
     sites = headers.all(b"sec-fetch-site")
     origins = _check_origins(headers, host)
@@ -311,7 +310,7 @@ def _sender(headers: RequestHeaders, host: str, scope: Scope) -> _From:
 
 
 def _check_origins(headers: RequestHeaders, host: str) -> Sequence[bytes]:
-    """What the request says of the origin of its page. Raises Refused for one of another host."""
+    """Return the request's Origin headers. Raises Refused for one of another host."""
     own = {f"http://{host}".encode("latin-1"), f"https://{host}".encode("latin-1")}
     origins = headers.all(b"origin")
     if any(origin.lower() not in own for origin in origins):
@@ -320,7 +319,7 @@ def _check_origins(headers: RequestHeaders, host: str) -> Sequence[bytes]:
 
 
 def is_page(path: str) -> bool:
-    """Return whether the path is that of a page for people, and not of the API or a file."""
+    """Return whether the path is a page for people, not the API or a file."""
     return path == "/login" or _PAGES.fullmatch(path) is not None
 
 
@@ -328,8 +327,8 @@ def _busy() -> Refused:
     return Refused(
         429,
         "too_many_requests",
-        "Too many requests of this client wait for their turn.",
-        "Send fewer at once, and this one again after a second.",
+        "Too many requests of this client are waiting.",
+        "Send fewer at once, and this one again in a second.",
         headers={"Retry-After": "1"},
     )
 
@@ -344,7 +343,7 @@ def _cross_site() -> Refused:
 
 
 def _check_load(load: ServerLoad, path: str, *, authorised: bool) -> None:
-    """Raises Refused for what there is no room for. Health is told whatever the load."""
+    """Raise Refused if the load is too high for the request. Health checks are always answered."""
     if load is not ServerLoad.FREE and not (load is ServerLoad.CROWDED and authorised) and path not in OPEN_PATHS:
         raise Refused(
             503,

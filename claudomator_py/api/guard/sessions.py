@@ -1,7 +1,7 @@
-"""Sessions of browsers: a random value in a cookie, and a row that says whose it is, where it counts and until when.
+"""Browser sessions: a random value in a cookie, and a row with its owner, its host and when it expires.
 
-Every request asks, on the event loop, so the sessions are kept in memory as well; only what has to outlive a restart is
-waited for: that one began, and that one ended.
+Every request looks one up on the event loop, so sessions are kept in memory as well. Only the writes that have to
+outlive a restart are waited for: the beginning and the end of a session.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _CODE_BYTES = 24
 
 
 class LoginCodes:
-    """The codes that are good now, ``MAX_CODES`` at a time; a further one replaces the oldest. Safe for threads.
+    """The valid login codes, at most ``MAX_CODES``; a further one replaces the oldest. Thread-safe.
 
     clock: epoch milliseconds.
     """
@@ -38,7 +38,7 @@ class LoginCodes:
         self._lock = threading.Lock()
 
     def issue(self, principal_id: str) -> tuple[str, int]:
-        """Return a new code for a browser of that principal, and when it expires."""
+        """Return a new code for a browser of that principal, and when it expires, in epoch milliseconds."""
         code = secrets.token_urlsafe(_CODE_BYTES)
         with self._lock:
             now_ms = self._clock()
@@ -49,18 +49,18 @@ class LoginCodes:
         return code, now_ms + LASTS_MS
 
     def is_good(self, code: str) -> bool:
-        """Return whether the code is good. It stays so."""
+        """Return whether the code is valid, without using it up."""
         given = _hash_of_code(code)
         with self._lock:
             self._drop_expired(self._clock())
             return sum(hmac.compare_digest(known, given) for known in self._issued) > 0
 
     def redeem(self, code: str) -> str | None:
-        """Return whose code it was, if it was good; it is not any more."""
+        """Return whose code it was and use it up; None if it is not valid."""
         given = _hash_of_code(code)
         with self._lock:
             self._drop_expired(self._clock())
-            # All are compared, so that the time taken tells nothing.
+            # Compare all of them, so that the time reveals nothing.
             matching = [known for known in self._issued if hmac.compare_digest(known, given)]
             whose = [self._issued.pop(known)[1] for known in matching]
         return whose[0] if whose else None
@@ -74,11 +74,11 @@ def _hash_of_code(code: str) -> bytes:
 
 
 IDLE_MS: Final = 2 * HOUR_MS
-"""How long a session lasts after its last use. A page that is open uses it."""
+"""How long a session lasts after its last use. An open page uses it."""
 MAX_MS: Final = 7 * DAY_MS
-"""How long it lasts at most."""
+"""How long a session lasts at most."""
 MAX_SESSIONS: Final = 64
-"""How many there may be at once; a further one replaces the one not used for longest."""
+"""Maximum number of sessions; a further one replaces the one used least recently."""
 WRITTEN_EVERY_MS: Final = 5 * MINUTE_MS
 _PURPOSE = b"claudomator browser session"
 _RANDOM_BYTES = 32
@@ -88,10 +88,10 @@ log = logging.getLogger(__name__)
 
 
 class Sessions:
-    """Begins, judges and ends sessions. Safe to use from many threads.
+    """Begins, checks and ends sessions. Thread-safe.
 
-    They end with the operator's token: those that another one issued are not known. database: where they are kept;
-    None: nowhere, so they end with the process. clock: epoch milliseconds.
+    Sessions end with the operator's token: those issued under another one are not loaded. database: where they are
+    kept; None: nowhere, so they end with the process. clock: epoch milliseconds.
     """
 
     def __init__(self, database: Database | None, token: str, clock: Callable[[], int]) -> None:
@@ -106,12 +106,11 @@ class Sessions:
         self._written_ms = {one.id: one.used_ms for one in known}
 
     def on_end(self, callback: Callable[[], None]) -> None:
-        """Call callback after sessions were ended, on any thread. It must be quick and must not wait."""
+        """Call callback after sessions have ended, on any thread. It must be quick and must not block."""
         self._listeners = (*self._listeners, callback)
 
     def begin(self, principal_id: str, host: str, browser: str) -> str:
-        """Return a new session of that principal, as the cookie's value. host: where alone it counts. Waits for the
-        store.
+        """Begin a session and return the value of its cookie, once it is stored. host: the only one where it is valid.
 
         Raises Unavailable.
         """
@@ -145,8 +144,8 @@ class Sessions:
         return value
 
     def find(self, value: str, host: str) -> BrowserSession | None:
-        """Return the session of that cookie, if it counts on that host and is neither over nor ended. This uses it."""
-        # What is looked up is a digest, so the time that takes tells nothing of a value that would be found.
+        """Return the cookie's session if it is valid on that host, else None. This counts as use."""
+        # A lookup by digest, so that the time reveals nothing about valid values.
         session = self._by_hash.get(_hash(value)) if len(value) <= _MAX_LENGTH else None
         now_ms = self._clock()
         if session is None or session.expires_ms <= now_ms or session.host != host:
@@ -162,16 +161,16 @@ class Sessions:
         return session
 
     def all(self) -> list[BrowserSession]:
-        """Return those that count now, the last used first."""
+        """Return the valid sessions, the one used last first."""
         now_ms = self._clock()
         with self._lock:
             current = [one for one in self._by_hash.values() if one.expires_ms > now_ms]
         return sorted(current, key=lambda one: (-one.used_ms, one.id))
 
     def end(self, session_ids: Collection[str], by: str) -> None:
-        """End them: at once, and permanently once this returns. by: the principal that ends them.
+        """End sessions at once, and durably on return. by: the principal that ends them.
 
-        Raises Unavailable; then they are ended, but a restart of the daemon brings them back.
+        Raises Unavailable; then they have ended, but a restart of the daemon brings them back.
         """
         with self._lock:
             self._by_hash = {key: one for key, one in self._by_hash.items() if one.id not in session_ids}
@@ -191,13 +190,13 @@ class Sessions:
         return self._database.read(lambda connection: access_rows.current_sessions(connection, self._issuer, now_ms))
 
     def _write(self, by: str, transaction: Callable[[Connection], None]) -> None:
-        """Durable on return. Raises Unavailable."""
+        """Write durably. Raises Unavailable."""
         if self._database is None:
             return
         write_or_refuse(self._database, transaction, by)
 
     def _note_use(self, session: BrowserSession) -> None:
-        """Have it written, and wait for nothing."""
+        """Have the use written, without waiting."""
         if self._database is None:
             return
         session_id, used_ms, expires_ms = session.id, session.used_ms, session.expires_ms

@@ -1,4 +1,4 @@
-"""What a WebSocket has to keep to: frames of every kind have a pace, and it takes a place among those there may be."""
+"""The limits of a WebSocket: a rate for frames of every kind, and a place among the connections."""
 
 import asyncio
 import time
@@ -10,21 +10,21 @@ from claudomator_py.api.guard.limits import ConnectionLimit, Rate, TokenBucket
 from claudomator_py.api.guard.pace import Pace
 
 FRAMES: Final = Rate(500, 4_000)
-"""Frames of one connection: messages, their fragments, pings and pongs."""
+"""Frames of a connection: messages, their fragments, pings and pongs."""
 _SLICE_BYTES = 4 * 1024
-"""Taken at once: some hundreds of the shortest frames, so that a flood is seen before it has cost anything."""
+"""Parsed at once: hundreds of the shortest frames, so that a flood is noticed before it costs much."""
 _READ_BYTES = 16 * 1024
-"""Read at once: asyncio would read 256 KiB of each connection before anybody else is seen to."""
+"""Read at once. asyncio would read 256 KiB from each connection before serving another."""
 _MAX_UNTAKEN_BYTES = 8 * 1024 * 1024
 _FRAME_S = 0.00003
 _BYTE_S = 1e-8
-"""Seconds of processor time that it takes to read them, about."""
+"""Approximate seconds of processor time to read a frame and a byte."""
 _TOO_MANY = 1008
 _LINGER_S = 2.0
 
 
 class _MessageQueue:
-    """What ``asyncio.Queue`` is to one reader, in a tenth of its memory: most connections are silent."""
+    """``asyncio.Queue`` for one reader, in a tenth of its memory, as most connections are silent."""
 
     __slots__ = ("_messages", "_reader")
 
@@ -51,15 +51,15 @@ class _MessageQueue:
 
 
 _OPEN: Final = asyncio.Event()
-"""That of every connection that takes what is written, until it does not."""
+"""Shared by all connections that can be written to."""
 _OPEN.set()
 
 
 class GuardedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket with bounds. Until ``keep`` is called, it goes when others need its place, the most silent first."""
+    """A WebSocket with limits. Until ``keep`` is called, it may be closed to make room, the most silent ones first."""
 
     def __init__(self, *, limit: ConnectionLimit, **server: Any) -> None:
-        """limit: how many there are. server: what uvicorn gives to each."""
+        """limit: of WebSockets. server: uvicorn's arguments."""
         super().__init__(**server)
         self.queue = cast("asyncio.Queue[Any]", _MessageQueue())
         self.writable = _OPEN
@@ -68,25 +68,25 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         self._is_kept = False
         self._has_failed = False
         self.pace: Pace | None = None
-        """What it costs is charged to; None: to nobody."""
+        """Charged with what the connection costs; None: nobody is."""
         self._turn: asyncio.Task[None] | None = None
-        """Waited for before more is read."""
+        """Must be done before more is read."""
         self._unread = b""
-        """Came while it was not this one's turn."""
+        """Data that arrived before its turn."""
         self.app_state = {**self.app_state, "seat": self}
 
     @property
     def share(self) -> int:
-        """How many of those there may be one principal may have."""
+        """How many WebSockets one principal may have."""
         return max(1, self._limit.most // 2)
 
     def keep(self) -> None:
-        """Keep the place: an agent has registered, and work comes to it."""
+        """Keep the connection: an agent has registered over it, and gets work."""
         self._is_kept = True
         self._limit.works(self)
 
     def may_go(self) -> bool:
-        """Return whether nobody has registered over it."""
+        """Return whether no agent has registered over it."""
         return not self._is_kept
 
     def drop(self) -> None:
@@ -94,7 +94,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a place, or close where there is none."""
+        """Take a place, or close if there is none."""
         super().connection_made(transport)
         if hasattr(transport, "max_size"):
             transport.max_size = _READ_BYTES
@@ -102,18 +102,18 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
             self.drop()
 
     def pause_writing(self) -> None:
-        """Have whoever writes wait, on an event of its own."""
+        """Make writers wait, on an event of this connection's own."""
         self.writable = asyncio.Event()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the place to others."""
+        """Free the place."""
         self._limit.leave(self)
         if self._turn is not None:
             self._turn.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, now or when it is this one's turn: it is not looked at while the operator waits."""
+        """Take data, now or when it is this connection's turn: never while the operator waits."""
         if self._turn is None and (self.pace is None or self.pace.is_next):
             self._take(data)
         else:
@@ -121,7 +121,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
             self._wait_for_turn()
 
     def _take(self, data: bytes) -> None:
-        """Take what came, in slices, as long as the connection is good."""
+        """Parse data in slices, as long as the connection is good."""
         began_s, computed_s = time.perf_counter(), time.thread_time()
         for start in range(0, len(data), _SLICE_BYTES):
             if self._has_failed or self.transport.is_closing():
@@ -132,7 +132,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
             self._pay(self.pace, len(data) * _BYTE_S)
 
     def _pay(self, pace: Pace, seconds: float) -> None:
-        """Charge it, and read nothing more until it is this one's turn again. Messages wait for theirs themselves."""
+        """Charge the cost, and stop reading until it is this connection's turn. Messages wait for their own turns."""
         pace.charge(seconds)
         if not (pace.is_even or self.read_paused):
             self._wait_for_turn()
@@ -155,8 +155,8 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     def handle_events(self) -> None:
-        """Handle the frames that are complete, unless they are too many or their answers are not taken."""
-        # What has been answered is counted, too: a ping is, by the library, as it is read.
+        """Handle the complete frames, unless they are too many or the client does not read the answers."""
+        # Includes frames that are answered already, as the library answers pings when it reads them.
         frames = len(self.conn.events)
         if self.pace is not None:
             self.pace.charge(frames * _FRAME_S)
@@ -169,24 +169,24 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
             super().handle_events()
 
     def start_keepalive(self) -> None:
-        """Begin, once it is accepted; what its opening handshake said is known by then."""
-        # In place: who judged it may have a copy of the scope, and the parser of frames keeps the request.
+        """Begin once the connection is accepted, and drop the handshake, which is no longer needed."""
+        # In place, as others may hold copies of the scope, and the frame parser keeps the request.
         cast("list[tuple[bytes, bytes]]", self.scope["headers"]).clear()
         self.request.headers.clear()
         del self.request, self.response
         super().start_keepalive()
 
     def send_receive_event_to_app(self) -> None:
-        """Hand on a message: whoever says something is not silent."""
+        """Pass on a message, which shows that the client is not silent."""
         self._limit.spoke(self)
         super().send_receive_event_to_app()
 
     def handle_parser_exception(self) -> None:
-        """Say why it ends. What still comes is dropped for a moment: closed at once, with bytes unread, the connection
-        would be reset, and the client might never read why.
+        """Tell the client why the connection ends, and discard further input for a moment: closing at once, with bytes
+        unread, would reset the connection, and the client might never read the reason.
         """
         said = self.conn.close_sent
-        if said is None:  # the handshake is not over, so there is nobody to tell
+        if said is None:  # the handshake is incomplete, so nobody can be told
             self.drop()
             return
         self._has_failed = self.close_sent = True

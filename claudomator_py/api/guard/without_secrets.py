@@ -1,7 +1,7 @@
-"""Answers without secrets: the last look at whatever leaves the daemon by HTTP, be it a page, JSON or a stream.
+"""The last filter for secrets in whatever leaves the daemon over HTTP: pages, JSON and streams.
 
-What is stored is clean already; this is for what an earlier version stored, or what is told without being stored. The
-bytes of a log, as they were written, are left as they are: they are asked for as such.
+What is stored is clean already. This covers what an earlier version stored, and what is sent without being stored. The
+raw bytes of a log are left as they are, as they are requested as such.
 """
 
 import json
@@ -15,11 +15,11 @@ from claudomator_py.domain.redaction import Redactor, clean
 
 _DATA = b"data: "
 GIVEN = "secret_given"
-"""Set in the request's state where the answer is a secret that was made for whoever asks."""
+"""Key in the request's state: the answer is a secret that was created for the client."""
 
 
 class WithoutSecrets:
-    """ASGI middleware. redactor: the one in force; asked once for each answer."""
+    """ASGI middleware. redactor: returns the current one; called once for each answer."""
 
     def __init__(self, app: ASGIApp, *, redactor: Callable[[], Redactor]) -> None:
         self._app = app
@@ -34,7 +34,7 @@ class WithoutSecrets:
 
 
 class _Cleaned:
-    """Sends one answer. What is no stream is sent once it is whole."""
+    """Sends one answer, which is buffered in full unless it is a stream."""
 
     def __init__(self, send: Send, redactor: Redactor, given: Callable[[], bool]) -> None:
         self._send = send
@@ -74,7 +74,7 @@ class _Cleaned:
         await self._send({"type": "http.response.body", "body": cleaned})
 
     def _text(self, body: bytes) -> bytes:
-        # What is taken out of a page holds none of its marks: a value is looked for as a page writes it.
+        # No secret contains markup, so the text can be searched for values as a page writes them.
         text = body.decode(errors="replace")
         cleaned = self._redactor.redact_cut(text)
         return body if cleaned is text else cleaned.encode()

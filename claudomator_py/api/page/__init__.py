@@ -1,1 +1,1 @@
-"""The operator's page: rendered here, live by event streams, and usable without scripts."""
+"""The operator's page: rendered on the server, live through event streams, and usable without scripts."""

@@ -1,4 +1,4 @@
-"""The pages' part of the application."""
+"""The routes of all pages."""
 
 from starlette.routing import BaseRoute
 
@@ -25,7 +25,7 @@ from claudomator_py.resources.specialists import page as specialists
 
 
 def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
-    """Return the routes of all pages, to come after those of the API."""
+    """Return the routes of all pages, which come after those of the API."""
     of_tasks = (
         front,
         agents,

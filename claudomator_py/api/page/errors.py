@@ -1,4 +1,4 @@
-"""Refusals in the browser: the API's own problem, what and what to do about it, as a page."""
+"""Refusals as pages: the API's problem, with its cause and remedy, for a browser."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -23,13 +23,13 @@ _PAGE_REMEDIES = {"no_such_path": "Open the overview and find it there.", "inval
 
 
 def install(app: FastAPI) -> None:
-    """Let refusals of pages be pages. To be called when the handlers for the API are there."""
+    """Turn refusals of pages into pages. Call it after the API's exception handlers are installed."""
     for kind in _REFUSALS:
         app.add_exception_handler(kind, _dressed(app.exception_handlers[kind]))
 
 
 def dress(scope: Scope, response: Response) -> Response:
-    """Return the refusal as a page, if it is one and a browser asked for a page; otherwise as it is."""
+    """Return the response as a page if it is a refusal and a browser asked for a page, else unchanged."""
     wants_page = "text/html" in Headers(scope=scope).get("accept", "") and not scope["path"].startswith(_API)
     if not wants_page or response.media_type != MEDIA_TYPE:
         return response
@@ -38,16 +38,17 @@ def dress(scope: Scope, response: Response) -> Response:
 
 
 def problem_page(problem: ProblemDetails) -> Response:
-    """Return a page that tells the problem."""
-    from claudomator_py.api.page.rendering import render  # for whoever looks: see ``api.app``
+    """Return a page that shows the problem."""
+    from claudomator_py.api.page.rendering import render  # late, see ``api.app``
 
     remedy = _PAGE_REMEDIES.get(problem.code, problem.remedy)
     return render("problem.html", {"problem": problem, "remedy": remedy}, problem.status)
 
 
 def _login_needed(scope: Scope) -> Response:
-    """The page for who has no session. A link on another page arrives so, though there may be one: hence its link."""
-    from claudomator_py.api.page.rendering import render  # see ``problem_page``
+    """Return the page for a request without a session. A request from another site's link arrives without its session
+    as well, hence the link onward."""
+    from claudomator_py.api.page.rendering import render  # late, see ``api.app``
 
     path, query = "/", b""
     if scope["method"] == "GET" and is_page(scope["path"]):
@@ -55,7 +56,7 @@ def _login_needed(scope: Scope) -> Response:
     onward = f"{path}?{query.decode('latin-1')}" if query else path
     response = render("login_needed.html", {"onward": onward}, 401)
     if (stale := scope.get(STALE)) is not None:
-        # A page may hear of the end of its session before the answer to logging out has removed the cookie.
+        # The page may learn that its session has ended before the answer to logging out has removed the cookie.
         response.delete_cookie(stale, path="/", httponly=True, samesite="strict")
     return response
 

@@ -1,5 +1,5 @@
-"""Values as the page words them: durations, amounts, reasons, remedies and long texts; and what a form or an address
-says, as a value, or the refusal that names the field."""
+"""Values in the words of the page: durations, amounts, reasons, remedies and long texts; and the fields of forms and
+addresses as values, or a refusal that names the field."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,12 +20,12 @@ from claudomator_py.schema.validation import validate
 
 Days = Annotated[int, Query(ge=1, le=365), DIGITS]
 DAYS = (1, 7, 30, 90)
-"""The spans that are offered where figures of the last days are shown."""
+"""The numbers of days offered where figures of the last days are shown."""
 V = TypeVar("V", bound=BaseModel)
 
 
 def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
-    """Return what the fields that are filled in say. Raises Invalid."""
+    """Return the filled-in fields as a model. Raises Invalid."""
     found = validate(kind, {key: value for key, value in given.items() if value}, {})
     if isinstance(found, list):
         raise Invalid.of(found)
@@ -33,13 +33,13 @@ def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
 
 
 def read_filter(state: str, text: str, tag: str, specialist: str) -> TaskFilter:
-    """Return the tasks that the filters in an address mean. Raises Invalid."""
+    """Return the filters in an address. Raises Invalid."""
     given = {"state": state, "text": text.strip(), "tag": tag.strip(), "specialist": specialist.strip()}
     return read_fields(TaskFilter, given)
 
 
 def filter_url(path: str, wanted: TaskFilter, **more: str | None) -> str:
-    """Return the address that means these tasks at that path; ``read_filter`` reads it. more: what else it says."""
+    """Return the address of the filtered tasks at that path, which ``read_filter`` reads. more: further parameters."""
     given = {"state": wanted.state, "q": wanted.text, "tag": wanted.tag, "specialist": wanted.specialist, **more}
     query = urlencode({key: value for key, value in given.items() if value})
     return f"{path}?{query}" if query else path
@@ -49,7 +49,7 @@ _LINE = 240
 
 
 def took(start: str, end: str | None) -> str | None:
-    """Return how long from one instant to the other, to the second; None: it continues."""
+    """Return the time between two instants, to the second; None: it has not ended."""
     if end is None:
         return None
     seconds = round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
@@ -57,34 +57,34 @@ def took(start: str, end: str | None) -> str | None:
 
 
 def tokens_text(tokens: Tokens) -> str | None:
-    """Return tokens of a run: ``1,200 in, 80 out``; None: not known."""
+    """Return a run's tokens: ``1,200 in, 80 out``; None: unknown."""
     parts = [f"{count:,} {name}" for count, name in ((tokens.input, "in"), (tokens.output, "out")) if count is not None]
     return ", ".join(parts) or None
 
 
 def cost_text(usd: float | None) -> str | None:
-    """Return US dollars: ``$0.25``, and more places for less; None: not known."""
+    """Return US dollars: ``$0.25``, with more places for smaller amounts; None: unknown."""
     if usd is None:
         return None
     return f"${amount_text(Unit.USD, usd)}"
 
 
 def meaning_of(reason: str | None) -> str | None:
-    """Return what a reason code means; None for one that is none."""
+    """Return the meaning of a reason code; None for an unknown one."""
     return REASON_POLICIES[Reason(reason)].meaning if reason in set(Reason) else None
 
 
 def remedy_text(refusal: ServiceError) -> str:
-    """Return what a person at the page can do about it; the refusal's own remedy is for clients of the API."""
+    """Return what a person at the page can do; the refusal's own remedy is for clients of the API."""
     return "Check its current state, then try again." if isinstance(refusal, StaleVersion) else refusal.remedy
 
 
 def short_line(text: str | None) -> str | None:
-    """Return the text on one line, cut where it gets long; None for none."""
+    """Return the text on one line, shortened; None for an empty text."""
     line = one_line(text) if text else ""
     return (line if len(line) <= _LINE else f"{line[: _LINE - 1]}…") or None
 
 
 def model_text(tier: str | None, model: str | None) -> str | None:
-    """Return tier and model, whichever are known: ``powerful · opus``."""
+    """Return tier and model, as far as known: ``powerful · opus``."""
     return " · ".join(part for part in (tier, model) if part) or None

@@ -37,11 +37,11 @@ _PART = 50
 Text = Annotated[str, Query(max_length=200)]
 Cursor = Annotated[str | None, Query(max_length=500)]
 _SHOWN = 20
-"""Of each list; a page has all of it."""
+"""Tasks shown of each list; a page of its own has all of them."""
 _FIRST = 5
-"""Lines of a list that another one, which matters as much, stands below and is to be seen without scrolling."""
+"""Lines of a list above another one that matters as much and must be visible without scrolling."""
 _FEWEST = 2
-"""However much else stands there."""
+"""The minimum of these lines, whatever stands before them."""
 _INSTANT = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 STATES: tuple[StateName, ...] = ("NEEDS_INPUT", "RUNNING", "FAILED", "QUEUED", "WAITING", "COMPLETED", "CANCELLED")
 
@@ -68,7 +68,7 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("/next")
     def next_one(by: Asking, after: Text = "") -> Response:
-        """To the task that needs somebody and comes after that one."""
+        """Redirect to the next task that needs a person."""
         ids = [task.id for task in access.as_(by)[Overview].status().needs_you]
         at = ids.index(after) + 1 if after in ids else 0
         found = (*ids[at:], *ids[:at], None)[0]
@@ -99,9 +99,8 @@ def router(access: Access) -> APIRouter:
 
 @dataclass(frozen=True, slots=True)
 class AttentionItem:
-    """Something other than a task that needs a person. place: where it is, if that is long.
-
-    release: the agent whose holds a button would end.
+    """Something other than a task that needs a person. place: its folder, if the path is long. release: the agent whose
+    holds a button ends.
     """
 
     id: str
@@ -115,7 +114,7 @@ class AttentionItem:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A page with more of a list."""
+    """A link to the rest of a list."""
 
     label: str
     url: str
@@ -128,21 +127,21 @@ class TaskSection:
     id: str
     title: str
     empty: str
-    """What stands there when the list is empty."""
+    """The text of an empty list."""
     groups: tuple[RowGroup, ...]
     count: int
-    """How long the whole list is."""
+    """The length of the whole list."""
     first: int | None = None
-    """How many lines are seen at once, so that what comes after it is, too; None: all."""
+    """How many lines are visible at first, so that the next list is visible as well; None: all."""
     notices: tuple[AttentionItem, ...] = ()
-    """Before the tasks."""
+    """Shown before the tasks."""
     files: tuple[AttentionItem, ...] = ()
-    """After the tasks."""
+    """Shown after the tasks."""
     more: int = 0
-    """How many of it are neither shown nor counted in one of the groups."""
+    """How many tasks are neither shown nor counted in a group."""
     note: str | None = None
     rest: tuple[Rest, ...] = ()
-    """Where these are, if a page has them."""
+    """Links to them, if there is a page with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +151,17 @@ class Front:
     sections: tuple[TaskSection, ...]
     agents: tuple[AgentCard, ...]
     summary: str
-    """One sentence for who listens instead of looking."""
+    """One sentence for screen readers."""
     title: str
     no_tasks: bool
     totals: tuple[tuple[StateName, str, int], ...] = ()
-    """States, what they are called, and how many tasks are in each."""
+    """States, their labels, and the number of tasks in each."""
     hosts: Sequence[HostView] = ()
     schedules: tuple[ScheduleCard, ...] = ()
     spent: Sentence | None = None
-    """By all agents today."""
+    """What all agents have spent today."""
     standstill: Sentence | None = None
-    """That no agent can take anything, and until when."""
+    """Set if no agent can take anything, with the time when one can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ class FilterOption:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters as they stand in the URL. select_url: where to choose several of these tasks."""
+    """The filters in the URL. select_url: the page to choose several of these tasks."""
 
     text: str
     tag: str
@@ -187,7 +186,7 @@ class Filters:
 
 
 def filters_of(wanted: TaskFilter) -> Filters:
-    """Return the filters that lead to this list."""
+    """Return the filters of this list."""
     return Filters(
         text=wanted.text or "",
         tag=wanted.tag or "",
@@ -235,8 +234,8 @@ def front_of(status: StatusView) -> Front:
 
 
 def found_of(wanted: TaskFilter, page: Page[TaskView], number: int, agents: Sequence[AgentView]) -> Front:
-    """Return the page with filters: one list, newest first. number: of the tasks that match, of which the page has a
-    part."""
+    """Return the page with filters: one list, newest first. number: of all tasks that match; the page has a part of
+    them."""
     groups, shown = _groups(page.items), len(page.items)
     rest = () if page.next_cursor is None else (Rest("Show more", filter_url("/", wanted, cursor=page.next_cursor)),)
     note = f"{shown} of them shown" if shown < number else None
@@ -259,7 +258,7 @@ def _section(
     note: str | None = None,
     first: int | None = None,
 ) -> TaskSection:
-    """states: of which there are tasks in the list."""
+    """states: of the tasks in the list."""
     tasks, count = getattr(status, name), status.total(name)
     counts = [(state, status.counts.get(state, 0)) for state in states]
     rest = [Rest(f"all {number:,} {words_of(state)}", f"/?state={state}") for state, number in counts if number]
@@ -278,7 +277,7 @@ def _section(
 
 
 def _standstill(status: StatusView) -> Sentence | None:
-    """That no agent can take anything, said once instead of in every row."""
+    """Return the sentence that no agent can take anything, which then need not be in every row; None: some can."""
     first = status.first_to_reset
     if first is None:
         return None
@@ -297,11 +296,11 @@ def _notices(status: StatusView) -> tuple[AttentionItem, ...]:
     ]
     for agent in status.agents:
         if agent.limited and agent.limited_until is None:
-            # One that an operator has put there has no reason, so no meaning either.
+            # A hold by an operator has no reason code, and so no meaning.
             cause = agent.hold_reason if agent.hold is None else agent.hold.cause
             reason = None if agent.hold is None else agent.hold.reason
             lines = tuple(line for line in (meaning_of(reason), cause) if line)
-            remedy = "Fix that, then release the agent: nothing starts on it before."
+            remedy = "Fix that, then release the agent; nothing starts on it before."
             if agent.hold is None or agent.hold.reason is None:
                 remedy = "Nothing starts on it until it is released."
             found.append(
@@ -313,12 +312,12 @@ def _notices(status: StatusView) -> tuple[AttentionItem, ...]:
 
 
 def _readable(detail: str) -> str:
-    """Return the same with instants as people write them; the page's script puts them on the reader's clock."""
+    """Return the text with readable instants, which the page's script converts to the reader's time zone."""
     return _INSTANT.sub(lambda found: instant_text(found[0]), detail)
 
 
 def _refused(file: FileProblemView) -> AttentionItem:
-    """A refused file with its first problem: the others are in the file beside it."""
+    """Return a refused file with its first problem; the error file beside it has the others."""
     folder, _, name = file.path.rpartition("/")
     lines = tuple(problem.render() for problem in file.problems[:1])
     if len(file.problems) > 1:
@@ -329,7 +328,7 @@ def _refused(file: FileProblemView) -> AttentionItem:
 
 
 def _by_reason(counts: Mapping[str, int]) -> str | None:
-    """How often each reason; None where that says nothing."""
+    """Return how often each reason occurs; None if that tells nothing."""
     number = sum(counts.values())
     if number < 3 or len(counts) in (1, number):
         return None

@@ -1,7 +1,7 @@
-"""/tasks/{id}/answer, approve and reject: the forms by which a person says what a task needs to hear.
+"""/tasks/{id}/answer, approve and reject: the forms for input that a task waits for.
 
-Each form shows what is asked and sends the version of the task that it showed; if that has changed by then, nothing is
-done and the form is shown again, with what is true now.
+Each form shows what is asked and sends the version of the task that it showed. If the task has changed since, nothing
+is done, and the form is shown again in its current state.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ Back = Annotated[str, Form(max_length=20)]
 OVERVIEW = "overview"
 Specialist = Annotated[str, Form(max_length=128)]
 _NOTHING: Mapping[str, str] = {"text": "", "tools": "", "reason": "", "specialist": ""}
-"""What the fields hold before anybody has typed anything."""
+"""The empty fields of a form."""
 
 
 def router(access: Access) -> APIRouter:
@@ -68,7 +68,7 @@ def router(access: Access) -> APIRouter:
 
         def send() -> TaskView:
             offered = _rules(granted[Tasks].one(ref))
-            # What was offered and not touched is allowed as it is, whatever characters are in it.
+            # Rules that were offered and not edited are allowed as they are, whatever characters they have.
             untouched = bool(offered) and tools.split() == " ".join(offered).split()
             rules = [] if untouched else [line.strip() for line in tools.splitlines() if line.strip()]
             if offered and not (untouched or rules):
@@ -109,7 +109,7 @@ def _sent(
     *,
     back: str = "",
 ) -> Response:
-    """Back to the task, or to where it was sent from, or the form again with what was typed."""
+    """Return a redirect to the task or the overview, or the form again with what was typed."""
     try:
         done = send()
         return RedirectResponse("/" if back == OVERVIEW else f"/tasks/{done.id}", 303)
@@ -127,7 +127,7 @@ def _form(
 ) -> Response:
     task = granted[Tasks].one(ref)
     asks = task.asks
-    # Nobody works on it yet: it is the daemon that asks, and whoever answers can say for which specialist it is.
+    # No run has begun: the daemon itself asks, and the answer may name the specialist.
     unbegun = asks is not None and asks.run_id is None and asks.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL)
     values = {
         "what": what,
@@ -145,5 +145,5 @@ def _form(
 
 
 def _rules(task: TaskView) -> list[str]:
-    """What allows the calls that its agent was denied."""
+    """Return the rules that would allow the denied calls of the task's agent."""
     return list(dict.fromkeys(one.rule for one in task.asks.tools if one.rule)) if task.asks else []

@@ -1,6 +1,6 @@
-"""Rendering of pages: the templates, what every page is given, and the headers that every page carries.
+"""Rendering of pages: the templates, the values common to all pages, and their headers.
 
-Style sheet and scripts, under /static, are few and small, so they are read once and served from memory.
+The style sheet and scripts under /static are small, so they are read once and served from memory.
 """
 
 from collections.abc import Mapping
@@ -50,12 +50,12 @@ class _Asset:
 
 
 def _asset_url(name: str) -> str:
-    """Return the URL of a file, which changes with its content, so that it can be cached forever. Raises KeyError."""
+    """Return the URL of a static file. It changes with the content, so it can be cached forever. Raises KeyError."""
     return f"/static/{name}?v={_ASSETS[name].digest}"
 
 
 def static_files() -> APIRouter:
-    """Return the route. Anyone may ask: the page that says how to log in needs them, too."""
+    """Return the route of static files. It is open, as the login page needs them too."""
     routes = guarded("/static")
 
     @routes.get("/{name}")
@@ -78,7 +78,7 @@ def _read(path: Path) -> _Asset:
 _ASSETS = {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
 
 
-# `same-origin`, because with `no-referrer` a browser sends "Origin: null" with our own forms, too.
+# `same-origin`, because with `no-referrer` a browser sends "Origin: null" even with our own forms.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -91,8 +91,8 @@ _CODE = regex(r"`([^`\n]+)`")
 def render(
     template: str, values: Mapping[str, object], status: int = 200, *, by: Principal | None = None
 ) -> HTMLResponse:
-    """Return the page. values: what the template shows, worked out already. by: who looks; what it may not do is not
-    shown."""
+    """Return the page. values: the template's, computed already. by: the viewer, who is not shown what it may not
+    do."""
 
     def permitted(operation: str) -> bool:
         return by is not None and may(by, operation)
@@ -103,8 +103,8 @@ def render(
 
 
 def page_before(request: Request, otherwise: str = "/") -> Response:
-    """Return the way back to the page where a button of every page was pressed. otherwise: the place of whoever does
-    not say where that was."""
+    """Return a redirect to the page on which a button was pressed. otherwise: the target if the request does not name
+    its page."""
     before = urlsplit(request.headers.get("referer", ""))
     path = before.path if before.path.startswith("/") and not before.path.startswith("//") else ""
     place = f"{path}?{before.query}" if path and before.query else path
@@ -112,31 +112,31 @@ def page_before(request: Request, otherwise: str = "/") -> Response:
 
 
 def _standing(by: Principal | None) -> StandingView | None:
-    """Whether the daemon starts tasks; None: that cannot be told now, and the page is shown without it."""
+    """Return whether the daemon starts tasks; None: unknown at present, and the page is shown without it."""
     access = ACCESS.get()
     if by is None or access is None:
         return None
-    with suppress(ServiceError, KeyError):  # KeyError: an application of a few pages alone
+    with suppress(ServiceError, KeyError):  # KeyError: an application with only some of the pages
         return access.as_(by)[DaemonService].standing()
     return None
 
 
 def _clean(value: object) -> object:
-    """Whatever is shown comes without control codes: names, instructions and output are written by strangers."""
+    """Return the value without control codes: names, instructions and output may come from strangers."""
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def sentence(text: str) -> "Markup":
-    """Return a sentence of ours with what stands in backticks as code. It may quote strangers, so all of it is escaped
-    first: no tag begins or ends between two backticks."""
-    from markupsafe import Markup, escape  # with the templates: a daemon without a page open has no use for it
+    """Return a sentence as HTML, with text in backticks as code. All of it is escaped first, as it may quote strangers;
+    so no tag can begin or end between two backticks."""
+    from markupsafe import Markup, escape  # late: a daemon without an open page does not need it
 
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(plain(text)))))  # noqa: S704 - escaped in it
 
 
 @cache
 def _environment() -> "Environment":
-    # For whoever looks at a page.
+    # Late: only for those who open a page.
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     environment = Environment(

@@ -12,9 +12,9 @@ from claudomator_py.resources.tasks import TaskView
 from claudomator_py.values import dataclass
 
 MIN_FOLDED = 3
-"""So many that say the same become one line."""
+"""The number of similar tasks from which on they become one line."""
 
-# How a state looks. The word is always there, too: colour alone says nothing to some.
+# How a state looks. Its word is always shown as well, as some people cannot see the colour.
 TONES = {
     "WAITING": "idle",
     "QUEUED": "idle",
@@ -25,13 +25,13 @@ TONES = {
     "CANCELLED": "off",
 }
 _FOLDED = {"WAITING": "wait", "QUEUED": "wait", "FAILED": "failed", "NEEDS_INPUT": "ask"}
-"""What tasks in such a state are said to do, if several are one line."""
+"""The words for several tasks in such a state that are one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that the API offers for this task. id: of its link, which keeps the focus by it when the page shows
-    everything again.
+    """Something that the API offers for this task. id: of its link, by which the link keeps the focus when the page is
+    refreshed.
     """
 
     id: str
@@ -42,21 +42,21 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """What one line of a list says."""
+    """The contents of one line of a list."""
 
     id: str
     name: str
     url: str
     state: str
     label: str
-    """Its state, or nearer than that."""
+    """The state, or something more specific."""
     tone: str
     place: str | None
-    """The folder where it works."""
+    """The name of its working directory."""
     branch: str
-    """Its branch there, after a dot; empty: none."""
+    """Its branch there, preceded by a dot; empty: none."""
     is_own_branch: bool
-    """Whether the branch has the name of the task, and says nothing more."""
+    """Whether the branch is named after the task, and so tells nothing new."""
     specialist: str | None
     agent: str | None
     model: str | None
@@ -64,31 +64,31 @@ class TaskRow:
     code: str | None
     line: str | None
     stamp: str
-    """When it got where it is."""
+    """When it got into this state."""
     since: bool
-    """Whether it has been there from then on."""
+    """Whether it is in this state since then."""
     took: str | None
-    """How long its last run took, once it has ended."""
+    """The duration of its last run, once the task has ended."""
     attempts: int
     cost: str | None
     changes: str | None
     is_doubtful: bool
-    """Whether it says that it changed what it did not."""
+    """Whether it claims changes that it did not make."""
     priority: str | None
     tags: tuple[str, ...]
     version: int
     actions: tuple[Action, ...]
-    """What can be done about one that needs somebody or has failed."""
+    """What can be done if it needs a person or has failed."""
     answers: bool
-    """Whether an answer can be typed in the row."""
+    """Whether the row has a field for an answer."""
     folds: str | None
-    """What it is said to do where it is one of several with the same reason; None: it stands by itself."""
+    """Its words as one of several tasks with the same reason; None: it always stands alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows that are one line until somebody opens it. words: what that line says; None: it is only one row. unlisted:
-    how many more there are that are no rows."""
+    """Rows that are one line until it is opened. words: of that line; None: a single row. unlisted: how many more tasks
+    there are that have no row."""
 
     id: str
     rows: tuple[TaskRow, ...]
@@ -97,13 +97,13 @@ class RowGroup:
 
     @property
     def size(self) -> int:
-        """Return how many tasks these are."""
+        """The number of tasks."""
         return len(self.rows) + self.unlisted
 
 
 def grouped(rows: Sequence[TaskRow], unlisted: Mapping[str, int]) -> tuple[RowGroup, ...]:
-    """Return the rows in their order, those with equal reasons together at the place of their first. unlisted: how
-    many more there are like one of these, by its id."""
+    """Return the rows in order, with those of equal reasons together at the place of the first. unlisted: the number of
+    further tasks like one of these, by its id."""
     alike: dict[tuple[object, ...], list[TaskRow]] = {}
     for row in rows:
         said = None if row.wait is None else worded(row.wait)
@@ -126,15 +126,15 @@ def row_of(task: TaskView) -> TaskRow:
     line = short_line(task.result_text) if task.state == "COMPLETED" else None
     if running and task.progress is not None:
         line = short_line(task.progress.line)
-    # What is asked may run over many lines; the task's own page has them all.
+    # A question may have many lines, which are all on the task's own page.
     wait = brief_of(task.blocked, short_line(task.reason_text) if asks else task.reason_short)
     code = task.reason if task.state in ("FAILED", "QUEUED", "WAITING") else None
-    if wait is None and task.blocked is not None:  # whose limit it is stands in no column here
+    if wait is None and task.blocked is not None:  # no column here names the agent whose limit it is
         wait, code = wait_of(task.blocked, None), None
     if wait is None and task.waiting_until is not None:
         wait = (Piece("until "), Piece(instant=task.waiting_until))
     label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
-    # Where it runs is yet to be decided, wherever it ran before.
+    # Its next agent is not decided yet, wherever it ran before.
     undecided = task.state in ("QUEUED", "WAITING") and task.runs > 0
     return TaskRow(
         id=task.id,
@@ -169,12 +169,12 @@ def row_of(task: TaskView) -> TaskRow:
 
 
 def words_of(state: str) -> str:
-    """Return a state as people say it: NEEDS_INPUT is ``needs input``."""
+    """Return a state in words: NEEDS_INPUT is ``needs input``."""
     return state.replace("_", " ").lower()
 
 
 def actions_of(task: TaskView) -> tuple[Action, ...]:
-    """Return exactly what the API offers; what this page does not know yet is left out."""
+    """Return the actions that the API offers, as far as this page knows them."""
     base = f"/tasks/{task.id}"
     known = {
         "answer": Action("do-answer", "Answer…", f"{base}/answer", grave=False),

@@ -1,4 +1,4 @@
-"""/select: several tasks at once. Choose them, look at what is about to be done, and read what became of each."""
+"""/select: act on several tasks. Choose them, confirm the change, and read the result for each."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -30,7 +30,7 @@ Words = Annotated[str, Form(max_length=20_000)]
 
 
 class Change(StrEnum):
-    """What can be done to several tasks."""
+    """What can be done to several tasks at once."""
 
     ANSWER = "answer"
     APPROVE = "approve"
@@ -41,7 +41,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SelectionResult:
-    """What became of one task. refusal: why nothing was done, and the remedy."""
+    """The result for one task. refusal: why nothing was done, and the remedy."""
 
     name: str
     url: str
@@ -70,7 +70,7 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         chosen = [_parsed(one) for one in task]
         if not chosen:
-            raise Invalid("No task was chosen.", remedy="Go back, and choose some.")
+            raise Invalid("No task was chosen.", remedy="Go back, and choose at least one.")
         if not sure:
             tasks = [granted[Tasks].one(task_id) for task_id, _ in chosen]
             able = [change in one.available_actions for one in tasks]
@@ -109,16 +109,16 @@ def _changeable(tasks: Sequence[TaskView]) -> list[TaskView]:
 
 
 def _parsed(chosen: str) -> tuple[str, int]:
-    """The task's id, and the version that was shown."""
+    """Return the task's id, and the version that was shown."""
     task_id, _, version = chosen.partition(":")
     if not (version.isascii() and version.isdigit() and len(version) < _MAX_DIGITS):
-        raise Invalid("This form does not belong to this page.", remedy="Go back, and choose again.")
+        raise Invalid("The form was not sent by this page.", remedy="Go back, and choose again.")
     return task_id, int(version)
 
 
 def _act(tasks: Tasks, change: Change, words: str) -> Callable[[str, int], TaskView]:
-    """What is done to one, given its id and version. words: the answer, or a reason. Raises Invalid for an answer
-    without any."""
+    """Return the action on one task, given its id and version. words: the answer or reason. Raises Invalid for an empty
+    answer."""
     match change:
         case Change.CANCEL:
             return lambda ref, version: tasks.cancel(ref, versions=version)
@@ -136,7 +136,7 @@ def _act(tasks: Tasks, change: Change, words: str) -> Callable[[str, int], TaskV
 
 
 def _done(tasks: Tasks, act: Callable[[str, int], TaskView], task_id: str, version: int) -> SelectionResult:
-    """Each is bound to what was shown: one that has changed meanwhile is left as it is, and said."""
+    """Act on the version that was shown. A task that has changed since is left as it is, with a refusal."""
     refusal: ServiceError | None = None
     try:
         task = act(task_id, version)

@@ -1,4 +1,4 @@
-"""What the page of one task shows."""
+"""The model of the page of one task."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +30,7 @@ _ELSEWHERE = frozenset({"name", "instructions"})
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The check of a run. log_url: the page with what it wrote."""
+    """The check of a run. log_url: the page with its output."""
 
     tone: str
     status: str
@@ -67,7 +67,7 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True)
 class SpecialistLink:
-    """Who does it. url: the page; None: nobody decided so, or it does not exist for whoever looks."""
+    """The task's specialist. url: its page; None: not routed, or not visible to the viewer."""
 
     name: str
     url: str | None
@@ -85,16 +85,16 @@ class CandidateEntry:
 
 @dataclass(frozen=True, slots=True)
 class LogPanel:
-    """The log that is shown."""
+    """The log on the page."""
 
     run_id: str
     title: str
     live: bool
-    """The run still writes."""
+    """Whether the run still writes."""
     check: bool
-    """It is that of the run's check."""
+    """Whether it is the log of the run's check."""
     kept: bool
-    """It was not removed yet."""
+    """Whether the log still exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,12 @@ class TaskPage:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What its content says beside its instructions, in words."""
+        """The task's content besides its instructions, in words."""
         return dict(self.content)
 
 
 def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, check: bool = False) -> TaskPage:
-    """Return the page. run_id: the run whose log is asked for; None: the last one. check: that of its check."""
+    """Return the page. run_id: the run whose log is shown; None: the last one. check: show the log of its check."""
     task = why.task
     row = row_of(task)
     shown = next((run for run in runs if run.id == run_id), runs[-1] if runs else None)
@@ -226,7 +226,7 @@ def _entry(number: int, run: RunView, shown: RunView | None, *, check: bool) -> 
 
 
 def _said(run: RunView) -> str | None:
-    """The error in the agent's own words, or the end of what a check wrote that failed."""
+    """Return the agent's error, or the end of a failed check's output."""
     if run.check is not None and run.check.status == "failed":
         return run.check.output
     return run.outcome.detail if run.outcome is not None else None

@@ -1,7 +1,7 @@
-"""/tasks/{id}: one task, and the forms by which its operator acts on it.
+"""/tasks/{id}: one task, and the forms to act on it.
 
-Each form shows the task as it is and sends the version that it showed; if the task has changed by then, nothing is done
-and the form is shown again, with what is true now.
+Each form shows the task as it is and sends the version that it showed. If the task has changed since, nothing is done,
+and the form is shown again in its current state.
 """
 
 from collections.abc import Mapping

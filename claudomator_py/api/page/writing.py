@@ -1,6 +1,6 @@
-"""Writing a task on the page: a new one, one like another, one that continues another, or other content for one.
+"""Write a task on the page: a new one, a copy, a continuation of another, or new content for one.
 
-What most tasks need has fields; everything else that a task file can say is written below them as one would say it.
+Common settings have fields; all others are written below them, as in a task file.
 """
 
 from collections.abc import Mapping
@@ -42,13 +42,13 @@ _DEFAULTS: Final = to_document(TaskSpec(name="x", instructions="x"))
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the fields hold. more: everything else, as a task file says it."""
+    """The fields of the form. more: other settings, as in a task file."""
 
     given: Mapping[str, str]
     more: str = ""
 
     def document(self) -> dict[str, object]:
-        """Return the task as a file would say it. Raises Invalid for what stands below the fields."""
+        """Return the task in the form of a task file. Raises Invalid for faults in ``more``."""
         said: dict[str, object] = {**_mapping_of(self.more)}
         said |= {key: self.given[key] for key in _TEXTS if self.given.get(key)}
         said |= {key: [one.strip() for one in self.given[key].split(",")] for key in _LISTS if self.given.get(key)}
@@ -61,7 +61,7 @@ class Written:
         return said
 
     def spec(self) -> TaskSpec:
-        """Return the task. Raises Invalid."""
+        """Return the parsed task. Raises Invalid."""
         parsed = parse_task(self.document())
         if isinstance(parsed, list):
             raise Invalid.of(parsed)
@@ -69,7 +69,7 @@ class Written:
 
 
 def written_as(task: TaskView) -> Written:
-    """Return the fields as that task would fill them in."""
+    """Return the fields filled in from that task."""
     content = _own(task.spec or {}, _DEFAULTS)
     given: dict[str, str] = {key: str(content.pop(key)) for key in _TEXTS if key in content}
     for key in _LISTS:
@@ -85,7 +85,7 @@ def written_as(task: TaskView) -> Written:
 
 async def _read(request: Request) -> Written:
     form = {key: value for key, value in (await request.form()).items() if isinstance(value, str)}
-    # A form sends the line ends of another system.
+    # Browsers send CRLF line ends.
     given = {key: form.get(key, "").replace("\r\n", "\n").strip() for key in (*_TEXTS, *_LISTS, *_AGENT)}
     return Written(given, form.get("more", "").replace("\r\n", "\n"))
 
@@ -94,7 +94,7 @@ Sent = Annotated[Written, Depends(_read)]
 
 
 def _own(content: Mapping[str, object], usual: Mapping[str, object]) -> dict[str, object]:
-    """What is said besides the defaults."""
+    """Return what differs from the defaults."""
     said = {key: value for key, value in content.items() if value != usual.get(key)}
     for key, value in said.items():
         if isinstance(value, dict) and isinstance(below := usual.get(key), dict):
@@ -163,7 +163,9 @@ def _mapping_of(text: str) -> Mapping[str, object]:
         raise Invalid.of([refusal_of(bad, TaskSpec)]) from bad
     found = documents[0].value if documents else {}
     if len(documents) > 1 or not isinstance(found, dict):
-        raise Invalid.of([Problem(message="is not one mapping", remedy="write `key: value` lines, as in a task file")])
+        raise Invalid.of(
+            [Problem(message="is not a single mapping", remedy="write `key: value` lines, as in a task file")]
+        )
     return found
 
 
@@ -178,7 +180,7 @@ def _form(
     task: TaskView | None = None,
     refusal: ServiceError | None = None,
 ) -> Response:
-    """task: the one that is given other content; None: it is a new one."""
+    """task: the one that gets new content; None: a new task."""
     values = {
         "task": task,
         "given": {key: written.given.get(key, "") for key in (*_TEXTS, *_LISTS, *_AGENT)},

@@ -193,7 +193,7 @@ def test_an_api_key_has_a_header_of_its_own_and_a_missing_one_is_told() -> None:
         assert run(remote, "hi", env={"DOCS_TOKEN": SECRET}).text == "done"
         missing = run(remote, "hi")
     assert (missing.reason, len(requests)) == (Reason.SETUP_FAILED, 1)
-    assert "lacks the variable that holds the agent's secret" in (missing.detail or "")
+    assert "lacks the variable of the agent's secret" in (missing.detail or "")
     assert "DOCS_TOKEN" not in (missing.detail or ""), "the log alone says which"
     assert requests[0].headers["X-Docs"] == SECRET
     assert requests[0].headers["Idempotency-Key"] == "run-1"

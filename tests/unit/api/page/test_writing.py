@@ -39,7 +39,7 @@ def test_a_task_is_written_and_sent(operator: Visitor, prepared: PreparedService
     [
         ({"instructions": "x", "more": "chekc: [make]"}, "chekc: is not a known key; did you mean check?"),
         ({"instructions": "x", "more": "check: make && make test"}, "needs a shell"),
-        ({"instructions": "x", "more": "- a\n- b"}, "is not one mapping"),
+        ({"instructions": "x", "more": "- a\n- b"}, "is not a single mapping"),
         ({"instructions": "x", "more": "a: [b"}, "1: "),
         ({"instructions": "x", "name": "no name"}, "name"),
         ({"instructions": "x", "more": "schedule: '0 3 * * *'"}, "schedule"),
