@@ -1,4 +1,4 @@
-"""The command line as a whole: its commands, and what becomes of errors."""
+"""The whole command line: its commands, and the messages and exit codes of errors."""
 
 import importlib
 import sys
@@ -18,30 +18,30 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """A command, or a group of them, of which only the name and a line of help are known until somebody asks for it."""
+    """A command or a group of commands, of which only name and summary are known until it is used."""
 
     summary: str
     load: Callable[[], Callable[..., None] | typer.Typer]
-    """Gives the function, or the application of the group."""
+    """Returns the command's function, or the group's application."""
 
 
 def _function(path: str) -> Callable[[], Callable[..., None]]:
-    """That of ``module:name`` below ``cli``."""
+    """Return a loader of the function ``module:name`` below ``cli``."""
     return lambda: _imported(path)
 
 
 def _group(path: str) -> Callable[[], typer.Typer]:
-    """What that of ``module:name`` below ``cli`` makes."""
+    """Return a loader of the group that ``module:name`` below ``cli`` makes."""
     return lambda: _imported(path)()
 
 
 def _resource(name: str, group: str = "group") -> Callable[[], typer.Typer]:
-    """What that of the commands of a resource makes."""
+    """Return a loader of the group of commands of a resource."""
     return lambda: _imported(f"{name}.cli:{group}", "resources")()
 
 
 def _command(resource: str, name: str, module: str = "cli") -> Callable[[], Callable[..., None]]:
-    """That of the commands of a resource."""
+    """Return a loader of one command of a resource."""
     return lambda: _imported(f"{resource}.{module}:{name}", "resources")
 
 
@@ -100,7 +100,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "doctor": LazyCommand("Check the set-up, and say what to fix.", _function("doctor.command:doctor")),
     "open": LazyCommand("Print a link that logs a browser in.", _command("access", "open_page")),
 }
-"""Those that talk to a daemon or to files."""
+"""The commands that need only a daemon or files."""
 
 GROUPS: Mapping[str, LazyCommand] = {
     "schedule": LazyCommand("Recurring tasks: list, preview, pause, run, end.", _resource("schedules")),
@@ -125,11 +125,11 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     ),
     "Measure": ("replay", "eval", "calibrate", "diagnose"),
 }
-"""The commands as the help lists them."""
+"""The commands in the sections of ``--help``."""
 
 
 class _Commands(MutableMapping[str, Any]):
-    """The commands as Typer has them, each made when it is asked for: a command imports what it alone needs."""
+    """The commands for Typer, each created on first use, so that only its own modules are imported."""
 
     def __init__(self, commands: Mapping[str, LazyCommand]) -> None:
         self._commands = commands
@@ -159,7 +159,7 @@ class _Commands(MutableMapping[str, Any]):
 def _made(name: str, command: LazyCommand) -> Any:
     loaded = command.load()
     app = _typer()
-    app.callback()(lambda: None)  # with which even one command makes a group, from which to take it
+    app.callback()(lambda: None)  # with a callback, Typer makes even a single command a group, to take it from
     if isinstance(loaded, typer.Typer):
         app.add_typer(loaded, name=name, help=command.summary)
     else:
@@ -170,7 +170,7 @@ def _made(name: str, command: LazyCommand) -> Any:
 
 
 def _expect_plain_numbers(command: Any) -> None:
-    """Have every option and argument of the command that takes a number refuse what is none to people."""
+    """Have all numeric options and arguments of the command refuse other input in plain words."""
     for below in getattr(command, "commands", {}).values():
         _expect_plain_numbers(below)
     for parameter in command.params:
@@ -179,8 +179,8 @@ def _expect_plain_numbers(command: Any) -> None:
 
 
 def _takes_whole_number(parameter: Any) -> bool | None:
-    """Return None for one that takes no number, or has a parser of its own."""
-    if (described := getattr(parameter, "type_descriptor", None)) is None:  # of the versions that are made of click
+    """Return None for a parameter that is not a number, or that has its own parser."""
+    if (described := getattr(parameter, "type_descriptor", None)) is None:  # Typer versions based on click
         kind = parameter.type.name.partition(" ")[0]
         return {"integer": True, "float": False}.get(kind)
     own = described.parameter_info.parser is not None
@@ -188,7 +188,7 @@ def _takes_whole_number(parameter: Any) -> bool | None:
 
 
 def _number(parameter: Any, process: Callable[[Any, Any], Any], whole: bool, ctx: Any, value: Any) -> Any:
-    from claudomator_py.domain.units import number_fault  # with pydantic, which `--help` does without
+    from claudomator_py.domain.units import number_fault  # late, as it imports pydantic, which `--help` does not need
 
     fault = number_fault(value, whole=whole) if isinstance(value, str) else None
     if fault is not None:
@@ -221,15 +221,15 @@ def _root(
 
 
 _BESIDE = 6
-"""Columns of the help that are neither names nor summaries."""
+"""Columns of the help besides names and summaries."""
 
 
 def build(others: Mapping[str, LazyCommand]) -> typer.Typer:
-    """Return the application with every command. others: those that need more than a daemon or files."""
+    """Return the application with all commands. others: those that need more than a daemon or files."""
     commands = {**COMMANDS, **others, **GROUPS}
 
     class LazyGroup(TyperGroup):
-        """The commands, told by name and summary where that will do."""
+        """The commands, listed by name and summary without loading them."""
 
         def __init__(self, **options: Any) -> None:
             super().__init__(**{**options, "commands": None})
@@ -276,7 +276,7 @@ def build(others: Mapping[str, LazyCommand]) -> typer.Typer:
 
 
 def _reword(error: typer.BadParameter) -> None:
-    """In words for people, where the message is one of pydantic's for programmers."""
+    """Replace pydantic's message for programmers by one for people."""
     details = getattr(error.__cause__, "errors", None)
     if details is None:
         return
@@ -297,7 +297,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _tell(error: ClientError) -> None:
-    """Why it failed, and what to do next. What is wrong with a request is said once: by itself, or line by line."""
+    """Print why it failed, and the remedy. Several problems with a request are printed one a line."""
     from claudomator_py.cli import output
 
     match getattr(getattr(error, "details", None), "problems", ()):

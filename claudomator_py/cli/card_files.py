@@ -1,4 +1,4 @@
-"""Card files and addresses of cards named on the command line."""
+"""Cards from files and addresses named on the command line."""
 
 import errno
 import json
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 STDIN = Path("-")
 MAX_BYTES: Final = 1024 * 1024
-"""Of a card that is fetched."""
+"""Maximum size of a fetched card."""
 FETCH_S: Final = 30.0
-"""In all, until a card is there."""
+"""Time limit for fetching a card."""
 _SCHEME: Final = regex(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _REFUSALS: Final = {
     errno.ECONNREFUSED: "nothing listens there",
-    errno.ECONNRESET: "it ended the connection",
-    errno.EPIPE: "it ended the connection",
-    errno.ENETUNREACH: "there is no way to its network; check the network",
-    errno.EHOSTUNREACH: "there is no way to that host; check the network",
+    errno.ECONNRESET: "it closed the connection",
+    errno.EPIPE: "it closed the connection",
+    errno.ENETUNREACH: "its network is unreachable; check the network",
+    errno.EHOSTUNREACH: "the host is unreachable; check the network",
     errno.ETIMEDOUT: "it does not answer",
 }
 _LACKS_AUTHORITY: Final = frozenset({2, 18, 19, 20, 21})
-"""The codes of OpenSSL for a certificate whose authority is not known."""
+"""OpenSSL's codes for a certificate whose authority is unknown."""
 
 
 def read(path: Path) -> list[Card]:
-    """Return the cards in that file; ``-`` is stdin. Raises Exit where it has a problem, and says which."""
+    """Return the cards in a file; ``-`` is stdin. Raises Exit, after printing the problems, if there are any."""
     name, data = _content(path)
     return _cards(name, data, path)
 
 
 class ReadCard(NamedTuple):
-    """A card from a file or an address. is_named: whether it says its id itself, and not only a name."""
+    """A card from a file or an address. is_named: whether it gives its id itself, not only a name."""
 
     card: Card
     is_named: bool = True
@@ -55,8 +55,8 @@ class ReadCard(NamedTuple):
 
 
 def read_any(source: str, secret: str | None) -> list[ReadCard]:
-    """Return the cards in a file, or at an address: ours, or one of A2A. secret: see ``a2a_card.read_a2a``. Raises Exit
-    where it has a problem, and says which."""
+    """Return the cards in a file or at an address, in Claudomator's form or A2A's. secret: see ``a2a_card.read_a2a``.
+    Raises Exit, after printing the problems, if there are any."""
     from claudomator_py.schema.a2a_card import (
         has_own_id,
         is_a2a,
@@ -74,9 +74,9 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
     document = _object_in(data)
     if address is not None and document is None:
         begins = (
-            f"what it sent begins with `{shown(text)}`" if (text := data[:40].decode(errors="replace").strip()) else ""
+            f"the answer begins with `{shown(text)}`" if (text := data[:40].decode(errors="replace").strip()) else ""
         )
-        raise typer.BadParameter(f"there is no card at {_plain(address)}: {begins or 'it sent nothing'}")
+        raise typer.BadParameter(f"there is no card at {_plain(address)}: {begins or 'the answer is empty'}")
     if document is None or not is_a2a(document):
         cards = _cards(name, data, path)
         if address is not None:
@@ -92,15 +92,14 @@ def read_any(source: str, secret: str | None) -> list[ReadCard]:
         _refuse(name, found)
     if unread := unread_keys(document):
         named = ", ".join(f"`{shown(key)}`" for key in unread)
-        note(f"{shown(name)}: kept, and not applied, as neither A2A nor Claudomator knows it: {named}.")
+        note(f"{shown(name)}: kept but not applied, as neither A2A nor Claudomator knows it: {named}.")
     if address is not None:
         _sends_nothing_unasked(name, found, address, secret)
     return [ReadCard(with_protocol(found, document, address), has_own_id(document), address is not None)]
 
 
 def _sends_nothing_unasked(source: str, card: Card, address: str, secret: str | None) -> None:
-    """Raises Exit where the card that was fetched there names a secret of this machine's by itself, or has one sent to
-    another host."""
+    """Raise Exit if the fetched card names a secret of this machine itself, or would have one sent to another host."""
     named = card.authentication.secret
     if named is not None and named != secret:
         message = f"names the variable {shown(named)} of this machine, whose value would be sent to its agent"
@@ -111,16 +110,16 @@ def _sends_nothing_unasked(source: str, card: Card, address: str, secret: str | 
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port."""
+    """Return scheme, host and port."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"https": 443, "http": 80}.get(parts.scheme)
 
 
 def _elsewhere(source: str, url: str, secret: str | None) -> None:
-    """Tell of a card whose agent is on another host than the card: tasks would go there. Raises Exit where a secret
-    would as well."""
+    """Note that the card's agent, and so its tasks, are on another host than the card. Raises Exit if a secret would be
+    sent there as well."""
     if secret is None:
-        note(f"{shown(source)}: its agent is on another host, {shown(url)}: tasks go there.")
+        note(f"{shown(source)}: its agent is on another host, {shown(url)}; tasks are sent there.")
         return
     message = f"names another host, `{shown(url)}`, where the secret {secret} would be sent"
     remedy = "save the card, and import the file if that is meant"
@@ -128,8 +127,8 @@ def _elsewhere(source: str, url: str, secret: str | None) -> None:
 
 
 def in_order(cards: Sequence[Card]) -> list[Card]:
-    """Return whom a card names before the card that names it, since it is refused while there is no such specialist.
-    Cards that name each other stay as they are."""
+    """Return the cards so that those a card names come before it, since it would be refused without them. Cards that
+    name each other keep their order."""
     named = {card.id: card for card in reversed(cards)}
     found: dict[int, Card] = {}
 
@@ -170,7 +169,7 @@ def _refuse(name: str, problems: Sequence[Problem]) -> NoReturn:
 
 
 def _object_in(data: bytes) -> dict[str, Any] | None:
-    """None: it is no JSON, or no object."""
+    """Return the JSON object; None: it is not one."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -179,29 +178,31 @@ def _object_in(data: bytes) -> dict[str, Any] | None:
 
 
 def _card_address(url: str) -> str:
-    """That address, or the place below it where A2A has cards. Raises BadParameter."""
+    """Return the address of the card: the URL itself, or A2A's well-known path below it. Raises BadParameter."""
     from claudomator_py.schema.a2a_card import WELL_KNOWN
 
     try:
         given = urlsplit(url)
         is_address = bool(given.hostname) and given.port != 0 and given.scheme in ("https", "http")
-    except ValueError:  # of brackets, or a port that is no number, or too large
+    except ValueError:  # brackets, or an invalid port
         is_address = False
     if not is_address:
-        raise typer.BadParameter(f"{shown(url)} is no address of a card; write https://HOST, or the file's path")
+        raise typer.BadParameter(
+            f"{shown(url)} is not the address of a card; write https://HOST, or the path of a file"
+        )
     parts = urlsplit(url)
     if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-        raise typer.BadParameter(f"{_plain(url)} would be fetched unencrypted; http:// is for this machine alone")
+        raise typer.BadParameter(f"{_plain(url)} would be fetched unencrypted; use https, as http is for this machine")
     return url if parts.path.endswith(".json") else url.rstrip("/") + WELL_KNOWN
 
 
 def _fetched(url: str) -> bytes:
-    """What is at that address. Raises BadParameter."""
+    """Return what is at the address. Raises BadParameter."""
     import httpx
 
     from claudomator_py.outgoing import client
 
-    # As runs do: what the machine trusts, or SSL_CERT_FILE says. No proxy and no other setting of the environment.
+    # As for runs: the machine's certificates, or those in SSL_CERT_FILE; no proxy and no other environment variable.
     trusted, data = ssl.create_default_context(), bytearray()
     try:
         with (
@@ -213,7 +214,7 @@ def _fetched(url: str) -> bytes:
             for piece in response.iter_bytes():
                 data += piece
                 if len(data) > MAX_BYTES:
-                    raise typer.BadParameter(f"{_plain(url)} has more than {MAX_BYTES:,} bytes: that is not a card")
+                    raise typer.BadParameter(f"{_plain(url)} has more than {MAX_BYTES:,} bytes, so it is not a card")
         return bytes(data)
     except httpx.TimeoutException:
         raise typer.BadParameter(f"{_plain(url)} did not send its card within {FETCH_S:.0f} s") from None
@@ -222,47 +223,49 @@ def _fetched(url: str) -> bytes:
 
 
 def _plain(url: str) -> str:
-    """The address for people, without a password that it may hold."""
+    """Return the address for people, without its password."""
     parts = urlsplit(url)
     return shown(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
 
 
 def _status(response: "httpx.Response") -> str:
-    """The status of an answer that is no card, and what to do."""
+    """Return the status of an answer without a card, and the remedy."""
     status = response.status_code
     if response.has_redirect_location:
-        return f"{status}: import {shown(response.headers['location'])} if that is meant"
+        return f"{status}: import {shown(response.headers['location'])} instead, if that is meant"
     if status in (401, 403):
         return f"{status}: fetch the card with your login, and import the file"
     return f"{status}: there is no card; name the address of one" if status in (404, 410) else str(status)
 
 
 def _why(failure: BaseException) -> str:
-    """What has kept a request from being answered, in words."""
+    """Return why a request failed, in words."""
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _distrust(cause)
         if isinstance(cause, ssl.SSLError):
-            return f"no encrypted connection came about ({cause.reason or cause}); check the port, or that it is https"
+            return (
+                f"no encrypted connection was possible ({cause.reason or cause}); check the port, and that it is https"
+            )
         if isinstance(cause, socket.gaierror):
             unknown = cause.errno in (socket.EAI_NONAME, socket.EAI_NODATA)
-            return "there is no host of that name" if unknown else "its name could not be looked up; check the network"
+            return "there is no such host" if unknown else "its name could not be looked up; check the network"
         if isinstance(cause, UnicodeError):
-            return "that is not the name of a host"
+            return "that is not a host name"
         if isinstance(cause, OSError) and (words := _REFUSALS.get(cause.errno or 0)) is not None:
             return words
         cause = cause.__cause__ or cause.__context__
-    return shown(str(failure)) or "it ended the connection"
+    return shown(str(failure)) or "it closed the connection"
 
 
 def _distrust(refused: ssl.SSLCertVerificationError) -> str:
-    """Why its certificate is refused, and what helps where an authority is what lacks."""
+    """Return why the certificate is refused, and the remedy if its authority is missing."""
     said = f"its certificate is not trusted ({refused.verify_message})"
     if refused.verify_code not in _LACKS_AUTHORITY:
         return said
     named = os.environ.get("SSL_CERT_FILE")
     if not named:
         return f"{said}; name its authority in SSL_CERT_FILE"
-    lacks = "does not have its authority" if Path(named).is_file() else "is not there"
-    return f"{said}; the file that SSL_CERT_FILE names {lacks}: {shown(named)}"
+    lacks = "does not have its authority" if Path(named).is_file() else "does not exist"
+    return f"{said}; the file named in SSL_CERT_FILE {lacks}: {shown(named)}"

@@ -1,4 +1,4 @@
-"""What a shell completes: names that a running daemon knows. Whatever goes wrong, it completes nothing, in a second."""
+"""Shell completion with names from a running daemon. After an error, or a second, it completes nothing."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 Completions = list[tuple[str, str]]
-"""Words with what is said beside them."""
+"""Words, each with a description."""
 
 _TIMEOUT_S = 1.0
 _MAX_OFFERED = 200
@@ -20,10 +20,10 @@ _LEAST_OF_ID = 4
 
 
 def tasks(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete a task: by name, the newest first, and by id from four characters on."""
+    """Complete a task: by name, newest first, and by id from four characters on."""
 
     def known(client: "Client") -> Iterable[tuple[str, str]]:
-        # Asked for by what is typed: among the newest alone, an older one would not be found.
+        # Filtered by the daemon, as an older task would be missing among the newest.
         named = client.tasks(TaskFilter(text=incomplete or None), limit=_MAX_OFFERED).items
         yield from {task.name: task.state for task in reversed(named)}.items()
         if len(incomplete) >= _LEAST_OF_ID:
@@ -58,7 +58,7 @@ def tokens(ctx: typer.Context, incomplete: str) -> Completions:
 
 
 def sessions(ctx: typer.Context, incomplete: str) -> Completions:
-    """Complete the id of a browser's session."""
+    """Complete the id of a browser session."""
     return _completed(ctx, incomplete, lambda client: ((one.id, one.browser) for one in client.sessions()))
 
 
@@ -103,7 +103,7 @@ def _completed(
 def _client(params: dict[str, Any]) -> "Client":
     from claudomator_py.imports import bulk_import, hiding
 
-    with hiding("click"), bulk_import():  # see ``cli.connect``
+    with hiding("click"), bulk_import():  # as in ``cli.connect``
         from claudomator_py.client import http
 
     config, state_dir = (Path(given) if (given := params.get(name)) else None for name in ("config", "state_dir"))

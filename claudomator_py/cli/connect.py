@@ -1,4 +1,4 @@
-"""Commands that talk to the daemon: each gets a client, and the options that say where the daemon is."""
+"""Connect commands to the daemon: each gets a client, and the options that say where the daemon is."""
 
 import functools
 import inspect
@@ -27,11 +27,11 @@ StateDirOption = Annotated[
 
 
 def connect(config: Path | None, state_dir: Path | None) -> "Client":
-    """Return a client of the daemon that is meant, and warn of what is wrong with that one's configuration file.
+    """Return a client of the daemon, after a warning if the daemon's configuration file has a problem.
 
     Raises ClientError.
     """
-    with hiding("click"), bulk_import():  # httpx takes click, and rich with it, for a command line of its own
+    with hiding("click"), bulk_import():  # httpx imports click, and with it rich, for its own command line
         from claudomator_py.client import discovery, http
 
     client = http.connect(config, state_dir)
@@ -44,8 +44,7 @@ def connect(config: Path | None, state_dir: Path | None) -> "Client":
 
 
 def connected(command: "Callable[Concatenate[Client, ...], None]") -> Callable[..., None]:
-    """Return the command with a client as its first argument, and ``--config`` and ``--state-dir`` among its
-    options."""
+    """Return the command with a client as its first argument, and the options ``--config`` and ``--state-dir``."""
 
     @functools.wraps(command)
     def run(*args: object, config: Path | None, state_dir: Path | None, **options: object) -> None:

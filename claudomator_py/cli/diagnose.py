@@ -1,4 +1,4 @@
-"""``diagnose``: what the daemon would make of a saved run of an agent. Needs no daemon."""
+"""``diagnose``: the outcome that the daemon would read from the saved output of a run. Needs no daemon."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -22,21 +22,21 @@ _PIECE = 1 << 18
 
 
 class Reader(Protocol):
-    """Reads what one run wrote."""
+    """Reads the output of one run."""
 
     def feed(self, stream: "Stream", data: bytes) -> None:
         """Take the next bytes of a stream."""
 
     def outcome(self, exit_record: "ExitRecord | None", now_ms: int) -> "Outcome":
-        """Return what the run came to; without an exit record only a complete terminal event counts."""
+        """Return the outcome; without an exit record only a complete terminal event counts."""
 
 
 Readers = Callable[[], Mapping[str, Callable[[], Reader]]]
-"""Readers by kind of agent; called only when they are needed."""
+"""Returns the readers by kind of agent; called only when they are needed."""
 
 
 def command(readers: Readers) -> Callable[..., None]:
-    """Return the command, with the readers of this program."""
+    """Return the command, with this program's readers."""
 
     def diagnose(
         agent: Annotated[str, typer.Option(metavar="KIND", help="Kind of the agent that wrote the output.")],
@@ -83,7 +83,7 @@ def _feed(reader: Reader, stream: "Stream", path: Path | None) -> None:
 
 
 def _last_written_ms(*paths: Path | None) -> int:
-    """When the run ended, as far as its files say: a clock time in them counts from then."""
+    """Return when the run ended, by its files: clock times in the output are relative to that."""
     written = [path.stat().st_mtime_ns for path in paths if path is not None and path.is_file()]
     return max(written, default=time.time_ns()) // 1_000_000
 

@@ -1,4 +1,4 @@
-"""A task as somebody writes it anew: in a file, or in an editor."""
+"""Read a task's new content from a file or an editor."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def only_task(file: Path) -> TaskSpec:
 
 
 def edited_task(before: TaskView) -> TaskSpec | None:
-    """Return what somebody makes of it in an editor; None: the same. What is wrong with it can be fixed."""
+    """Return the task as edited in the user's editor; None: unchanged. Problems can be fixed in the editor again."""
     usual = to_document(TaskSpec(name="x", instructions="x"))
     text = card_text({key: value for key, value in (before.spec or {}).items() if value != usual.get(key)})
     while True:

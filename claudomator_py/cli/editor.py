@@ -10,7 +10,7 @@ from claudomator_py.cli.output import fail
 
 
 def in_editor(text: str, name: str) -> str:
-    """Return the text as $VISUAL or $EDITOR leaves it, in a file of that name."""
+    """Return the text after the user has edited it in $VISUAL or $EDITOR, in a file of that name."""
     words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name

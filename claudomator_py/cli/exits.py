@@ -1,4 +1,4 @@
-"""Exit codes: a contract with scripts."""
+"""Exit codes; scripts rely on them."""
 
 from typing import Final
 

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 PATIENCE_S: Final = 60.0
-"""How long a daemon that was there before is waited for, unless somebody has more patience."""
+"""How long a daemon may be away by default."""
 
 
 class EventWatch:
-    """Says when something happened, to one task or at all. Use it in a ``with`` block."""
+    """Waits for events, of one task or any. Use it in a ``with`` block."""
 
     def __init__(self, client: "Client", task: str | None = None, *, patience_s: float = PATIENCE_S) -> None:
         self._client = client
@@ -25,7 +25,7 @@ class EventWatch:
         self._tasks: set[str] | None = None
         self._failure: ClientError | None = None
         self._left = False
-        # It ends with the command: it may be waiting for the daemon, which cannot be interrupted.
+        # A daemon thread, as it may be waiting for the daemon, which cannot be interrupted.
         self._thread = threading.Thread(target=self._listen, name="changes", daemon=True)
 
     def __enter__(self) -> Self:
@@ -36,9 +36,9 @@ class EventWatch:
         self._left = True
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the next change since the last call; False if there was none that long.
+        """Wait for a change since the last call; False if there was none in that time.
 
-        The first is that listening has begun. Raises ClientError when the daemon is gone permanently.
+        The first change is that listening has begun. Raises ClientError when the daemon is gone for good.
         """
         changed = self._changed.wait(seconds)
         self._changed.clear()
@@ -47,8 +47,7 @@ class EventWatch:
         return changed
 
     def tasks(self) -> Collection[str] | None:
-        """Return the tasks to which something happened since the last call, by id; None: to any, as nobody had
-        listened."""
+        """Return the ids of the tasks with events since the last call; None: unknown, so any may have changed."""
         with self._lock:
             found, self._tasks = self._tasks, set()
         return found
@@ -65,11 +64,11 @@ class EventWatch:
             self._failure = error
             self._changed.set()
         except (RuntimeError, OSError):
-            if not self._left:  # the command has ended, and closed the client; what it would need may be gone as well
+            if not self._left:  # otherwise the command has ended, and with it what this thread needs
                 raise
 
     def _note(self, task_id: str | None) -> None:
-        """Something happened to that task, to none ('') or, where that is not known, to any (None)."""
+        """Note an event of that task, of no task (''), or possibly of any (None)."""
         with self._lock:
             if task_id is None:
                 self._tasks = None

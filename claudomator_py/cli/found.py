@@ -1,4 +1,4 @@
-"""The agents that are installed here."""
+"""The agents that are installed on this machine."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from claudomator_py.schema.agent_settings import KnownAgent, known_agents
 
 
 def found_agents() -> list[KnownAgent]:
-    """Return those of the known ones whose programs are on PATH."""
+    """Return the known agents whose programs are on PATH."""
     path = os.environ.get("PATH", os.defpath)
     there = ((agent, shutil.which(agent.command[0], path=path)) for agent in known_agents())
     return [agent.model_copy(update={"program": program}) for agent, program in there if program is not None]

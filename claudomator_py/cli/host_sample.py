@@ -1,4 +1,4 @@
-"""A sample of a host's entry in the configuration, with the cluster's own partitions, features and licences in it."""
+"""A sample of a host's entry in the configuration, with the cluster's own partitions, features and licences."""
 
 import re
 import subprocess
@@ -18,33 +18,33 @@ _SAMPLE = """\
 #     kind: slurm
 {entries}
 #
-# Which agents work there; `local` is this machine. Remove the marks once the folder is there, then: claudomator doctor
+# Which agents work there; `local` is this machine. Uncomment this once the folder exists, then: claudomator doctor
 # agents:
 #   claude: {{hosts: [local, cluster], max_concurrent: 8}}
 """
 
 
 class HostKind(StrEnum):
-    """Of which hosts there is a sample."""
+    """The kinds of hosts with a sample."""
 
     SLURM = "slurm"
 
 
 def host_sample() -> str:
-    """Return the entry, in comments. Asks Slurm; without an answer this ends the program and says why."""
+    """Return the entry as comments. Asks Slurm; if that fails, prints why and exits."""
     rows = [line.split("|") for line in _ask("sinfo", "--noheader", "--format=%P|%D|%c|%m|%G|%l|%f").splitlines()]
     partitions = "\n".join(f"#   {_partition(*row)}" for row in rows if len(row) == _COLUMNS)
     chosen = next((row[0].rstrip("*") for row in rows if row[0].endswith("*")), rows[0][0] if rows else "agents")
     features = sorted({feature for row in rows for feature in row[-1].split(",") if feature not in ("", "(null)")})
     licences = re.findall(r"LicenseName=(\S+)", _ask("scontrol", "show", "licenses"))
     entries = (
-        ("root: /srv/claudomator/runs", "a folder that all nodes mount at this path, as this machine does"),
+        ("root: /srv/claudomator/runs", "a folder that all nodes and this machine mount at this path"),
         (f"partition: {chosen}", "default: the cluster's own"),
         (f"constraint: {features[0] if features else 'gpu'}", _known("features that a node must have", features)),
         ("account: lab", "who is charged; default: your own"),
         ("qos: night", "quality of service"),
         (f"licenses: {{claude: {licences[0] if licences else 'claude-max'}}}", _known("one for each run", licences)),
-        ("time_margin: 10m", "how much longer than a task's timeout Slurm lets its job live"),
+        ("time_margin: 10m", "how much longer than the task's timeout its job may live"),
     )
     told = "\n".join(f"#     {entry:<{_WIDTH}} # {about}" for entry, about in entries)
     return _SAMPLE.format(partitions=partitions, entries=told)

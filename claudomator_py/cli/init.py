@@ -1,4 +1,4 @@
-"""``init``: a configuration to begin with, and a first task or the unit of a service. Overwrites nothing unasked."""
+"""``init``: write a first configuration, and a first task or the unit of a service. Existing files are kept."""
 
 import os
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ from claudomator_py.cli.units import (
 )
 
 REACH = """\
-# How far runs may act whose task names neither `reach` nor `permissions`: within this they fetch and install, and ask
-# before they push to main, publish, deploy, send or delete what is not theirs. Nobody watches them at night.
+# How far runs may act whose task sets neither `reach` nor `permissions`: within it they fetch and install, and ask
+# before they push to main, publish, deploy, send, or delete what is not theirs. At night nobody watches them.
 reach: network                     # or tree, publish, any
 """
 
 CONFIG = """\
-# Claudomator's configuration. Every key is optional; what is commented out shows the default.
+# Claudomator's configuration. Every key is optional; commented-out lines show the defaults.
 # Relative paths are relative to this file. `claudomator doctor` checks it.
 
 # Folders that are watched for task files.
@@ -39,7 +39,7 @@ inbox:
 # Where the daemon keeps its database, its runs and the operator's token.
 state_dir: .claudomator
 
-# Tasks may only work below these folders; without any, anywhere but here and in the state folder.
+# Tasks may work only below these folders; without any, anywhere except here and in the state folder.
 # workdir_roots: [~/src]
 
 @REACH@
@@ -61,9 +61,9 @@ state_dir: .claudomator
 """.replace("@REACH@", REACH)
 
 SERVICE_CONFIG = """\
-# Claudomator's configuration. Every key is optional; what is commented out shows the default.
-# `claudomator doctor` checks it; SIGHUP (systemctl reload) takes changes into use, but for state_dir, database, http,
-# log, telemetry and learning.
+# Claudomator's configuration. Every key is optional; commented-out lines show the defaults.
+# `claudomator doctor` checks it. SIGHUP (systemctl reload) applies changes, except to state_dir, database, http, log,
+# telemetry and learning.
 
 # Folders that are watched for task files.
 inbox:
@@ -72,7 +72,7 @@ inbox:
 # Where the daemon keeps its database, its runs and the operator's token.
 state_dir: @STATE@
 
-# Tasks may only work below these folders; without any, anywhere but in the inbox and in the state folder.
+# Tasks may work only below these folders; without any, anywhere except in the inbox and in the state folder.
 # workdir_roots: [~/src]
 
 # Without this, the agents found on PATH are used.
@@ -80,19 +80,19 @@ state_dir: @STATE@
 #   claude: {max_concurrent: 2, pass_env: [ANTHROPIC_API_KEY]}
 
 @REACH@
-# What to do with live runs when the daemon is stopped: leave them running, or wait for them to finish.
+# What happens to live runs when the daemon is stopped: they keep running, or the daemon waits for them to finish.
 # on_stop: leave                   # or drain
 """.replace("@REACH@", REACH)
 
 FIRST_TASK = """\
-# A first task. It runs once; change it, and it runs again. `claudomator validate --schema` lists all keys.
+# A first task. It runs once; after a change, it runs again. `claudomator validate --schema` lists all keys.
 name: hello
 instructions: |
   Say hello in one sentence, then name the tools that you have here. Change nothing.
 agent: {tier: fast}
 timeout: 5m
-# working_dir: ~/src/my-project     # without one: an empty folder of its own
-# check: [make test]                # commands that all must succeed
+# working_dir: ~/src/my-project     # default: an empty folder of its own
+# check: [make test]                # commands that must all succeed
 tags: [sample]
 """
 
@@ -157,7 +157,7 @@ def init(
 
 @contextmanager
 def _modes_of(umask: int) -> Iterator[None]:
-    """Make files and folders with this umask, whatever the user's is: who can write to them commands the daemon."""
+    """Create files and folders with this umask, not the user's: whoever can write to them controls the daemon."""
     former = os.umask(umask)
     try:
         yield
@@ -166,7 +166,7 @@ def _modes_of(umask: int) -> Iterator[None]:
 
 
 def _warn_of_exposure(tasks: Path) -> None:
-    """Say so now if the daemon will not read the folder: it, or one above it, was there before."""
+    """Warn if the daemon will not read the folder because of how it, or one above it, was created before."""
     from claudomator_py.schema.settings import Inbox
     from claudomator_py.schema.trust import InboxGuard
 
@@ -179,7 +179,7 @@ def _warn_of_exposure(tasks: Path) -> None:
 
 
 def _found() -> str:
-    """The agents on PATH that are used only if they are configured, as comments."""
+    """Return comments for the agents on PATH that are used only if they are configured."""
     from claudomator_py.cli.found import found_agents
 
     there = [agent for agent in found_agents() if agent.entry]
@@ -187,7 +187,7 @@ def _found() -> str:
 
 
 def _sample(directory: Path, prefix: Path, more: str = "") -> bool:
-    """Whether anything was written. more: what the configuration ends with."""
+    """Return whether anything was written. more: the end of the configuration."""
     written = [
         path
         for path, content in (
@@ -205,9 +205,9 @@ def _service(
     manager: Manager, directory: Path | None, drop_ins: list[DropIn], root: Path | None, *, force: bool
 ) -> None:
     if DropIn.STRICT in drop_ins and manager is Manager.USER:
-        fail("A user's service manager cannot do what `strict` asks for.", "Use the system unit for it.")
+        fail("A user's service manager cannot enforce `strict`.", "Use the system unit for it.")
     if DropIn.CONFINED in drop_ins and manager is Manager.SYSTEM:
-        fail("The system unit has what `confined` gives a user's.", "For more, use `strict`.")
+        fail("The system unit is confined already.", "Use `strict` for more.")
     units = _units_folder(manager, below_root=root is not None)
     config = (directory.absolute() if directory is not None else _config_folder(manager)) / _CONFIG
     try:
@@ -216,7 +216,7 @@ def _service(
         fail(f"{error}.", "Rename the folder.")
     placed = [UnitFile(_below(root, file.path), file.content) for file in files]
     _refuse_changed(manager, placed, force=force)
-    # The service manager, and the service's own user, read what root or the maker of an image has written.
+    # Not private for the system or an image, whose service manager and service user must read the files.
     with _modes_of(PRIVATE_UMASK if manager is Manager.USER and root is None else READABLE_UMASK):
         if directory is not None:
             _sample(_below(root, directory.absolute()), Path())
@@ -235,7 +235,7 @@ def _service(
 
 
 def _units_folder(manager: Manager, *, below_root: bool) -> Path:
-    """For a user the user's own folder, which only the user's own manager reads; in an image, that of all users."""
+    """Return the user's own folder, which only the user's service manager reads; in an image, that of all users."""
     if manager is Manager.SYSTEM:
         return Path("/etc/systemd/system")
     return Path("/etc/systemd/user") if below_root else _user_config() / "systemd" / "user"
@@ -283,7 +283,7 @@ def _write(file: UnitFile) -> None:
 
 
 def _write_new(path: Path, content: str) -> bool:
-    """Write the file unless there is one; whether it was written."""
+    """Write a new file, and return whether it was written; an existing one is kept."""
     try:
         if path.parent.name == _TASKS and path.parent.is_dir():
             note(f"{path.parent} already exists; not changed.")

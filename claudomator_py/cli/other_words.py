@@ -1,4 +1,4 @@
-"""What people type for a command that has another name here, and what to type instead."""
+"""Words that people type for commands with another name here, and what to type instead."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -72,4 +72,4 @@ OTHER_WORDS: Final[Mapping[str, str]] = {
     "help": "`claudomator --help` lists the commands",
     "version": "`claudomator --version` prints the version",
 }
-"""By what is typed: a clause. A word that has become a command is not looked up here."""
+"""A clause by the word that was typed. It is used only while there is no command of that name."""

@@ -1,4 +1,4 @@
-"""What a command writes: data to stdout, messages to stderr; tables that fit; colour only where it is wanted."""
+"""The output of commands: data to stdout, messages to stderr; tables that fit the terminal; colour only if wanted."""
 
 import io
 import json
@@ -21,7 +21,7 @@ V = TypeVar("V", bound=BaseModel)
 
 
 class Format(StrEnum):
-    """How data is written."""
+    """The format of the output."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -32,7 +32,7 @@ FormatOption = Annotated[Format, typer.Option("--output", "-o", help="Output for
 
 
 def out(text: str) -> None:
-    """Write data, at once; a reader that has gone ends the command quietly."""
+    """Write data at once. If the reader has gone, exit quietly."""
     try:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
@@ -41,7 +41,7 @@ def out(text: str) -> None:
 
 
 def out_bytes(data: bytes) -> None:
-    """Write data as it is."""
+    """Write bytes as they are."""
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -50,31 +50,31 @@ def out_bytes(data: bytes) -> None:
 
 
 def out_part(text: str) -> None:
-    """Write a part of a text, without a line end of ours."""
+    """Write part of a text, without adding a line end."""
     out_bytes(text.encode("utf-8", "replace"))
 
 
 def note(text: str) -> None:
-    """Write a message for people; what it quotes cannot speak to the terminal."""
+    """Write a message for people, with control characters escaped."""
     sys.stderr.write(f"{escaped(text)}\n")
     sys.stderr.flush()
 
 
 def fail(detail: str, remedy: str = "", code: int = exits.FAILURE) -> NoReturn:
-    """End with that exit code, and say why and what to do next."""
+    """Print the error and the remedy, and exit with that code."""
     error(detail, remedy)
     raise typer.Exit(code)
 
 
 def error(detail: str, remedy: str = "") -> None:
-    """Write why something failed, and what to do next."""
+    """Print an error and its remedy."""
     note(f"Error: {detail}")
     if remedy:
         note(remedy)
 
 
 def out_json(value: BaseModel | Sequence[BaseModel]) -> None:
-    """Write the shapes of the API."""
+    """Write shapes of the API as JSON."""
     document = (
         value.model_dump(mode="json")
         if isinstance(value, BaseModel)
@@ -84,31 +84,31 @@ def out_json(value: BaseModel | Sequence[BaseModel]) -> None:
 
 
 def json_text(document: object) -> str:
-    """Return the document as JSON that people can read, too."""
+    """Return the document as indented JSON."""
     return escaped(json.dumps(document, indent=2, ensure_ascii=not _speaks_utf8()))
 
 
 def out_json_line(value: BaseModel) -> None:
-    """Write the shape of the API on a line of its own."""
+    """Write a shape of the API as one line of JSON."""
     text = value.model_dump_json()
     out(escaped(text) if _speaks_utf8() else json.dumps(json.loads(text)))
 
 
 def wants_colour() -> bool:
-    """Return whether stdout is a terminal whose user has nothing against colour."""
+    """Return whether stdout is a terminal on which colour is not disabled."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def width() -> int | None:
-    """Return columns there are; None when nothing limits them, as in a pipe."""
+    """Return the width of the output in columns; None if it is unlimited, as in a pipe."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size().columns
     return None
 
 
 def leave_broken_pipe() -> NoReturn:
-    """End without a word, as programs do whose reader has gone."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is quiet
+    """Exit silently, as programs do when their reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps the interpreter's last flush silent
     raise SystemExit(exits.BROKEN_PIPE)
 
 
@@ -119,7 +119,7 @@ def _speaks_utf8() -> bool:
 _GAP = 2
 _SHORTEST_ID = 8
 _LEAST = 8
-"""Of any column, where there is hardly room at all."""
+"""Minimum width of any column, when there is hardly room."""
 
 STATE_STYLES = {
     "NEEDS_INPUT": "bold yellow",
@@ -132,11 +132,11 @@ STATE_STYLES = {
     "ok": "green",
 }
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-"""What a terminal takes for each word of a style (ECMA-48)."""
+"""The terminal's code for each word of a style (ECMA-48)."""
 
 
 def write_table(shown: table.Table[V], rows: Sequence[V], output: Format, nothing: str) -> None:
-    """Write rows in that format. nothing: a message for people where there are none."""
+    """Write rows in that format. nothing: the message for people if there are none."""
     if output is Format.JSON:
         out_json(rows)
     elif rows:
@@ -146,9 +146,9 @@ def write_table(shown: table.Table[V], rows: Sequence[V], output: Format, nothin
 
 
 def table_text(shown: table.Table[T], rows: Sequence[T], *, wide: bool = False, indent: int = 0) -> str:
-    """Return the rows as lines, with times relative to now and without columns that are empty.
+    """Return the rows as lines, with times relative to now and without empty columns.
 
-    ``wide`` shows all others and cuts nothing.
+    wide: show all columns, uncut. indent: spaces before each line.
     """
     texts = _texts(shown, rows)
     places = [
@@ -187,7 +187,7 @@ def _texts(shown: table.Table[T], rows: Sequence[T]) -> list[list[str]]:
 
 
 def fields(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return names and values below each other; pairs without a value are left out."""
+    """Return names and values below each other, without pairs that have no value."""
     there = [(name, one_line(value)) for name, value in pairs if value]
     if not there:
         return ""
@@ -201,7 +201,7 @@ def heading(text: str, state: str = "") -> str:
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Return each id cut so that no two are alike."""
+    """Return each id shortened to a length at which all differ."""
     longest = max((len(one) for one in ids), default=0)
     for length in range(_SHORTEST_ID, longest):
         cut = {one: one[:length] for one in ids}
@@ -211,7 +211,7 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _kept(widths: Sequence[int], heads: Sequence[table.Column[Any]], limit: int) -> list[int]:
-    """Return the places of the columns for which there is room; those that can be spared go first."""
+    """Return the indexes of the columns that fit; those that can be spared are dropped first."""
     least = [min(broad, head.least) if head.flexible else broad for broad, head in zip(widths, heads, strict=True)]
     kept = list(range(len(heads)))
     for place in reversed(range(len(heads))):
@@ -221,7 +221,7 @@ def _kept(widths: Sequence[int], heads: Sequence[table.Column[Any]], limit: int)
 
 
 def _shrink(widths: list[int], heads: Sequence[table.Column[Any]], limit: int) -> None:
-    """Take from the broadest flexible column, again and again, until all fit; then from any."""
+    """Shrink the widest flexible column repeatedly until all fit; then any column."""
     gaps = _GAP * (len(widths) - 1)
     flexible = [i for i, head in enumerate(heads) if head.flexible]
     for candidates, least in ((flexible, [head.least for head in heads]), (range(len(heads)), [_LEAST] * len(heads))):
@@ -261,7 +261,7 @@ def _line(
 def _cells(text: str) -> int:
     if text.isascii() and text.isprintable():
         return len(text)
-    from rich.cells import cell_len  # which knows the width of every other letter
+    from rich.cells import cell_len  # late; it knows the width of all other characters
 
     return cell_len(text)
 
@@ -281,7 +281,7 @@ def _paint(parts: Sequence[tuple[str, str]]) -> str:
         return "".join(text for text, _ in parts)
     if all(text.isprintable() for text, _ in parts):
         return "".join(_in_style(text, style) for text, style in parts)
-    from rich.console import Console  # which knows what tabs and line ends do to it
+    from rich.console import Console  # late; it handles tabs and line ends within a style
     from rich.text import Text
 
     console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
@@ -297,7 +297,7 @@ def _in_style(text: str, style: str) -> str:
 
 
 def checked(model: type[V], values: Mapping[str, object]) -> V:
-    """Return the value, with what is None left out; what is wrong with it is written, and ends the command."""
+    """Return the values as a model, leaving out None; if they are invalid, print the problems and exit."""
     from claudomator_py.schema.validation import validate
 
     found = validate(model, {name: value for name, value in values.items() if value is not None}, {})

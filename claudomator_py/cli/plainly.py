@@ -1,9 +1,9 @@
-"""Commands that only look, shown without the libraries that judge what a person writes and what a stranger sends.
+"""Read-only commands, run without the libraries that validate what people write and strangers send.
 
-`status` without a filter asks one question of this user's own daemon, over its Unix socket, and shows the answer:
-pydantic, HTTPX and Typer would be three quarters of what that takes. The command and the shapes are the same ones; what
-they are declared on is stood in for (``cli.stand_ins``). Whatever is not as expected, be it an option, a refusal or a
-field that is missing, is done again by the whole command, in the same process's place: by then nothing was written.
+`status` without a filter asks this user's own daemon one question over its Unix socket, and prints the answer:
+pydantic, HTTPX and Typer would take three quarters of the time. The command and the shapes are the same; the libraries
+that they are declared with are replaced by stand-ins (``cli.stand_ins``). If anything is unexpected, such as an option,
+a refusal or a missing field, the full command replaces this process and starts over: nothing has been printed by then.
 """
 
 import gc
@@ -26,16 +26,16 @@ LOOKS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
 """By command: its resource, its function and the arguments that it needs."""
 _INTERRUPTED: Final = 130
 AGAIN: Final = "CLAUDOMATOR_WHOLE"
-"""Set for the whole command that takes the place of a plain one."""
+"""Set for the full command that replaces this one."""
 
 
 def shown(arguments: Sequence[str]) -> bool:
-    """Return whether all was said that these arguments ask for; False: it takes the whole command, and nothing was
-    done."""
+    """Run a command if it can do without the libraries, and return True; False: nothing was done, and the full command
+    is needed."""
     if list(arguments) == ["--version"]:
         sys.stdout.write(f"claudomator {__version__}\n")
         return True
-    # Over TCP, and once it was tried in vain, there is nothing to win.
+    # Over TCP, or after a failed attempt, there is nothing to gain.
     is_whole = os.environ.pop(AGAIN, None) is not None or bool(os.environ.get("CLAUDOMATOR_URL"))
     wanted = _wanted(arguments)
     if is_whole or wanted is None or "pydantic" in sys.modules:
@@ -61,7 +61,7 @@ def shown(arguments: Sequence[str]) -> bool:
 
 
 def _wanted(arguments: Sequence[str]) -> tuple[str, str, dict[str, str]] | None:
-    """The resource, the function and its arguments; None for whatever is written in another way."""
+    """Return the resource, the function and its arguments; None if the arguments have any other form."""
     name, *rest = arguments or ("",)
     if name not in LOOKS:
         return None
@@ -86,7 +86,7 @@ def _show(resource: str, function: str, named: dict[str, Any]) -> None:
 
 
 class _Holding:
-    """A stream of which others learn what it is, and on which nothing is written yet."""
+    """Collects output, but otherwise describes itself as the stream for which it is meant."""
 
     def __init__(self, stream: TextIO, held: list[tuple[TextIO, str]]) -> None:
         self._stream, self._held = stream, held
@@ -108,5 +108,5 @@ def _holding(stream: TextIO, held: list[tuple[TextIO, str]]) -> TextIO:
 
 
 def _again() -> NoReturn:
-    """Have the whole command take the place of this process."""
+    """Replace this process by the full command."""
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, AGAIN: "1"})

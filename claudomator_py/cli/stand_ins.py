@@ -1,8 +1,7 @@
-"""What stands in for pydantic, HTTPX and Typer where an answer is only shown; see ``cli.plainly``.
+"""Stand-ins for pydantic, HTTPX and Typer in commands that only show an answer; see ``cli.plainly``.
 
-A shape that is declared on it is read field by field, when somebody looks at the field. The daemon has made the answer
-with the same shapes, so nothing is judged again. Whatever is not as it would be there, or is used beyond that, raises
-Beyond.
+A shape declared with them reads a field when it is accessed. The daemon has made the answer with the same shapes, so
+nothing is validated again. Whatever the libraries would handle in another way raises Beyond.
 """
 
 import json
@@ -22,17 +21,17 @@ _MAX_BYTES: Final = 64 * 2**20
 
 
 class Beyond(Exception):
-    """It takes the libraries themselves."""
+    """The libraries themselves are needed."""
 
 
 class Marker:
-    """What a library would know of a field, a parameter or a method."""
+    """The arguments with which a field, a parameter or a method was declared."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.given, self.named = given, named
 
     def default(self) -> Any:
-        """Return the default of a field. Raises Beyond if it has none."""
+        """Return the field's default. Raises Beyond if it has none."""
         if (make := self.named.get("default_factory")) is not None:
             return make()
         value = self.given[0] if self.given else self.named.get("default", ...)
@@ -42,29 +41,29 @@ class Marker:
 
 
 class Before(Marker):
-    """A function that a value goes through before it is read."""
+    """A function that is applied to a value before it is read."""
 
 
 class After(Marker):
-    """A function that a value goes through once it was read."""
+    """A function that is applied to a value after it was read."""
 
 
 class Wrap(Marker):
-    """A function that reads the value by another one, which it is given."""
+    """A function that gets the value and the function that reads it."""
 
 
 class Model:
-    """Stands for ``pydantic.BaseModel``: an answer, or values that somebody gives."""
+    """The stand-in for ``pydantic.BaseModel``."""
 
     model_config: Mapping[str, Any] = {}
     model_fields: Mapping[str, Any] = {}
-    """By name, the hint and the module in which it stands."""
+    """By name, the type hint and the module that it is from."""
     _defaults: Mapping[str, Any] = {}
     _types: Mapping[Any, Any] = {}
-    """What each type variable stands for."""
+    """The type for each type variable."""
 
     def __class_getitem__(cls, items: Any) -> type:
-        variables = cls.__parameters__  # type: ignore[attr-defined]  # of whoever is generic
+        variables = cls.__parameters__  # type: ignore[attr-defined]  # set on generic classes
         chosen = dict(zip(variables, items if isinstance(items, tuple) else (items,), strict=True))
         return type(cls.__name__, (cls,), {"_types": chosen, "__module__": cls.__module__})
 
@@ -78,7 +77,7 @@ class Model:
             defaults.pop(name, None)
             if name in cls.__dict__:
                 defaults[name] = cls.__dict__[name]
-                delattr(cls, name)  # else it would hide what the answer says
+                delattr(cls, name)  # otherwise it would hide the answer's value
         cls.model_fields, cls._defaults = fields, defaults
 
     def __init__(self, **values: Any) -> None:
@@ -88,7 +87,7 @@ class Model:
 
     @classmethod
     def model_validate(cls, said: Any) -> "Model":
-        """Return the model that the JSON object says."""
+        """Return the model for a JSON object."""
         if not isinstance(said, dict):
             raise Beyond
         made = cls.__new__(cls)
@@ -97,18 +96,18 @@ class Model:
 
     @classmethod
     def model_validate_json(cls, said: bytes) -> "Model":
-        """Return the model that the text says."""
+        """Return the model for a JSON text."""
         return cls.model_validate(json.loads(said))
 
     def model_dump(self, *, mode: str, exclude_defaults: bool = False) -> dict[str, Any]:
-        """Return what a question says beyond its defaults, if that is nothing."""
+        """Return an empty object if all values are defaults. Raises Beyond otherwise."""
         if not exclude_defaults or self != type(self)():
             raise Beyond
         return {}
 
     @classmethod
     def model_rebuild(cls) -> None:
-        """Do nothing: hints are looked up when they are needed."""
+        """Do nothing, as hints are resolved when they are needed."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in self.model_fields:
@@ -135,7 +134,7 @@ class Model:
 
 
 def read(hint: Any, value: Any, module: str, types: Mapping[Any, Any]) -> Any:
-    """Return the value as that type hint, of that module, has it. Raises Beyond, and ValueError as enumerations do."""
+    """Return the value as that type hint, of that module, requires. Raises Beyond, and ValueError as enums do."""
     if isinstance(hint, str | typing.ForwardRef):
         hint = vars(sys.modules[module])[hint if isinstance(hint, str) else hint.__forward_arg__]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -217,9 +216,9 @@ def _of_pydantic() -> Iterator[types.ModuleType]:
 
 
 class _Module(types.ModuleType):
-    """One of which a declaration needs no more than the names."""
+    """A module of which declarations need only the names."""
 
-    __path__: list[str] = []  # noqa: RUF012 - as packages have it
+    __path__: list[str] = []  # noqa: RUF012 - makes it a package
 
     def __init__(self, name: str, **known: Any) -> None:
         super().__init__(name)
@@ -234,7 +233,7 @@ class _Module(types.ModuleType):
 
 
 class Response:
-    """What came back."""
+    """The stand-in for ``httpx.Response``."""
 
     def __init__(self, head: bytes, content: bytes) -> None:
         lines = head.decode("latin-1").split("\r\n")
@@ -247,7 +246,7 @@ class Response:
 
 
 class Connection:
-    """Stands for ``httpx.Client``: asks over the daemon's Unix socket, a connection for each question."""
+    """The stand-in for ``httpx.Client``: sends each request over its own connection to the daemon's Unix socket."""
 
     def __init__(self, *, headers: Mapping[str, str], timeout: float, transport: Marker | None, **_: Any) -> None:
         if transport is None:
@@ -255,7 +254,7 @@ class Connection:
         self._path, self._headers, self._timeout = transport.named["uds"], headers, timeout
 
     def request(self, method: str, path: str, *, extensions: Any, params: Any = None, **more: Any) -> Response:
-        """Return the answer. Raises Beyond for anything but a question that is answered with JSON."""
+        """Return the answer. Raises Beyond for anything but a successful GET."""
         if method != "GET" or more:
             raise Beyond
         target = path if not params else f"{path}?{urlencode(params, doseq=True)}"
@@ -273,12 +272,12 @@ class Connection:
         return Response(before, content)
 
     def close(self) -> None:
-        """Do nothing: each connection is closed with its answer."""
+        """Do nothing, as each connection is closed after its answer."""
 
 
 @contextmanager
 def standing_in() -> Iterator[None]:
-    """Have imports in the block find these. Raises Beyond if one of the libraries is imported already."""
+    """Make imports in the block find the stand-ins. Raises Beyond if one of the libraries is imported already."""
     modules = [
         *_of_pydantic(),
         _Module("httpx", Client=Connection),

@@ -1,4 +1,4 @@
-"""Task files named on the command line, parsed as the inbox would parse them."""
+"""Task files named on the command line, parsed as the inbox parses them."""
 
 import os
 import sys
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 STDIN = Path("-")
 STDIN_AS: Final = "-.yaml"
-"""It is read as YAML, which JSON is too; that gives no name to a task that has none."""
+"""Stdin is read as YAML, which includes JSON. The name gives an unnamed task no name."""
 
 
 class TaskFileContent(NamedTuple):
-    """A file to be parsed. name: without folders; for stdin, one that says how it is read."""
+    """The contents of a file. name: without folders; for stdin, one that says how it is read."""
 
     name: str
     data: bytes
@@ -30,7 +30,7 @@ class TaskFileContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file, and its tasks or its problems. parsed: what tells the line of a problem that was found later."""
+    """A file, and its tasks or its problems. parsed: locates problems that are found later."""
 
     shown: str
     specs: tuple[TaskSpec, ...]
@@ -38,33 +38,33 @@ class ReadFile:
     parsed: "ParsedFile | None" = None
 
     def located(self, spec: TaskSpec, problem: Problem) -> Problem:
-        """Return a problem with one of its tasks, with the line that it is in."""
+        """Return the problem of one of its tasks, with its line."""
         return problem if self.parsed is None else self.parsed.located(spec.name, problem)
 
     def checked(self, refusals: "Callable[[TaskSpec], Sequence[Problem]]") -> "ReadFile":
-        """Complete it with what is to be said against its tasks besides."""
+        """Return the file with further problems of its tasks. refusals: returns those of a task."""
         found = [self.located(spec, problem) for spec in self.specs for problem in refusals(spec)]
         return replace(self, specs=(), problems=tuple(found)) if found else self
 
 
 def read(paths: Iterable[Path]) -> list[ReadFile]:
-    """Return every file, in that order; a folder stands for the task files in it.
+    """Return all files in order; a folder stands for the task files in it.
 
-    Raises BadParameter for a path at which there is nothing, and never for what is in a file.
+    Raises BadParameter for a path that does not exist, never for a file's content.
     """
     found = [(path, path != given and is_configuration(path)) for given in paths for path in files_at(given)]
     return [parsed_as_tasks(path, content(path, "task")) for path, configures in found if not configures]
 
 
 def is_configuration(path: Path) -> bool:
-    """Return whether it is, by its name, a daemon's configuration, as ``init`` writes it beside tasks."""
+    """Return whether the name is that of a daemon's configuration, which ``init`` writes beside tasks."""
     from claudomator_py.schema.configpath import FILE_NAME
 
     return path.name == FILE_NAME
 
 
 def files_at(path: Path) -> list[Path]:
-    """Return the path itself, or the files in that folder, by their names those that are read; none in hidden folders.
+    """Return the path itself, or the files in the folder with suitable names, except in hidden folders.
 
     Raises BadParameter.
     """
@@ -83,13 +83,13 @@ def _is_hidden(name: str) -> bool:
 
 
 def content(path: Path, noun: str) -> TaskFileContent | Problem:
-    """Return what is in a file, or why it is not read. noun: what is looked for in it, for people."""
+    """Return a file's content, or why it is not read. noun: what it should contain, for people."""
     from claudomator_py.schema.documents import SUFFIXES, is_document
 
     if path == STDIN:
         return TaskFileContent(STDIN_AS, sys.stdin.buffer.read())
     if not is_document(path.name):
-        remedy = f"use a name ending in {', '.join(SUFFIXES)}, is not hidden and not README"
+        remedy = f"use a name that ends in {', '.join(SUFFIXES)}, is not hidden and is not README"
         return Problem(message=f"does not have the name of a {noun} file", remedy=remedy)
     if _readable(path) != str(path):
         return Problem(message="its name is not valid UTF-8", remedy="rename it")
@@ -101,7 +101,7 @@ def content(path: Path, noun: str) -> TaskFileContent | Problem:
 
 
 def parsed_as_tasks(path: Path, found: TaskFileContent | Problem) -> ReadFile:
-    """Return the tasks in what was found at the path."""
+    """Return the tasks in the content of the path."""
     from claudomator_py.schema.taskfiles import parse_task_file
 
     if isinstance(found, Problem):
@@ -111,10 +111,10 @@ def parsed_as_tasks(path: Path, found: TaskFileContent | Problem) -> ReadFile:
 
 
 def name_of(path: Path) -> str:
-    """Name it as people are told about it."""
+    """Return the path's name for people."""
     return "stdin" if path == STDIN else _readable(path)
 
 
 def _readable(path: Path) -> str:
-    """The path as it can be shown, whatever bytes are in it."""
+    """Return the path as printable text, whatever bytes are in it."""
     return os.fsencode(path).decode(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Instants as people read them in a table: how long ago, how long until; and why a task is where it is until then."""
+"""Instants for tables: how long ago, how long until; and why a task waits, with local times."""
 
 import re
 import time
@@ -21,22 +21,22 @@ _DATE_AFTER_MS = 30 * DAY_MS
 
 
 def now_ms() -> int:
-    """Return the clock, in epoch milliseconds."""
+    """Return the current time in epoch milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def ago(instant: str | None, now: int) -> str:
-    """Return how long ago: ``3m ago``; the date when that is long; empty without an instant."""
+    """Return how long ago, such as ``3m ago``, or the date if that is long; empty without an instant."""
     if instant is None:
         return ""
     passed = now - parse_instant(instant)
-    if passed < _JUST_NOW_MS:  # clocks that differ a little must not show the future
+    if passed < _JUST_NOW_MS:  # slightly different clocks must not show the future
         return "just now"
     return f"{_here(instant):%Y-%m-%d}" if passed > _DATE_AFTER_MS else f"{short_duration(passed)} ago"
 
 
 def until(instant: str | None, now: int) -> str:
-    """Return how long until: ``in 3m``; ``now`` when it is due; empty without an instant."""
+    """Return how long until, such as ``in 3m``; ``now`` when it is due; empty without an instant."""
     if instant is None:
         return ""
     left = parse_instant(instant) - now
@@ -46,8 +46,7 @@ def until(instant: str | None, now: int) -> str:
 
 
 def clock(instant: str | None, now: int) -> str:
-    """Return the time of day on the clock here, ``14:20 CET``, with its date unless that is today's; empty without an
-    instant."""
+    """Return the local time, such as ``14:20 CET``, with its date unless it is today; empty without an instant."""
     if instant is None:
         return ""
     at, today = _here(instant), datetime.fromtimestamp(now / 1_000).astimezone()
@@ -55,15 +54,15 @@ def clock(instant: str | None, now: int) -> str:
 
 
 def moment(instant: str | None) -> str:
-    """Return date and time on the clock here, to the second, ``2026-11-27 15:10:56 CET``; empty without an instant."""
+    """Return the local date and time, such as ``2026-11-27 15:10:56 CET``; empty without an instant."""
     return "" if instant is None else f"{_here(instant):%Y-%m-%d %H:%M:%S %Z}"
 
 
 def past_instant(text: str, now: int) -> int:
-    """Return the time that somebody means who writes ``22:00``, ``12h``, ``2026-11-27`` or ``2026-11-27T22:00``.
+    """Return the past time that ``22:00``, ``12h``, ``2026-11-27`` or ``2026-11-27T22:00`` means, in epoch
+    milliseconds.
 
-    Epoch milliseconds. A time of day is the last one of these, on the clock here; so is a date without a zone. Raises
-    ValueError with a remedy.
+    A time of day is the last such time. Without a zone, times are local. Raises ValueError with a remedy.
     """
     stripped = text.strip()
     here = datetime.fromtimestamp(now / 1_000).astimezone()
@@ -76,12 +75,12 @@ def past_instant(text: str, now: int) -> int:
     except (ValueError, OverflowError):
         at_ms = -1
     if at_ms < 0:
-        raise ValueError(f"{stripped!r} is no time; write 22:00, 12h, 2026-11-27 or 2026-11-27T22:00")
+        raise ValueError(f"{stripped!r} is not a time; write 22:00, 12h, 2026-11-27 or 2026-11-27T22:00")
     return at_ms
 
 
 def past_time(text: str) -> int:
-    """Return what an option means by a time of before now, see ``past_instant``. Raises BadParameter."""
+    """Return the past time that an option gives, see ``past_instant``. Raises BadParameter."""
     try:
         return past_instant(text, now_ms())
     except ValueError as error:
@@ -89,8 +88,7 @@ def past_time(text: str) -> int:
 
 
 def localized(text: str, now: int) -> str:
-    """Return the text with the times in it that the daemon words, ``14:20 UTC`` and ``2026-11-27 14:20 UTC``, as the
-    clock here shows them."""
+    """Return the text with the daemon's times, ``14:20 UTC`` and ``2026-11-27 14:20 UTC``, converted to local time."""
 
     def worded_here(found: re.Match[str]) -> str:
         date = found["date"] or f"{datetime.fromtimestamp(now / 1_000, UTC):%Y-%m-%d}"
@@ -107,8 +105,7 @@ def _here(instant: str) -> datetime:
 
 
 def short_duration(milliseconds: int) -> str:
-    """Return the duration in its largest unit, and a second one where that says much: ``45s``, ``12m``, ``1h30m``,
-    ``2d``."""
+    """Return the duration in its largest unit, hours with minutes: ``45s``, ``12m``, ``1h30m``, ``2d``."""
     if milliseconds < MINUTE_MS:
         return f"{milliseconds // SECOND_MS}s"
     if milliseconds < HOUR_MS:
@@ -120,9 +117,9 @@ def short_duration(milliseconds: int) -> str:
 
 
 def why_words(task: TaskView, now: int, *, whole: bool = True) -> str:
-    """Return the reason, and what it means: ``limited: claude is limited (5h window, reported) until 14:20``.
+    """Return the reason and its meaning: ``limited: claude is limited (5h window, reported) until 14:20``.
 
-    now: epoch milliseconds. whole: with all that is known of it; else in a clause.
+    now: epoch milliseconds. whole: in full; else as a clause.
     """
     sentence = wait_of(task.blocked, task.reason_text) if whole else brief_of(task.blocked, task.reason_short)
     said = localized(worded(sentence, lambda instant: clock(instant, now)), now) if sentence is not None else ""

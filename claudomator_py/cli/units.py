@@ -1,4 +1,4 @@
-"""systemd's unit files: the templates that this program carries, filled in for this installation."""
+"""systemd unit files: the templates of this program, filled in for this installation."""
 
 import os
 import re
@@ -18,19 +18,19 @@ _HIDDEN = (Path("/home"), Path("/root"), Path("/run/user"))
 
 
 class Manager(StrEnum):
-    """Whose service manager runs the unit."""
+    """The service manager that runs the unit."""
 
     USER = "user"
     SYSTEM = "system"
 
     @property
     def edits(self) -> str:
-        """The command with which one changes the unit, so that the change outlives its replacement."""
+        """The command to change the unit so that the change survives the unit's replacement."""
         return f"systemctl{' --user' if self is Manager.USER else ''} edit claudomator"
 
 
 class DropIn(StrEnum):
-    """A change to the unit that an operator may want."""
+    """An optional change to the unit."""
 
     CONFINED = "confined"
     DRAIN = "drain"
@@ -39,15 +39,15 @@ class DropIn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnitFile:
-    """A file to be written: its place without any prefix, and its content."""
+    """A file to be written. path: without --root."""
 
     path: Path
     content: str
 
 
 def unit(manager: Manager, folder: Path, config: Path) -> UnitFile:
-    """Return the unit that starts this installation with that configuration. Raises ValueError for a path with a line
-    end."""
+    """Return the unit that starts this installation with that configuration. Raises ValueError for unprintable
+    characters in a path."""
     template = _template(f"{manager}/{UNIT}")
     entries = dict.fromkeys(os.environ.get("PATH", os.defpath).split(":"))
     path = ":".join(entry for entry in entries if entry.startswith("/"))
@@ -60,30 +60,30 @@ def unit(manager: Manager, folder: Path, config: Path) -> UnitFile:
 
 
 def drop_in(name: DropIn, folder: Path) -> UnitFile:
-    """Return that drop-in, for the unit in the folder."""
+    """Return the drop-in, for the unit in the folder."""
     return UnitFile(folder / f"{UNIT}.d" / f"{name}.conf", _template(f"drop-ins/{name}.conf"))
 
 
 def is_as_shipped(manager: Manager, text: str) -> bool:
-    """Return whether the unit is this version's, whatever stands in its places: command, configuration and PATH."""
+    """Return whether the unit is this version's, whatever its command, configuration and PATH."""
     literal = re.split("@[A-Z]+@", _template(f"{manager}/{UNIT}"))
     return re.fullmatch("[^\n]*".join(map(re.escape, literal)), text) is not None
 
 
 def command() -> tuple[str, ...]:
-    """Return how this installation is started, wherever the working directory is."""
+    """Return the command that starts this installation from any working directory."""
     script = Path(sys.executable).parent / "claudomator"
     return (str(script),) if script.is_file() else (sys.executable, "-m", "claudomator_py")
 
 
 def unreachable_program() -> str | None:
-    """Return the program of this installation, if the system unit hides the folder that it is in."""
+    """Return this installation's program if it is in a folder that the system unit hides; else None."""
     program = command()[0]
     return program if any(Path(program).resolve().is_relative_to(folder) for folder in _HIDDEN) else None
 
 
 def next_commands(manager: Manager, root: Path | None) -> list[str]:
-    """Return what to type after the files are written."""
+    """Return the commands to run after the files are written."""
     if root is not None:
         scope = " --global" if manager is Manager.USER else ""
         return [f"systemctl --root={shlex.quote(str(root))}{scope} enable claudomator"]
@@ -99,13 +99,13 @@ def _template(name: str) -> str:
 
 
 def _folder() -> Traversable:
-    """In a wheel the templates lie in the package; in a checkout beside it."""
+    """Return the folder of the templates: in the package, or beside it in a checkout."""
     packaged = resources.files("claudomator_py") / "systemd"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "systemd"
 
 
 def _word(text: str) -> str:
-    """The text as one word of ExecStart."""
+    """Return the text as one word of ExecStart."""
     if _PLAIN.fullmatch(text):
         return text
     return f'"{_specified(_escaped(text)).replace("$", "$$")}"'

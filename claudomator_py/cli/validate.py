@@ -1,4 +1,4 @@
-"""``validate``: task files, card files and a configuration, checked as the daemon would read them."""
+"""``validate``: check task files, card files and a configuration as the daemon reads them."""
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadCards:
-    """A file, and its cards or its problems. parsed: what tells the line of a problem that was found later."""
+    """A file, and its cards or its problems. parsed: locates problems that are found later."""
 
     shown: str
     cards: "tuple[Card, ...]"
@@ -38,14 +38,14 @@ class ReadCards:
     parsed: "ParsedCards | None" = None
 
     def warnings(self, known: Collection[str]) -> list[Problem]:
-        """Return what its cards would not get, though they are accepted: specialists that they name and that are not
-        among these, and fields of an agent file."""
+        """Return what is accepted without effect: specialists that the cards name and that are not among ``known``, and
+        fields of an agent file that are not applied."""
         from claudomator_py.domain.card import WAYS_ON
 
         if self.parsed is None:
             return []
         kept = [
-            self.parsed.located(card.id, Problem(field=field, message="is kept, and not applied"))
+            self.parsed.located(card.id, Problem(field=field, message="is kept but not applied"))
             for card in self.cards
             for field in card.not_applied
         ]
@@ -69,26 +69,26 @@ class ReadConfiguration:
 AnyFile = ReadFile | ReadCards | ReadConfiguration
 Found = Callable[["TaskSpec"], Sequence[Problem]]
 Lacking = Callable[["TaskSpec"], Sequence[str]]
-"""What the task asks for and some of the agents that may do it cannot enforce, in sentences."""
+"""Returns sentences about what the task asks for and some of its possible agents cannot enforce."""
 
 
 class Judge(NamedTuple):
-    """What the daemon of a configuration makes of a file that is valid by itself."""
+    """What a configuration says about a file that is valid by itself."""
 
     refusals: Found
-    """Why it would not accept a task."""
+    """Why a task would be refused."""
     warnings: Found
-    """What a task would not get, though it is accepted."""
+    """What a task asks for in vain, though it would be accepted."""
     lacking: Lacking
-    """What keeps it from some agents."""
+    """What keeps a task from some agents."""
     card_folders: Sequence[Path] = ()
-    """Where it reads cards, absolute; what lies elsewhere is tasks."""
+    """The absolute folders of cards; files elsewhere are tasks."""
     shipped: Callable[[], Collection[str]] = tuple
-    """The ids of the cards that come with it."""
+    """Returns the ids of the shipped cards."""
 
 
 def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
-    """Return the command, with what a configuration makes of a file."""
+    """Return the command. judge: returns what a configuration says about files."""
 
     def validate(
         files: Annotated[
@@ -107,9 +107,8 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
         """Check task files, card files and a configuration. Exits with 1 if one has a problem.
 
         Files in a folder of specialists are read as cards, claudomator.yaml as a configuration, all others as tasks,
-        unless --specialists is given. Folders,
-        agents, directories and time zones are taken from the configuration that is found, else from that of the only
-        daemon that runs; without one, every kind of agent is accepted.
+        unless --specialists is given. Folders, agents, directories and time zones are taken from the configuration
+        that is found, else from that of the only running daemon; without one, every kind of agent is accepted.
         """
         from claudomator_py.schema.json_schema import card_json_schema, task_json_schema
 
@@ -170,7 +169,7 @@ def _cards(path: Path) -> ReadCards:
 
 
 def _known(read: Sequence[AnyFile], judged: Judge) -> frozenset[str]:
-    """Ids of the specialists in these files, in the folders, and of those that come with Claudomator."""
+    """Return the ids of specialists in these files, in the card folders, and of those shipped with Claudomator."""
     inside = [_cards(path) for folder in judged.card_folders if folder.is_dir() for path in files_at(folder)]
     files = [*(file for file in read if isinstance(file, ReadCards)), *inside]
     return frozenset(card.id for file in files for card in file.cards) | frozenset(judged.shipped())
@@ -211,7 +210,7 @@ def _lines(file: AnyFile, judged: Judge, known: Collection[str]) -> list[str]:
 
 
 def _as_warning(found: Problem) -> Problem:
-    """As a line says it, behind the place: ``file:line: warning: field: message``."""
+    """Return the problem as a warning, for ``file:line: warning: field: message``."""
     return found.model_copy(update={"field": ": ".join(part for part in ("warning", found.field) if part)})
 
 
@@ -220,20 +219,20 @@ def _warnings(file: ReadFile, warnings: Found) -> list[Problem]:
 
 
 def _fires(spec: "TaskSpec") -> str:
-    """The next times of a schedule, in words."""
+    """Return the next times of a schedule, in words."""
     from claudomator_py.resources.schedules.cli import local_time, next_fires, zone_of
 
     return ", ".join(local_time(at_ms, zone_of(spec)) for at_ms in next_fires(spec)) or "never again"
 
 
 def _notes(file: ReadFile, lacking: Lacking) -> list[str]:
-    """What some agents cannot enforce, as balancing keeps such a task from them; and what becomes of a schedule."""
+    """Return notes on what some agents cannot enforce, which balancing keeps the task from, and on schedules."""
     notes = [f"{spec.name}: {sentence}" for spec in file.specs for sentence in lacking(spec)]
     return [*notes, *(f"{spec.name}: {_held_up(spec)}" for spec in file.specs if spec.schedule is not None)]
 
 
 def _held_up(spec: "TaskSpec") -> str:
-    """What becomes of the schedule while a task of it waits for a person, without a full stop."""
+    """Return what happens to the schedule while one of its tasks waits for a person, without a full stop."""
     from claudomator_py.domain.schedule import MAX_HELD_UP_MS, Overlap
     from claudomator_py.domain.units import format_duration
 

@@ -1,16 +1,16 @@
-"""A typed HTTP client of the daemon: every operation of the API is a method, views come back, refusals are raised.
+"""A typed HTTP client of the daemon: every operation of the API is a method that returns views and raises refusals.
 
 >>> from claudomator_py.client import RestartRequest, ServiceProblem, TaskFilter, TaskSpec, connect
->>> client = connect()  # this user's daemon, found as the command line finds it; or Client(url, token)
+>>> client = connect()  # this user's daemon, as the command line finds it; or Client(url, token)
 
-A request with an idempotency key can be sent again when its answer got lost; it is not done again:
+A request with an idempotency key can be sent again when its answer was lost, and is not executed again:
 
 >>> hello = TaskSpec(name="hello", instructions="Say hello.")
 >>> task = client.submit(hello, idempotency_key="hello of 2026-12-01")
 >>> client.submit(hello, idempotency_key="hello of 2026-12-01").id == task.id
 True
 
-To wait for a task, follow its events, or ask now and then whether it was changed:
+To wait for a task, follow its events, or ask now and then whether it has changed:
 
 >>> import time
 >>> while task.state not in ("COMPLETED", "FAILED", "CANCELLED"):
@@ -19,18 +19,18 @@ To wait for a task, follow its events, or ask now and then whether it was change
 >>> task.state
 'COMPLETED'
 
-What its runs did, and what they wrote:
+What its runs did and wrote:
 
 >>> run = client.runs("hello")[-1]
 >>> run.outcome.status.value, len(client.log(run.id).data) > 0
 ('succeeded', True)
 
-Lists are fetched part by part, as they are read:
+Lists are fetched page by page, as they are read:
 
 >>> [task.name for task in client.all_tasks(TaskFilter(state="COMPLETED"))]
 ['hello']
 
-A change can be bound to the version that was seen. A refusal says what to do:
+A change can be limited to the version that was seen. A refusal says what to do:
 
 >>> client.restart("hello", RestartRequest(reason="once more"), if_version=task.version).generation
 2
@@ -41,7 +41,7 @@ A change can be bound to the version that was seen. A refusal says what to do:
 stale_version - Fetch it again and retry with its current version.
 >>> client.close()
 
-What is here is imported when it is first used: the command line starts without an HTTP library.
+Names are imported on first use, so that the command line can start without an HTTP library.
 """
 
 from importlib import import_module

@@ -1,15 +1,15 @@
-"""Where the daemon is, and the token for it.
+"""Find the daemon, and the token for it.
 
-The flags win, then ``CLAUDOMATOR_URL`` and ``CLAUDOMATOR_TOKEN``, then the configuration that is found, then the only
-daemon of this user that runs. What leads to a daemon is its record (``schema.configpath.DaemonRecord``) where its
-configuration is broken, gone or elsewhere: nothing that is wrong with a file keeps a command from a daemon that runs.
-Who is sent a token follows one rule:
+Options come first, then ``CLAUDOMATOR_URL`` and ``CLAUDOMATOR_TOKEN``, then the configuration that is found, then this
+user's only running daemon. If the configuration is broken, gone or elsewhere, the daemon's record leads to it
+(``schema.configpath.DaemonRecord``): a faulty file never keeps a command from a running daemon. One rule says who gets
+a token:
 
 - The token in ``CLAUDOMATOR_TOKEN`` goes to the address in ``CLAUDOMATOR_URL``, and to the Unix socket of a daemon of
   this user. It never goes to an address that a file names.
 - The token in a state folder goes to a process of this user, or root's, on this machine, and to nobody else.
 
-So what a folder happens to contain, such as a checked-out repository or an archive, can never say where a token goes.
+So the contents of a folder, such as a checked-out repository or an archive, never decide where a token goes.
 """
 
 import contextlib
@@ -51,10 +51,10 @@ _TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A daemon's URL, and the token that it takes; None: none was found.
+    """A daemon's URL and its token; None: none was found.
 
-    own: the state folder of this user's daemon; then nobody but a process of this user, or root's, may be sent the
-    token. None: whoever answers at the URL. socket: the daemon is asked over the Unix socket in that folder.
+    own: the state folder of this user's daemon, whose token goes only to a process of this user, or root's; None: to
+    whoever answers at the URL. socket: connect through the Unix socket in that folder.
     """
 
     url: str
@@ -64,7 +64,7 @@ class Endpoint:
 
 
 def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, str], cwd: Path) -> Endpoint:
-    """Return the daemon to talk to; nothing is asked over the network.
+    """Return the daemon to talk to, without any network access.
 
     config, state_dir: as given on the command line. Raises DiscoveryFailed, NotStarted, NotAuthorised.
     """
@@ -76,15 +76,17 @@ def discover(config: Path | None, state_dir: Path | None, environ: Mapping[str, 
     if token is None:
         return found
     if not found.socket:
-        detail = f"{TOKEN_VARIABLE} is not sent to {found.url}, which is only named by a file."
+        detail = f"{TOKEN_VARIABLE} is not sent to {found.url}, as only a file names that address."
         raise NotAuthorised(detail, remedy=f"Set {URL_VARIABLE} as well, if you trust that address with the token.")
     return replace(found, token=token)
 
 
 def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) -> "LoadedConfig":
-    """Return the configuration that the command line works with; where none is named or found, that of this user's only
-    daemon that runs. Raises DiscoveryFailed; for one of another user, too."""
-    # With the models of all that can be configured, of which who only asks the daemon needs none.
+    """Return the command line's configuration; if none is named or found, that of this user's only running daemon.
+
+    Raises DiscoveryFailed, also for another user's configuration.
+    """
+    # Late, as it imports the models of everything that can be configured, which most commands do not need.
     from claudomator_py.schema.configfile import ConfigError, load_config
 
     path = _trusted(config, environ, cwd)
@@ -98,14 +100,14 @@ def configuration(config: Path | None, environ: Mapping[str, str], cwd: Path) ->
 
 
 def state_in_use(config: Path | None, state_dir: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """Return the state folder of the daemon that is meant, as ``discover`` finds it; None: it does not run."""
+    """Return the state folder of the daemon that ``discover`` finds; None: it does not run."""
     with contextlib.suppress(ClientError):
         return _meant(config, state_dir, environ, cwd).own
     return None
 
 
 def configuration_problem(state_dir: Path, environ: Mapping[str, str]) -> str | None:
-    """Return what is wrong with the configuration file of the daemon that runs with that state folder, if anything is.
+    """Return the problems of the configuration file of the daemon that runs with that state folder; None: none.
 
     A line for each problem: file, line, field, remedy. A file that the daemon has found valid is not parsed.
     """
@@ -116,8 +118,8 @@ def configuration_problem(state_dir: Path, environ: Mapping[str, str]) -> str | 
         if digest_of(config_bytes(record.config)) == record.digest:
             return None
     except OSError:
-        pass  # why it cannot be read is said when it is
-    from claudomator_py.schema.configfile import ConfigError, load_config  # see ``configuration``
+        pass  # load_config below reports it
+    from claudomator_py.schema.configfile import ConfigError, load_config  # late, as in ``configuration``
 
     try:
         load_config(record.config, environ)
@@ -127,7 +129,7 @@ def configuration_problem(state_dir: Path, environ: Mapping[str, str]) -> str | 
 
 
 def _meant(config: Path | None, flag: Path | None, environ: Mapping[str, str], cwd: Path) -> Endpoint:
-    """Return the daemon that is meant, which announces itself. Raises as ``discover`` does."""
+    """Return the endpoint of the daemon that is meant. Raises as ``discover``."""
     if flag is not None:
         return _announced(state_folder(flag, None, environ, cwd))
     records = _records(environ)
@@ -148,22 +150,22 @@ def _meant(config: Path | None, flag: Path | None, environ: Mapping[str, str], c
         case [only]:
             return _announced(only.state_dir)
         case [_, _, *_]:
-            detail = f"Several daemons of this user run: {_listed(running)}."
-            raise DiscoveryFailed(detail, remedy="Choose one with --state-dir, or by --config where those differ.")
+            detail = f"Several daemons of this user are running: {_listed(running)}."
+            raise DiscoveryFailed(detail, remedy="Choose one with --state-dir, or with --config if those differ.")
     if stopped is None:
-        from claudomator_py.schema.configfile import resolve_state_dir  # see ``configuration``
+        from claudomator_py.schema.configfile import resolve_state_dir  # late, as in ``configuration``
 
         loaded = configuration(config, environ, cwd)
         return _announced(resolve_state_dir(None, loaded.settings, environ, loaded.base_dir))
     if path is not None:
-        configuration(config, environ, cwd)  # what is wrong with it comes first: none would start with it either
+        configuration(config, environ, cwd)  # raises its problems, which would keep a daemon from starting as well
     raise _not_running(stopped, path, [one for one in records if _runs(one.state_dir)], environ)
 
 
 def _not_running(
     stopped: DaemonNotRunning, path: Path | None, others: Sequence[DaemonRecord], environ: Mapping[str, str]
 ) -> DaemonNotRunning:
-    """Return why no daemon was found, with where it was looked for. others: this user's daemons that do run."""
+    """Return the error that no daemon was found, and where it was searched. others: this user's running daemons."""
     leads = "the default, since no configuration was found" if path is None else f"that of {path}"
     looked = f"{stopped.detail.removesuffix('.')} ({leads})"
     if others:
@@ -174,7 +176,7 @@ def _not_running(
 
 
 def _records(environ: Mapping[str, str]) -> list[DaemonRecord]:
-    """Return the records of this user's daemons; those of killed ones may be among them."""
+    """Return the records of this user's daemons, possibly including killed ones."""
     folder, found = records_folder(environ), []
     try:
         with StateFolder(folder) as opened:
@@ -187,7 +189,7 @@ def _records(environ: Mapping[str, str]) -> list[DaemonRecord]:
 
 
 def _started_with(config: Path, records: Sequence[DaemonRecord]) -> list[DaemonRecord]:
-    """Return those of daemons that run, and were started with that configuration file, which may be gone by now."""
+    """Return the records of running daemons that were started with that configuration file, which may be gone."""
     same = [one for one in records if one.config is not None and _is_same(one.config, config)]
     return [one for one in same if _runs(one.state_dir)]
 
@@ -210,7 +212,7 @@ def _listed(records: Sequence[DaemonRecord]) -> str:
 
 
 def _trusted(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """The configuration that is found; None: there is none. Raises DiscoveryFailed for one of another user."""
+    """Return the configuration that is found; None: there is none. Raises DiscoveryFailed for another user's."""
     path = find_config(config, environ, cwd)
     if path is not None and not _is_named(config, environ) and path.parent == cwd and not is_users_own(path):
         detail = f"{path} may have been written by another user, so it is not trusted."
@@ -219,21 +221,21 @@ def _trusted(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path
 
 
 def _is_named(config: Path | None, environ: Mapping[str, str]) -> bool:
-    """Return whether the configuration was named, and not just found."""
+    """Return whether the configuration was named, not just found."""
     return config is not None or bool(environ.get(CONFIG_VARIABLE))
 
 
 def _announced(folder: Path) -> Endpoint:
-    """What the daemon of that state folder says of itself, if one runs."""
+    """Return the endpoint that the daemon of that state folder has announced, if it runs."""
     try:
         with StateFolder(folder) as opened:
             url = opened.read(_ENDPOINT_FILE)
             _check_url(url, str(folder / _ENDPOINT_FILE))
             socket = opened.has_listener()
-            # Else it is of an earlier version, or was killed, and then anybody may listen at its URL.
+            # Without either, it was killed or is of an earlier version, and anybody may listen at its URL.
             if not socket and not opened.daemon_runs():
                 raise DaemonNotRunning(
-                    f"The daemon that listened at {url} ended without notice, as one that is killed does.",
+                    f"The daemon that listened at {url} ended without notice, as when it is killed.",
                     remedy=_START_IT,
                 )
             return Endpoint(url, _token(opened), own=folder, socket=socket)
@@ -242,7 +244,7 @@ def _announced(folder: Path) -> Endpoint:
 
 
 def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoint:
-    """That URL on this machine, with the token of this user's daemon, if there is one."""
+    """Return that URL on this machine, with the token of this user's daemon, if there is one."""
     if not _is_loopback(url):
         remedy = f"Set {TOKEN_VARIABLE} to the token in the file `token` of the daemon's state folder."
         raise NotAuthorised(f"{URL_VARIABLE} is on another machine, and there is no token for it.", remedy=remedy)
@@ -250,7 +252,7 @@ def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoi
         return replace(_meant(None, None, environ, cwd), url=url, socket=False)
     except (ClientError, OSError):
         pass
-    # None runs as far as is known: whoever listens there by now has to show that this user, or root, has started it.
+    # No daemon is known to run, so whoever listens at the URL must prove to be a process of this user, or root's.
     try:
         path = _trusted(None, environ, cwd)
         told = None if path is None else state_dir_told(path, environ)

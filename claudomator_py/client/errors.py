@@ -1,4 +1,4 @@
-"""Why a request to the daemon failed, and what to do next. Cheap to import, so that anyone can catch them."""
+"""Why a request to the daemon failed, and the remedy. Cheap to import, so that anyone can catch these errors."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 class ClientError(Exception):
-    """Base of all. detail: what happened; remedy: what to do next."""
+    """The base of all errors. detail: what happened. remedy: what to do next."""
 
     def __init__(self, detail: str, *, remedy: str) -> None:
         super().__init__(f"{detail} {remedy}")
@@ -16,19 +16,19 @@ class ClientError(Exception):
 
 
 class DiscoveryFailed(ClientError):
-    """Where the daemon is could not be told: the configuration is wrong, or not to be trusted."""
+    """The daemon could not be located: the configuration is invalid, or not trusted."""
 
 
 class DaemonNotRunning(ClientError):
-    """Nobody listens at that URL, or nobody answers."""
+    """Nobody listens at the URL, or nobody answers."""
 
 
 class NotStarted(DaemonNotRunning):
-    """No daemon has said where it listens: none was started, or the last one was stopped in order."""
+    """No daemon has announced itself: none was started, or the last one was stopped properly."""
 
 
 class ConnectionLost(DaemonNotRunning):
-    """The request was sent, or begun, and no answer came: whether it was done is not known."""
+    """The request was sent, at least in part, without an answer: whether it was executed is unknown."""
 
 
 class NotAuthorised(ClientError):
@@ -36,13 +36,13 @@ class NotAuthorised(ClientError):
 
 
 class UnexpectedAnswer(ClientError):
-    """What answered does not speak this API: another program, or another version."""
+    """The answer is not from this API: it is another program, or another version."""
 
 
 class ServiceProblem(ClientError):
-    """The daemon refused the request; ``details`` is what it said.
+    """The daemon refused the request. details: its problem document.
 
-    retry_after_s: how many seconds it asked to wait before the next try; None if it did not say.
+    retry_after_s: seconds to wait before the next try; None: not given.
     """
 
     def __init__(self, details: "ProblemDetails", *, retry_after_s: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The API as typed calls: views come back, refusals are raised."""
+"""The API as typed calls that return views and raise refusals."""
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
         ReportCalls,
         EventCalls,
     ):
-        """Those of every resource."""
+        """The calls of every resource."""
 
 else:
 
     class _Calls:
-        """Those of every resource, each of which is imported when it is looked into for a call."""
+        """The calls of every resource, each of which is imported when a call is looked up in it."""
 
         def __getattr__(self, name):
             found = next((vars(calls)[name] for calls in _every() if name in vars(calls)), None)
@@ -71,7 +71,7 @@ else:
             return sorted({*super().__dir__(), *(name for calls in _every() for name in vars(calls))})
 
 
-# Those that most commands ask come first.
+# The most common commands' come first.
 _RESOURCES: Final = (
     *("tasks:TaskCalls", "overview:OverviewCalls", "runs:RunCalls", "events:EventCalls", "agents:AgentCalls"),
     *("routing:RoutingCalls", "specialists:SpecialistCalls", "daemon:HostCalls", "branches:ChangeCalls"),
@@ -82,7 +82,7 @@ _RESOURCES: Final = (
 
 
 def _every() -> Iterator[type]:
-    """The classes that declare the calls, and their bases."""
+    """Yield the classes that declare the calls, and their bases."""
     for resource, _, name in (one.partition(":") for one in _RESOURCES):
         with bulk_import():
             calls: type = getattr(import_module(f"claudomator_py.resources.{resource}"), name)
@@ -96,12 +96,12 @@ class Client(HttpTransport, _Calls):
     """A connection to the daemon; use it in a ``with`` block.
 
     Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
-    if_version: the version that was seen; a task that was changed since is refused (``stale_version``).
-    idempotency_key: a name for this one request; sent again with it, after a lost connection, it is not done again.
+    if_version: the version that was seen; a task that has changed since is refused (``stale_version``).
+    idempotency_key: a name for this request; if sent again with it, after a lost connection, it is not executed again.
     """
 
     def task_unless(self, ref: str, version: int) -> "TaskView | None":
-        """Return one task with its content; None if it is at that version still, which costs little to ask."""
+        """Return a task with its content; None if it still has that version, which is a cheap request."""
         from claudomator_py.resources.tasks import TaskView
 
         response = self._send("GET", f"/v1/tasks/{path_segment(ref)}", headers={"If-None-Match": f'"{version}"'})
@@ -120,10 +120,10 @@ class Client(HttpTransport, _Calls):
         patience_s: float = PATIENCE_S,
         on_connect: Callable[[], None] = lambda: None,
     ) -> "Generator[EventView, None, None]":
-        """Yield what happens, without end: after that event, or from now on. It outlasts restarts of the daemon.
+        """Yield events without end: after that one, or from now on, across restarts of the daemon.
 
-        on_connect: called when the stream has begun, and again when it was lost and found. An event of kind ``reset``
-        says that what happened before it is to be asked for again.
+        on_connect: called when the stream has begun, and after each interruption. An event of kind ``reset`` means that
+        earlier events must be fetched again.
         """
         from claudomator_py.resources.events import EventView
 
@@ -140,7 +140,7 @@ class Client(HttpTransport, _Calls):
         *,
         check: bool = False,
     ) -> "LogChunk":
-        """Return bytes of what the run wrote, from ``offset``. check: of what its check wrote."""
+        """Return bytes of the run's output, from ``offset``. check: of its check's output."""
         from claudomator_py.resources.runs import LogChunk
 
         query = _log_query(stream, check=check) | {"offset": offset, "limit": limit}
@@ -155,7 +155,7 @@ class Client(HttpTransport, _Calls):
     def follow_text(
         self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
     ) -> Generator[str, None, None]:
-        """Yield what the run writes, or its check, as text for people, until the run ends. It outlasts restarts of the
+        """Yield the output of the run, or of its check, as text for people until the run ends, across restarts of the
         daemon."""
         from claudomator_py.resources.runs import LogTextView
 
@@ -170,7 +170,7 @@ class Client(HttpTransport, _Calls):
     def follow_log(
         self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False, patience_s: float = PATIENCE_S
     ) -> "Generator[LogEntryView, None, None]":
-        """Yield what the agent says and does, or its check writes, until the run ends. It outlasts restarts of the
+        """Yield what the agent says and does, or its check's output, until the run ends, across restarts of the
         daemon."""
         from claudomator_py.resources.runs import LogEntryView
 
@@ -182,14 +182,14 @@ class Client(HttpTransport, _Calls):
                 yield self._valid(LogEntryView, data)
 
     def log_entries(self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False) -> "Iterator[LogEntryView]":
-        """Yield what the agent has said and done by now, or its check has written."""
+        """Yield what the agent has said and done so far, or its check's output."""
         from claudomator_py.resources.runs import LogEntryView
 
         for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "structured"}):
             yield from (self._valid(LogEntryView, item) for item in page)
 
     def log_text(self, run_id: str, stream: "Stream" = "stdout", *, check: bool = False) -> Iterator[str]:
-        """Yield what the run has written by now, or its check, as text for people."""
+        """Yield the output of the run so far, or of its check, as text for people."""
         from claudomator_py.resources.runs import LogTextView
 
         for page in self._log_pages(run_id, _log_query(stream, check=check) | {"view": "text"}):
@@ -206,18 +206,18 @@ class Client(HttpTransport, _Calls):
             cursor = page["next_cursor"]
 
     def metrics(self) -> str:
-        """Return what is measured, in the text format of Prometheus."""
+        """Return the metrics in Prometheus' text format."""
         return self._request("GET", "/metrics", headers={"Accept": "text/plain"}).text
 
     def alive(self) -> bool:
-        """Return whether a daemon answers at all; it needs no token."""
+        """Return whether a daemon answers; this needs no token."""
         try:
             return self._send("GET", "/livez").is_success
         except DaemonNotRunning:
             return False
 
     def server_time(self) -> float | None:
-        """Return what time it is where the daemon is (Unix time, to the second); None if it does not say."""
+        """Return the daemon's clock as Unix time, to the second; None: not reported."""
         told = self._send("GET", "/livez").headers.get("Date")
         try:
             return None if told is None else parsedate_to_datetime(told).timestamp()
@@ -226,15 +226,15 @@ class Client(HttpTransport, _Calls):
 
 
 def _log_query(stream: "Stream", *, check: bool) -> dict[str, object]:
-    """Which output. An older daemon refuses what it does not know, so the agent's is asked for as ever."""
+    """Return the query for an output. ``check`` is in it only if set, as an older daemon refuses unknown parameters."""
     return {"stream": stream, "check": "true"} if check else {"stream": stream}
 
 
 def connect(config: Path | None = None, state_dir: Path | None = None, *, timeout_s: float = TIMEOUT_SECONDS) -> Client:
-    """Return a client; config and state_dir as the flags of that name, else by the environment and the configuration
-    found.
+    """Return a client. config, state_dir: as the options of that name; without them, by the environment and the
+    configuration that is found.
 
-    Raises ClientError if no daemon is announced. Nothing is asked over the network yet.
+    Raises ClientError if no daemon is announced. Nothing is sent yet.
     """
 
     def found() -> Endpoint:
@@ -252,5 +252,5 @@ def connect(config: Path | None = None, state_dir: Path | None = None, *, timeou
 
 
 def _moved(before: Endpoint, now: Endpoint) -> str:
-    """Where the daemon is by now; the same place unless what is there takes the same token."""
+    """Return where the daemon is now, unless what is there takes another token."""
     return now.url if now.token == before.token else before.url

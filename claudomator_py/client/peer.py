@@ -1,7 +1,7 @@
-"""Who is at the other end of a connection, as the kernel says.
+"""Who is at the other end of a connection, according to the kernel.
 
-When a daemon was killed, any user of the machine can listen where it did. So before the token of this user's own daemon
-is sent, the other end has to be a process of this user, or root's.
+When a daemon is killed, any user of the machine can listen at its address. So before the token of this user's own
+daemon is sent, the other end must prove to be a process of this user, or root's.
 """
 
 import ipaddress
@@ -21,11 +21,11 @@ _ANY_IPV4, _ANY_IPV6 = ipaddress.IPv4Address(0), ipaddress.IPv6Address(0)
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 
 Address = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
-"""Of a TCP socket: IP address and port. An IPv4 address in IPv6's clothes is told as what it is."""
+"""IP address and port of a TCP socket. An IPv4-mapped IPv6 address is given as IPv4."""
 
 
 class _Row(NamedTuple):
-    """A TCP socket of this machine. inode: 0 where no process has it, such as a connection not yet accepted."""
+    """A TCP socket of this machine. inode: 0 if no process has it, such as a connection not yet accepted."""
 
     local: Address
     remote: Address
@@ -35,7 +35,7 @@ class _Row(NamedTuple):
 
 
 def check_peer(connection: socket.socket, tables: Path = Path("/proc/net")) -> None:
-    """Raise NotAuthorised unless who answers on the connection is a process of this user, or root's.
+    """Raise NotAuthorised unless the connection's other end is a process of this user, or root's.
 
     tables: the folder of the kernel's tables of TCP sockets.
     """
@@ -56,19 +56,19 @@ def check_peer(connection: socket.socket, tables: Path = Path("/proc/net")) -> N
         )
     if not owners:
         raise NotAuthorised(
-            f"Whose process listens at {where} is unknown, so the token is not sent to it.",
+            f"The owner of the process that listens at {where} is unknown, so the token is not sent to it.",
             remedy="Set CLAUDOMATOR_URL and CLAUDOMATOR_TOKEN, if you trust it.",
         )
 
 
 def _owners(there: Address, here: Address, tables: Path) -> set[int]:
-    """The users whose sockets take part in a connection at its other end: who listens, and who has accepted it."""
+    """Return the users at the other end of a connection: of the listener, and of the process that has accepted it."""
     rows = [row for row in _rows(tables, there[1]) if row.local[1] == there[1]]
     accepted = {
         row.uid for row in rows if (row.local, row.remote, row.state) == (there, here, _ESTABLISHED) and row.inode
     }
     listening = [row for row in rows if row.state == _LISTEN]
-    # In the order in which the kernel prefers them: a listener on IPv6's wildcard may get IPv4's connections, too.
+    # In the kernel's order of preference: a listener on the IPv6 wildcard may get IPv4 connections as well.
     wildcards = (_ANY_IPV4, _ANY_IPV6) if there[0].version == 4 else (_ANY_IPV6,)
     for address in (there[0], *wildcards):
         if found := {row.uid for row in listening if row.local[0] == address}:
@@ -77,7 +77,7 @@ def _owners(there: Address, here: Address, tables: Path) -> set[int]:
 
 
 def _rows(tables: Path, port: int) -> Iterator[_Row]:
-    """The sockets with that local port, as the kernel lists them; none where it does not."""
+    """Yield the sockets with that local port; none if the kernel does not list them."""
     suffix = f":{port:04X}"
     for name in _TABLES:
         try:
@@ -91,14 +91,14 @@ def _rows(tables: Path, port: int) -> Iterator[_Row]:
 
 
 def _parsed(text: str) -> Address:
-    """An address as in ``/proc/net/tcp``: words of 32 bits in the machine's order, and the port."""
+    """Return an address of ``/proc/net/tcp``: 32-bit words in the machine's byte order, and the port."""
     host, _, port = text.partition(":")
     words = (int(host[start : start + 8], 16) for start in range(0, len(host), 8))
     return _plain(ipaddress.ip_address(b"".join(word.to_bytes(4, sys.byteorder) for word in words))), int(port, 16)
 
 
 def _address(name: tuple[object, ...]) -> Address:
-    """An address as Python's sockets give it."""
+    """Return an address of a Python socket."""
     host, port = name[:2]
     return _plain(ipaddress.ip_address(str(host).partition("%")[0])), int(str(port))
 

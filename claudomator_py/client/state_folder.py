@@ -1,8 +1,8 @@
-"""The daemon's state folder as a client sees it: what is in it counts only if nobody else can have put it there.
+"""The daemon's state folder, seen by a client: its contents count only if nobody else can have put them there.
 
-A folder can come from anywhere: a checked-out repository brings a configuration, and an archive even files with mode
-0600. So a file in a folder only says where a daemon *may* be; that it is this user's is proved by what runs: the holder
-of the folder's lock here, the process at the other end of a connection in ``client.peer``.
+A folder can come from anywhere: a checked-out repository may contain a configuration, and an archive even files of mode
+0600. So a file only says where a daemon *may* be; that it is this user's is proved by what runs: here by the holder of
+the folder's lock, in ``client.peer`` by the process at the other end of a connection.
 """
 
 import fcntl
@@ -50,13 +50,13 @@ class StateFolder:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder. Harmless when repeated."""
+        """Close the folder. May be called again."""
         descriptor, self._fd = self._fd, -1
         if descriptor >= 0:
             os.close(descriptor)
 
     def read(self, name: str) -> str:
-        """Return the text of a file that only this user, or root, can have written or read.
+        """Return the text of a file that only this user, or root, can have read or written.
 
         Raises FileNotFoundError, PermissionError, DiscoveryFailed.
         """
@@ -67,9 +67,9 @@ class StateFolder:
             os.close(descriptor)
 
     def has_listener(self) -> bool:
-        """Return whether there is the daemon's Unix socket, and a process listens on it.
+        """Return whether the daemon's Unix socket exists, and a process listens on it.
 
-        Raises DiscoveryFailed for anything else in its place.
+        Raises DiscoveryFailed if something else is in its place.
         """
         try:
             found = os.stat(SOCKET_FILE, dir_fd=self._fd, follow_symlinks=False)
@@ -84,21 +84,20 @@ class StateFolder:
             try:
                 connection.connect(self.socket_address)
             except BlockingIOError:
-                return True  # it has much to do
+                return True  # the listener is busy
             except OSError:
                 return False
         return True
 
     @property
     def socket_address(self) -> str:
-        """Where the socket is, while the folder is open: by way of it, since an address has no more than 107 bytes."""
+        """The socket's address while the folder is open, by its descriptor, as an address has at most 107 bytes."""
         return f"/proc/self/fd/{self._fd}/{SOCKET_FILE}"
 
     def daemon_runs(self) -> bool:
-        """Return whether a process of this user, or root, that is alive holds the lock, and is the one that the lock
-        names.
+        """Return whether the lock is held by a live process of this user, or root, that the lock file names.
 
-        Never waits. Raises DiscoveryFailed.
+        Never blocks. Raises DiscoveryFailed.
         """
         try:
             descriptor = self._open(_LOCK_FILE)
@@ -106,7 +105,7 @@ class StateFolder:
             return False
         try:
             named = os.pread(descriptor, 32, 0).strip()
-            # First the process: a lock that is tried could be in the way of a daemon that starts at this moment.
+            # Check the process first: trying the lock could disturb a daemon that is just starting.
             if not named.isdigit() or not is_trusted(Path(f"/proc/{int(named)}").stat().st_uid):
                 return False
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -140,7 +139,7 @@ class StateFolder:
 
 
 def is_trusted(uid: int) -> bool:
-    """Return whether what belongs to that user is as good as our own: it is ours, or root's."""
+    """Return whether that user's files and processes can be trusted: they are this user's, or root's."""
     return uid in (os.geteuid(), 0)
 
 

@@ -1,4 +1,4 @@
-"""Requests to the daemon and what comes back, before it has a meaning: views, or the reason why there is none."""
+"""Requests to the daemon, and its answers as views or errors."""
 
 import ssl
 import time
@@ -45,22 +45,22 @@ from claudomator_py.surface.operation import (
 from claudomator_py.values import regex
 
 PATIENCE_S = 60.0
-"""How long a daemon that was there before is waited for."""
+"""How long a daemon may be away while a stream is followed."""
 SILENCE_S = 45.0
-"""After so much silence a stream is taken for lost: the daemon says something every 15 seconds."""
+"""Silence after which a stream counts as lost: the daemon sends something every 15 seconds."""
 
 _FIRST_PAUSE_S = 0.25
 _MAX_PAUSE_S = 5.0
 _UNAVAILABLE = 503
 
 Connect = Callable[[str | None], AbstractContextManager[EventSource | None]]
-"""Opens the stream behind the event of that id; None: where it begins. What it gives is None when nothing is left."""
+"""Opens the stream after the event of that id, or at its beginning; yields None when nothing is left."""
 
 
 def follow(connect: Connect, patience_s: float = PATIENCE_S) -> Iterator[ServerSentEvent]:
-    """Yield the events of the stream, without those that have no data. Ends when the daemon says that nothing is left.
+    """Yield the stream's events that have data. Ends when the daemon says that nothing is left.
 
-    Raises what connect raises: at once when it never worked, and if the daemon is not back within patience_s seconds.
+    Raises what connect raises: at once if it never worked, else if the daemon is not back within patience_s seconds.
     """
     last_id: str | None = None
     pause_s = _FIRST_PAUSE_S
@@ -110,10 +110,10 @@ class HttpTransport:
         own: Path | None = None,
         socket: bool = False,
     ) -> None:
-        """locate: where the daemon is by now, asked when a stream was lost; it may raise ClientError.
+        """locate: returns where the daemon is now, called when a stream was lost; may raise ClientError.
 
-        own: the state folder of this user's daemon; then only a process of this user, or root's, is asked. socket: by
-        the Unix socket in that folder.
+        own: the state folder of this user's daemon; then only a process of this user, or root's, gets requests. socket:
+        connect through the Unix socket in that folder.
         """
         self._locate = locate
         self.state_dir = own
@@ -122,12 +122,12 @@ class HttpTransport:
         if token is not None:
             if not _TOKEN.fullmatch(token):
                 remedy = "Copy it again from the file `token` of the daemon's state folder."
-                raise NotAuthorised("The token contains characters that no token has.", remedy=remedy)
+                raise NotAuthorised("The token contains invalid characters.", remedy=remedy)
             headers["Authorization"] = f"Bearer {token}"
         self.base_url = base_url.rstrip("/")
         self._folder = _opened(own) if own is not None and socket else None
         try:
-            # No proxies, no .netrc and no redirects: the token goes to the daemon and to nobody else.
+            # No proxies, no .netrc and no redirects: only the daemon may get the token.
             self._http = httpx.Client(
                 base_url=self.base_url if self._folder is None else _OVER_UNIX,
                 headers=headers,
@@ -146,13 +146,13 @@ class HttpTransport:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._http.close()
         if self._folder is not None:
             self._folder.close()
 
     def _call(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
-        """Send the call of an operation; see ``surface.operation.Calls``."""
+        """Send the request of an operation; see ``surface.operation.Calls``."""
         path, query, body = operation.path, dict[str, Any](), None
         key: str | None = None
         version: int | None = None
@@ -198,7 +198,7 @@ class HttpTransport:
     def _follow(
         self, path: str, query: Mapping[str, Any], patience_s: float, on_connect: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[str, str]]:
-        """Kind and data of the events of a stream."""
+        """Yield kind and data of a stream's events."""
         params = given(**query)
 
         @contextmanager
@@ -221,7 +221,7 @@ class HttpTransport:
         return ((event.event, event.data) for event in follow(connect, patience_s))
 
     def _move(self, base_url: str) -> None:
-        """Ask at this URL from now on: a daemon that was started again may listen elsewhere."""
+        """Use this URL from now on: a restarted daemon may listen elsewhere."""
         if base_url.rstrip("/") != self.base_url:
             self.base_url = base_url.rstrip("/")
             if self._folder is None:
@@ -233,11 +233,11 @@ class HttpTransport:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Raises why nothing came back as a ClientError."""
+        """Raise network errors as a ClientError that explains them."""
         try:
             yield
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            if "CERTIFICATE" in str(error):  # OpenSSL's name for it; httpx has no exception of its own
+            if "CERTIFICATE" in str(error):  # OpenSSL's word; httpx has no such exception
                 detail = f"The certificate of {self.base_url} is not trusted."
                 raise UnexpectedAnswer(detail, remedy="Make this machine trust its issuer.") from error
             raise DaemonNotRunning(f"No daemon answers at {self.base_url}.", remedy=_START_IT) from error
@@ -254,7 +254,7 @@ class HttpTransport:
 
     def _refusal(self, response: httpx.Response) -> Exception:
         if response.headers.get("content-type", "").partition(";")[0] != _PROBLEM:
-            detail = f"{self.base_url} answered {response.status_code} in a way that no Claudomator daemon does."
+            detail = f"The answer {response.status_code} of {self.base_url} is not that of a Claudomator daemon."
             return UnexpectedAnswer(detail, remedy=VERSIONS)
         details = self._parsed(ProblemDetails, response)
         if response.status_code == httpx.codes.UNAUTHORIZED:
@@ -266,7 +266,7 @@ class HttpTransport:
         return self._valid(view, response.content)
 
     def _valid(self, view: type[V], data: object) -> V:
-        """The view that the JSON, or what it was read to, says."""
+        """Return the view for JSON, parsed or not."""
         try:
             return view.model_validate_json(data) if isinstance(data, str | bytes) else view.model_validate(data)
         except ValidationError as error:
@@ -286,7 +286,7 @@ def _over_socket(folder: StateFolder) -> httpx.HTTPTransport:
 
 
 def _check_connection(event: str, info: Mapping[str, Any]) -> None:
-    """Judge a connection once it is made, before anything is sent on it. Raises NotAuthorised, ConnectionLost."""
+    """Check a new connection before anything is sent on it. Raises NotAuthorised, ConnectionLost."""
     if event not in ("connection.connect_tcp.complete", "connection.connect_unix_socket.complete"):
         return
     stream = info["return_value"]
@@ -301,34 +301,34 @@ def _check_connection(event: str, info: Mapping[str, Any]) -> None:
 
 
 def _certificates(base_url: str) -> ssl.SSLContext | bool:
-    """The system's certificates for TLS; loading them takes longer than a request, so plain HTTP goes without."""
+    """Return the system's certificates for TLS; none for plain HTTP, as loading them takes longer than a request."""
     return ssl.create_default_context() if base_url.startswith("https:") else False
 
 
 def task_document(spec: TaskSpec) -> dict[str, object]:
-    """Return the task as a file would write it."""
-    from claudomator_py.schema.taskfile import to_document  # with all that is known of files, which most calls are not
+    """Return the task in the form of a task file."""
+    from claudomator_py.schema.taskfile import to_document  # late, as few calls need what is known about files
 
     return to_document(spec, defaults=False)
 
 
 def path_segment(text: str) -> str:
-    """Return the text as one segment of a path, whatever is in it."""
+    """Return the text escaped as one segment of a path."""
     return quote(text, safe="").replace(".", "%2E") if set(text) <= {"."} else quote(text, safe="")
 
 
 def body_of(request: BaseModel) -> dict[str, Any]:
-    """Return the request, or the filters of a list, as JSON, without what is left at its default."""
+    """Return a request body or filters as JSON, without defaults."""
     return request.model_dump(mode="json", exclude_defaults=True)
 
 
 def given(**query: Any) -> dict[str, Any]:
-    """Return the parameters of a query that say something."""
+    """Return the parameters of a query that are not None."""
     return {name: value for name, value in query.items() if value is not None}
 
 
 def change_headers(idempotency_key: str | None, if_version: int | None = None) -> Mapping[str, str]:
-    """Return what makes a change safe to ask for. Raises ValueError for what is no key."""
+    """Return the headers that make a change safe to repeat. Raises ValueError for an invalid key."""
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
     if idempotency_key is not None:
         if not _KEY.fullmatch(idempotency_key):

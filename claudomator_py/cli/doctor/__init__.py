@@ -1,1 +1,1 @@
-"""What ``doctor`` looks at, a file for each part of the world: each look gives findings with remedies."""
+"""The checks of ``doctor``, by subject: each yields findings with remedies."""

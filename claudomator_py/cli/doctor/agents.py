@@ -1,4 +1,4 @@
-"""Agents: installed, and with something to log in by. Only whether it is there; no service is asked, no key is read."""
+"""Agents: whether they are installed and have a login. Its presence is all: no service is called, no key is read."""
 
 import json
 import os
@@ -17,8 +17,8 @@ NOT_VERIFIED = "not verified against the service"
 
 
 def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield every agent. asked: as the daemon sees them, whose PATH may differ from ours; None: no daemon could be
-    asked."""
+    """Yield findings about every agent. asked: the agents as the daemon sees them, with its own PATH; None: no daemon
+    answered."""
     if asked is None:
         yield from _here(settings, environ)
         return
@@ -31,34 +31,36 @@ def agent_findings(settings: Settings, asked: list[AgentView] | None, environ: M
 
 
 def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield what the agent can log in by, seen from here; nothing for a kind that needs no login."""
+    """Yield what the agent can log in with, as seen from here; nothing for a kind without a login."""
     how = agent.info.login
     if how is None:
         return
     name = f"login {agent.name}"
     if not how.variables and not how.files:
-        yield ok(name, f"what it logs in by is not known; `{how.command}` logs it in")
+        yield ok(name, f"how it logs in is not known; `{how.command}` logs it in")
         return
     if agent.kept_to_one(environ).max_concurrent < agent.max_concurrent:
         wanted = how.variables[0] if how.variables else "a key"
         remedy = f"Set max_concurrent: 1, or give it a key: pass_env: [{wanted}] in agents.{agent.name}."
-        yield warn(name, "it has one slot: a login is refreshed on one node at a time", remedy)
+        yield warn(name, "it has one slot, as only one node at a time can refresh a login", remedy)
     own = dict(environ) | agent.env
     given = [known for known in how.variables if known in agent.env or (known in agent.pass_env and environ.get(known))]
     if given:
-        yield ok(name, f"{given[0]} is given to it; {NOT_VERIFIED}")
+        yield ok(name, f"it gets {given[0]}; {NOT_VERIFIED}")
         return
     for known in how.files:
         path = _path(known, own)
         if known.setting and (chosen := _chosen(path, known.setting)):
-            yield ok(name, f"its settings say {chosen}; {NOT_VERIFIED}")
+            yield ok(name, f"its settings choose {chosen}; {NOT_VERIFIED}")
             return
         if not known.setting and path.is_file():
             yield _there(name, path, known.caveat, own)
             return
     kept_back = [known for known in how.variables if environ.get(known) and known not in agent.pass_env]
     if kept_back:
-        remedy = f"Add pass_env: [{kept_back[0]}] to agents.{agent.name}; agents get no key that is not named there."
+        remedy = (
+            f"Add pass_env: [{kept_back[0]}] to agents.{agent.name}; agents get only the keys that are named there."
+        )
         yield warn(name, f"{kept_back[0]} is set here, but the agent does not get it", remedy)
         return
     remedy = f"Log in with `{how.command}` as the daemon's user"
@@ -67,7 +69,7 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _there(name: str, path: Path, caveat: LoginCaveat | None, environ: Mapping[str, str]) -> Finding:
-    found = f"{path} is there; {NOT_VERIFIED}"
+    found = f"{path} exists; {NOT_VERIFIED}"
     if caveat is None or environ.get(caveat.settled_by):
         return ok(name, found)
     found = f"{found}; {caveat.text}"
@@ -80,7 +82,7 @@ def _path(login: LoginFile, environ: Mapping[str, str]) -> Path:
 
 
 def _chosen(settings: Path, keys: tuple[str, ...]) -> str | None:
-    """How the program is to log in, as its settings name it; they hold no key."""
+    """Return the login method in the program's settings, which contain no key."""
     try:
         chosen = json.loads(settings.read_text())
         for key in keys:
@@ -104,7 +106,7 @@ def _here(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
         for agent in found:
             yield from (_installed(agent), *login(agent, environ))
         if not found:
-            remedy = "Install one and log in, or configure its program under agents: tasks that name no agent wait."
+            remedy = "Install one and log in, or configure its program under agents; until then, such tasks wait."
             yield warn("agents", no_agent_found(environ.get("PATH", os.defpath)), remedy)
     for agent in settings.agents.values():
         yield (installed := _installed(agent))
@@ -119,5 +121,5 @@ def _installed(agent: AgentSpec) -> Finding:
     program = shutil.which(agent.command[0])
     if program is not None:
         return ok(name, os.fspath(program))
-    remedy = f"Install it, or set agents.{agent.name}.command to where it is."
+    remedy = f"Install it, or set agents.{agent.name}.command to its path."
     return problem(name, f"{agent.command[0]} is not on PATH", remedy)

@@ -1,4 +1,4 @@
-"""A bundle for a bug report: what doctor found, the configuration and the daemon's state, without secrets."""
+"""A bundle for a bug report: the findings of doctor, the configuration and the daemon's state, without secrets."""
 
 import io
 import json
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 FOLDER = "claudomator-report"
 MAX_TASKS = 100
-README = """What `claudomator doctor --bundle` found; look through it before you send it.
+README = """The findings of `claudomator doctor --bundle`. Review them before you send them.
 
 doctor.json         the checks, with remedies
 about.json          versions
-configuration.json  the configuration in force for this command; of variables only the names
+configuration.json  the configuration of this command, with only the names of variables
 status.json         the daemon's state
-events.json         what happened to its tasks within a day
+events.json         events of its tasks in the last day
 {tasks}
-The log is the journal's; add what belongs to the trouble yourself:
+The journal has the log; add what concerns the problem yourself:
   journalctl --user --unit claudomator --since -1h > log.txt
 """
 _WITHOUT = "Instructions, results and other texts of people and agents are left out.\n"
@@ -49,9 +49,9 @@ def write_bundle(
     *,
     tasks: bool,
 ) -> None:
-    """Write the bundle into a new file (0600). where: --config and --state-dir. tasks: with people's texts.
+    """Write the bundle into a new file (0600). where: --config and --state-dir. tasks: include people's texts.
 
-    Raises OSError, FileExistsError for a file that is there.
+    Raises OSError, and FileExistsError if the file exists.
     """
     answers, own = _ask(where, tasks=tasks)
     documents: dict[str, Any] = {
@@ -68,7 +68,7 @@ def write_bundle(
 
 
 def _ask(where: tuple[Path | None, Path | None], *, tasks: bool) -> tuple[dict[str, Any], list[str]]:
-    """What the daemon says, and our secrets; a fault of it is told in the place of its answers."""
+    """Return the daemon's answers, or its error in their place, and our own secrets."""
     own = [os.environ.get("CLAUDOMATOR_TOKEN", ""), _token(where)]
     try:
         with connect(*where) as client:
@@ -89,7 +89,7 @@ def _token(where: tuple[Path | None, Path | None]) -> str:
 
 
 def _events(client: "Client", *, tasks: bool) -> Iterator[redacted.Document]:
-    """Of the newest tasks that changed within a day."""
+    """Yield the events of the newest tasks that changed within a day."""
     since = format_instant(int(time.time() * SECOND_MS) - DAY_MS)
     newest = [task for task in client.tasks(limit=MAX_TASKS).items if task.updated_at >= since]
     for task in newest:
@@ -110,7 +110,7 @@ def _about() -> dict[str, str]:
 
 
 def _clean(text: str, redactor: Redactor) -> str:
-    """Without secrets, and without the name of the user's home."""
+    """Return the text without secrets, and without the path of the user's home."""
     home = os.environ.get("HOME", "")
     text = redactor.redact(text)
     return text.replace(home, "~") if len(home) > 1 else text

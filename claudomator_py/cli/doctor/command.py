@@ -1,4 +1,4 @@
-"""``doctor``: what could keep the daemon from working, each with what to do about it."""
+"""``doctor``: find what could keep the daemon from working, and say what to do about it."""
 
 import os
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def doctor(
 
 
 def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[Finding]]":
-    """The settings, the defaults if they cannot be read, and everything found."""
+    """Return the settings, or the defaults if they cannot be read, and all findings."""
     from claudomator_py.cli.doctor.finding import problem
     from claudomator_py.client.discovery import configuration
     from claudomator_py.client.errors import DiscoveryFailed
@@ -107,7 +107,7 @@ def _all(
 
 
 def _without_configuration(settings: "Settings", config: Path | None, state_dir: Path | None) -> "Iterator[Finding]":
-    """What can be looked at without a configuration: a daemon that runs, which continues with what it read before."""
+    """Yield what can be checked without a configuration: a running daemon, which keeps the one it read before."""
     from claudomator_py.cli.doctor.agents import agent_findings
     from claudomator_py.cli.doctor.daemon import daemon_findings
     from claudomator_py.client.discovery import state_in_use

@@ -1,4 +1,4 @@
-"""The daemon and its service: reachable, ready, its clock close to ours, its systemd unit as shipped."""
+"""The daemon and its service: whether it answers and is ready, its clock, and its systemd unit."""
 
 import getpass
 import os
@@ -22,7 +22,7 @@ MAX_APART_S = 10.0
 
 
 def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[Finding], list[AgentView] | None]:
-    """Return the daemon, and the agents as it sees them; its PATH may differ from ours. None: it could not be asked."""
+    """Return findings about the daemon, and the agents as it sees them, with its own PATH; None: it did not answer."""
     try:
         with connect(config, state_dir) as client:
             found = client.readiness()
@@ -40,7 +40,7 @@ def daemon_findings(config: Path | None, state_dir: Path | None) -> tuple[list[F
 
 
 def same_time(theirs_s: float | None, ours_s: float) -> Finding:
-    """Compare the clocks. theirs_s: what the daemon says the time is (Unix time), None if it does not."""
+    """Compare the clocks. theirs_s: the daemon's Unix time; None: not reported."""
     name = "daemon's clock"
     if theirs_s is None:
         return ok(name, "not reported")
@@ -49,7 +49,7 @@ def same_time(theirs_s: float | None, ours_s: float) -> Finding:
         return ok(name, "agrees with this machine's")
     how = "ahead of" if apart_s > 0 else "behind"
     detail = f"is {abs(apart_s):.0f} s {how} this machine's"
-    return warn(name, detail, "Synchronise both clocks with a time server: displayed ages and times are wrong.")
+    return warn(name, detail, "Synchronise both clocks with a time server; displayed ages and times are wrong.")
 
 
 def _inside(check: CheckView) -> Finding:
@@ -61,7 +61,7 @@ def _inside(check: CheckView) -> Finding:
     return judge(name, detail, check.remedy or "Check the daemon's log.")
 
 
-# Both ways of quoting that systemd has for one assignment.
+# Both of systemd's ways to quote an assignment.
 _PATH = regex(r"""^Environment=["']?PATH=(.*?)["']?\s*$""", re.MULTILINE)
 LINGER = Path("/var/lib/systemd/linger")
 
@@ -69,9 +69,10 @@ LINGER = Path("/var/lib/systemd/linger")
 def service_findings(
     home: Path, root: Path = Path("/"), user: str | None = None, *, agents_configured: bool = False
 ) -> Iterator[Finding]:
-    """Yield the units found. home: of the user whose service manager may run it. root: of the file system.
+    """Yield findings about the installed units. home: of the user whose service manager may run it. root: of the file
+    system.
 
-    agents_configured: agents are named, so none is looked for on the PATH of a unit.
+    agents_configured: whether agents are configured, so that none is searched on a unit's PATH.
     """
     found = [
         (manager, folder / UNIT)
@@ -101,7 +102,7 @@ def _unit(manager: Manager, path: Path) -> Finding:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return warn("service", f"{path} cannot be read: {error}", "Look at it.")
+        return warn("service", f"{path} cannot be read: {error}", "Fix its permissions or its encoding.")
     if is_as_shipped(manager, text):
         return ok("service", str(path))
     remedy = (
@@ -112,7 +113,7 @@ def _unit(manager: Manager, path: Path) -> Finding:
 
 
 def _agents_of(manager: Manager, unit: Path) -> Iterator[Finding]:
-    """Whether the service would find an agent: its PATH is that of the unit, not that of a shell."""
+    """Yield a warning if the service finds no agent: its PATH is the unit's, not a shell's."""
     path = None
     for file in (unit, *sorted(unit.with_name(f"{unit.name}.d").glob("*.conf"))):
         try:
@@ -122,8 +123,8 @@ def _agents_of(manager: Manager, unit: Path) -> Iterator[Finding]:
         path = found[-1] if found else path
     if path is not None and not any(shutil.which(default_agent(kind).command[0], path=path) for kind in FOUND_KINDS):
         remedy = (
-            f"Set PATH with `{manager.edits}`, or name the agents' programs under agents: "
-            "tasks that name no agent wait."
+            f"Set PATH with `{manager.edits}`, or name the agents' programs under agents; "
+            "until then, tasks that name no agent wait."
         )
         yield warn("service PATH", no_agent_found(path), remedy)
 

@@ -1,4 +1,4 @@
-"""A finding: what was looked at, what was found, how bad it is, and what to do about it."""
+"""A finding: what was checked, what was found, how bad it is, and what to do about it."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Severity(StrEnum):
-    """problem: it keeps the daemon from working. warn: it may, or it is not as it should be."""
+    """problem: keeps the daemon from working. warn: may do so, or is not as it should be."""
 
     OK = "ok"
     WARN = "warn"
@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
 
 class Finding(BaseModel):
-    """detail: what was found, in words. remedy: what to do, unless it is ok."""
+    """The result of one check. detail: what was found. remedy: what to do; None for ok."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -25,15 +25,15 @@ class Finding(BaseModel):
 
 
 def ok(name: str, detail: str) -> Finding:
-    """Find it as it should be."""
+    """Find nothing wrong."""
     return Finding(name=name, verdict=Severity.OK, detail=detail)
 
 
 def warn(name: str, detail: str, remedy: str) -> Finding:
-    """Find it not as it should be."""
+    """Find something that may cause trouble."""
     return Finding(name=name, verdict=Severity.WARN, detail=detail, remedy=remedy)
 
 
 def problem(name: str, detail: str, remedy: str) -> Finding:
-    """Find that it does not work so."""
+    """Find something that keeps the daemon from working."""
     return Finding(name=name, verdict=Severity.PROBLEM, detail=detail, remedy=remedy)

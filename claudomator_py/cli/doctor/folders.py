@@ -1,4 +1,4 @@
-"""Configuration, state folder and inboxes: there, writable, private, on a disk that serves, with room."""
+"""Configuration, state folder and inboxes: whether they exist, writable and private, on a suitable disk with room."""
 
 import os
 import shlex
@@ -22,7 +22,7 @@ _RUNS = "runs"
 
 
 def state_findings(folder: Path, settings: Settings) -> Iterator[Finding]:
-    """Yield the state folder, what lies in it, and its disk."""
+    """Yield findings about the state folder, its files, and its disk."""
     yield _state_folder(folder)
     if folder.is_dir():
         yield from _private_files(folder)
@@ -31,7 +31,7 @@ def state_findings(folder: Path, settings: Settings) -> Iterator[Finding]:
 
 
 def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
-    """Return the configuration file, which can be read. state: the state folder; named: the file was not just found."""
+    """Check the configuration file, which is readable. state: the state folder. named: whether the file was named."""
     name = "configuration"
     if path is None:
         return ok(name, "none found; using defaults")
@@ -47,7 +47,7 @@ def configuration(path: Path | None, state: Path, *, named: bool) -> Finding:
 
 
 def inbox_findings(settings: Inbox, base_dir: Path, state: Path) -> Iterator[Finding]:
-    """Yield the watched folders, and who may submit tasks there. state: the state folder."""
+    """Yield findings about the watched folders, and who may submit tasks there. state: the state folder."""
     guard = InboxGuard(settings, _user_of(state))
     if guard.unknown:
         remedy = "Fix inbox.trusted_users and inbox.trusted_groups, or create them."
@@ -60,7 +60,7 @@ def _inbox(folder: Path, guard: InboxGuard) -> Finding:
     try:
         exposed = guard.folder(str(folder)) if folder.exists() else guard.place_for(str(folder))
     except OSError:
-        exposed = None  # what keeps us from looking is said below
+        exposed = None  # the checks below report it
     if exposed is not None:
         return problem("inbox", f"{folder} is not read: {exposed.message}", sentence(exposed.remedy or ""))
     if not folder.exists():
@@ -68,7 +68,7 @@ def _inbox(folder: Path, guard: InboxGuard) -> Finding:
         if os.access(parent, os.W_OK | os.X_OK):
             return ok("inbox", f"{folder} will be created at the first start")
         return problem(
-            "inbox", f"{folder} cannot be made: {parent} is not writable", "Create it, or change inbox.paths."
+            "inbox", f"{folder} cannot be created: {parent} is not writable", "Create it, or change inbox.paths."
         )
     if folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return ok("inbox", str(folder))
@@ -80,8 +80,7 @@ def _inbox(folder: Path, guard: InboxGuard) -> Finding:
 
 
 def file_system(folder: Path, *, sqlite: bool, mounts: Path = MOUNTS) -> Finding:
-    """Return whether the disk of the folder is one of this machine: locks and shared memory are what a remote one
-    lacks."""
+    """Check whether the folder's disk is local: remote file systems lack reliable locks and shared memory."""
     kind = _kind_of(nearest(folder), mounts)
     if kind is None:
         return ok("file system", "unknown file system")
@@ -94,7 +93,7 @@ def file_system(folder: Path, *, sqlite: bool, mounts: Path = MOUNTS) -> Finding
 
 
 def _user_of(state: Path) -> int:
-    """Whose daemon it is: the state folder's owner, or, where there is none yet, this user."""
+    """Return the user of the daemon: the state folder's owner, or this user if there is no folder yet."""
     try:
         return state.stat().st_uid
     except OSError:
@@ -111,14 +110,14 @@ def _state_folder(folder: Path) -> Finding:
     try:
         exposed = exposed_state(folder, _user_of(folder))
     except OSError:
-        exposed = None  # what keeps us from looking is said below
+        exposed = None  # the checks below report it
     if exposed is not None:
         return problem(name, exposed.message, sentence(exposed.remedy or ""))
     if not folder.exists():
         parent = nearest(folder)
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
             return ok(name, f"{folder} will be created at the first start")
-        detail = f"{folder} cannot be made: {parent} is not writable"
+        detail = f"{folder} cannot be created: {parent} is not writable"
         return problem(name, detail, "Set state_dir to a folder you can write.")
     if not folder.is_dir():
         return problem(name, f"{folder} is not a folder", "Remove it, or set state_dir to a folder.")
@@ -128,13 +127,13 @@ def _state_folder(folder: Path) -> Finding:
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         return problem(name, f"{folder} is open to other users", f"Run: chmod 700 {shlex.quote(str(folder))}")
     if (owner := _user_of(folder)) != os.geteuid():
-        detail = f"{folder} belongs to {user_name(owner)}, and only a daemon of that user can use it"
+        detail = f"{folder} belongs to {user_name(owner)}, and only that user's daemon can use it"
         return warn(name, detail, f"Run doctor as {user_name(owner)}, or set state_dir to a folder of yours.")
     return ok(name, str(folder))
 
 
 def _private_files(folder: Path) -> Iterator[Finding]:
-    """The daemon makes its files with 0600; one that is open, somebody opened or copied."""
+    """Yield findings about files that are not private: the daemon creates them with 0600."""
     try:
         entries = [entry for entry in os.scandir(folder) if entry.name != _RUNS and not entry.is_symlink()]
         opened = [entry.path for entry in entries if entry.is_file() and entry.stat().st_mode & 0o077]
@@ -143,7 +142,7 @@ def _private_files(folder: Path) -> Iterator[Finding]:
         yield problem("state files", f"{folder} cannot be read: {error.strerror}", "Fix its permissions.")
         return
     if foreign:
-        remedy = "Run doctor as the daemon's user, or give them to that user with chown."
+        remedy = "Run doctor as the daemon's user, or give the files to that user with chown."
         yield warn("state files", f"{foreign[0]} belongs to another user", remedy)
     if opened:
         words = " ".join(shlex.quote(path) for path in sorted(opened))
@@ -155,12 +154,12 @@ def _disk(folder: Path, least: int) -> Finding:
     detail = f"{size_text(free)} free for the state folder"
     if free >= least:
         return ok("disk space", detail)
-    remedy = f"Free some space, or lower limits.min_free ({format_size(least)}): below it nothing is started."
+    remedy = f"Free some space, or lower limits.min_free ({format_size(least)}); below it nothing starts."
     return problem("disk space", detail, remedy)
 
 
 def _kind_of(folder: Path, mounts: Path) -> str | None:
-    """The kind of the file system, by the longest mount point above the folder; the last one mounted there."""
+    """Return the type of the file system with the longest mount point above the folder, mounted last."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:

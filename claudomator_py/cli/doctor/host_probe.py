@@ -1,5 +1,5 @@
-"""A job of some seconds on a host: whether locks, exclusive creation and renaming hold between this machine and a node,
-on which rests that a run begins at most once."""
+"""A short job on a host: whether locks, exclusive creation and renaming work between this machine and a node. They
+ensure that a run begins at most once."""
 
 import fcntl
 import json
@@ -26,16 +26,16 @@ _LOCKS = "Use a file system whose locks hold across machines, such as NFS of ver
 
 
 class _Fault(Exception):
-    """Nothing can be said of the node. args: why, and what to do."""
+    """The node cannot be checked. args: the reason and the remedy."""
 
 
 def probe_findings(name: str, host: HostSpec) -> Iterator[Finding]:
-    """Yield what a node does and this machine sees of it, and the other way round."""
+    """Yield findings on what a node does and this machine sees, and the other way round."""
     title = f"host {name}: a node"
     try:
         folder = Path(tempfile.mkdtemp(prefix=".probe-", dir=host.root))
     except OSError as fault:
-        yield problem(title, f"no folder can be made in {host.root}: {fault.strerror}", "Give this user the folder.")
+        yield problem(title, f"no folder can be created in {host.root}: {fault.strerror}", "Give this user the folder.")
         return
     try:
         job = _submit(host, folder)
@@ -53,7 +53,7 @@ def _submit(host: HostSpec, folder: Path) -> str:
     """Return the id of the job."""
     for made in ("lock", "mine", "before"):
         (folder / made).touch()
-    # Nodes need have no Claudomator.
+    # Nodes need no Claudomator.
     program = shutil.copy(node_probe.__file__, folder / "probe.py")
     command = shlex.join([host.python or sys.executable, "-I", "-S", str(program), str(folder)])
     chosen = {name: getattr(host, name) for name in ("partition", "constraint", "account", "qos")}
@@ -71,7 +71,7 @@ def _submit(host: HostSpec, folder: Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as fault:
         raise _Fault(f"sbatch: {fault}", "See `sinfo`, and the log of slurmctld.") from fault
     if done.returncode != 0:
-        raise _Fault(" ".join(done.stderr.split()), "Correct the host's entry, or ask who looks after the cluster.")
+        raise _Fault(" ".join(done.stderr.split()), "Correct the host's entry, or ask the cluster's administrators.")
     return done.stdout.strip().partition(";")[0]
 
 
@@ -93,20 +93,20 @@ def _compared(title: str, folder: Path, job: str) -> Iterator[Finding]:
             title, f"{there} runs jobs as user {held['uid']}, not {os.getuid()}", "Use one user id everywhere."
         )
     if not is_locked:
-        yield problem(title, f"{there} and this machine have one lock at once", _LOCKS)
+        yield problem(title, f"{there} and this machine can hold the same lock at once", _LOCKS)
     if not (found["exclusive"] and found["renamed"]):
-        yield problem(title, f"{there} does not see at once what was made or renamed here", _LOCKS)
+        yield problem(title, f"{there} does not see at once what was created or renamed here", _LOCKS)
     if is_locked and found["exclusive"] and found["renamed"]:
-        yield ok(title, f"{there}: locks, exclusive creation and renaming hold")
+        yield ok(title, f"{there}: locks, exclusive creation and renaming work")
     if abs(skew_s) > _MAX_SKEW_S:
         yield warn(title, f"the clock of {there} differs by about {skew_s:.0f} s", "Have both follow a time server.")
 
 
 def _said(file: Path, patience_s: float, job: str) -> dict[str, Any]:
-    """Return what the node said there, once it has."""
+    """Return what the node has written into the file, waiting for it."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
-        # Listing it has network file systems look again.
+        # Listing the folder makes network file systems refresh it.
         if file in file.parent.iterdir():
             said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             return said

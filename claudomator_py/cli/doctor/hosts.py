@@ -1,4 +1,4 @@
-"""Hosts: whether what carries runs there can be asked, and whether their folder keeps what a run rests on."""
+"""Hosts: whether the cluster answers, and whether the folder for runs supports locks."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ _PATIENCE_S = 15.0
 
 
 def host_findings(name: str, host: HostSpec) -> Iterator[Finding]:
-    """Yield what was found of this host."""
+    """Yield findings about a host."""
     yield _folder(f"host {name}: folder", Path(host.root))
     missing = [command for command in SLURM_COMMANDS if shutil.which(command) is None]
     if missing:
@@ -29,17 +29,17 @@ def host_findings(name: str, host: HostSpec) -> Iterator[Finding]:
 
 def _folder(name: str, root: Path) -> Finding:
     if not root.is_dir():
-        remedy = "Mount it, or make it below where it is mounted: the daemon never makes it."
-        return problem(name, f"{root} is not there", remedy)
+        remedy = "Mount it, or create it below its mount point; the daemon never creates it."
+        return problem(name, f"{root} does not exist", remedy)
     if not os.access(root, os.W_OK | os.X_OK):
         return problem(name, f"{root} is not writable", "Give this user the folder.")
     if (fault := _lock_fault(root)) is not None:
-        return problem(name, f"{root}: {fault}", "Use a file system with locks: they keep a run from beginning twice.")
-    return ok(name, f"{root} keeps locks, as far as one machine can tell")
+        return problem(name, f"{root}: {fault}", "Use a file system with locks; they keep a run from beginning twice.")
+    return ok(name, f"locks work in {root}, as far as one machine can tell")
 
 
 def _lock_fault(root: Path) -> str | None:
-    """Return what a lock there does wrong, asked from this machine; None: nothing."""
+    """Return what is wrong with locks there, as seen from this machine; None: nothing."""
     try:
         with tempfile.NamedTemporaryFile(dir=root, prefix=".probe-") as first, Path(first.name).open("rb") as second:
             fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -49,7 +49,7 @@ def _lock_fault(root: Path) -> str | None:
                 return None
     except OSError as fault:
         return f"no file there can be locked: {fault.strerror}"
-    return "two have a lock at once"
+    return "a lock can be held twice at once"
 
 
 def _cluster(name: str, host: HostSpec) -> Finding:
@@ -59,7 +59,7 @@ def _cluster(name: str, host: HostSpec) -> Finding:
         return problem(name, "the controller does not answer", "See `sinfo`, and the log of slurmctld.")
     if not said.strip():
         place = "the cluster" if host.partition is None else f"partition {host.partition}"
-        return problem(name, f"{place} has no nodes", "Name a partition of those that `sinfo` shows.")
+        return problem(name, f"{place} has no nodes", "Name one of the partitions that `sinfo` shows.")
     states = ", ".join(line.strip() for line in said.splitlines())
     if not re.search(r"\b(idle|mixed|allocated|completing|planned)\b", said):
         return warn(name, f"no node takes runs: {states}", "See `sinfo -R` for the reasons.")
@@ -74,12 +74,12 @@ def _tracking(name: str) -> Iterator[Finding]:
     if kind[1] == "proctrack/cgroup":
         yield ok(name, kind[1])
     else:
-        detail = f"{kind[1]} lets processes in sessions of their own survive their job"
+        detail = f"with {kind[1]}, processes in sessions of their own survive their job"
         yield warn(name, detail, "Set ProctrackType=proctrack/cgroup in slurm.conf.")
 
 
 def _ask(*command: str) -> str | None:
-    """Return what the command says; None: it failed."""
+    """Return the command's output; None: it failed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):

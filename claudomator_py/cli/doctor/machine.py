@@ -1,4 +1,4 @@
-"""The machine: git, the clock, what the kernel allows, and the SQLite that Python brings."""
+"""The machine: git, the clock, kernel limits, and Python's SQLite."""
 
 import resource
 import shutil
@@ -21,7 +21,7 @@ _PATIENCE_S = 5.0
 
 
 def machine_findings() -> Iterator[Finding]:
-    """Yield all of them."""
+    """Yield all findings about the machine."""
     yield git()
     yield clock()
     yield synchronised()
@@ -31,25 +31,25 @@ def machine_findings() -> Iterator[Finding]:
 
 
 def git() -> Finding:
-    """Return whether there is one."""
+    """Check whether git is installed."""
     program = shutil.which("git")
     if program is not None:
         return ok("git", program)
-    return problem("git", "git is not on PATH", "Install git: agents that work in repositories need it.")
+    return problem("git", "git is not on PATH", "Install git; agents that work in repositories need it.")
 
 
 def clock() -> Finding:
-    """Return a clock before the installation of this program cannot be right."""
+    """Check the clock: a time before this program's installation must be wrong."""
     installed = Path(claudomator_py.__file__).stat().st_mtime
     now = time.time()
     detail = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     if now < installed - _CLOCK_SLACK_S:
-        return problem("clock", f"{detail} is before this program was installed", "Set the clock: limits end by it.")
+        return problem("clock", f"{detail} is before this program was installed", "Set the clock; limits end by it.")
     return ok("clock", detail)
 
 
 def synchronised() -> Finding:
-    """Return whether the clock follows a time server, as far as systemd knows."""
+    """Check whether the clock follows a time server, as far as systemd knows."""
     name, unknown = "time server", "cannot tell whether the clock is synchronised"
     program = shutil.which("timedatectl")
     if program is None:
@@ -70,7 +70,7 @@ def synchronised() -> Finding:
 
 
 def inotify(settings: Path = INOTIFY) -> Finding:
-    """Return whether there is enough to watch inboxes and runs with, beside what editors take."""
+    """Check whether there are enough watches for inboxes and runs, besides those that editors use."""
     try:
         watches = int((settings / "max_user_watches").read_text())
         instances = int((settings / "max_user_instances").read_text())
@@ -81,13 +81,13 @@ def inotify(settings: Path = INOTIFY) -> Finding:
         return ok("inotify", detail)
     remedy = (
         f"Run: sysctl fs.inotify.max_user_watches={max(watches, 524_288)} "
-        f"fs.inotify.max_user_instances={max(instances, 512)}. Without watches files are found by the slower rescan."
+        f"fs.inotify.max_user_instances={max(instances, 512)}. Without watches, files are found by the slower rescan."
     )
     return warn("inotify", detail, remedy)
 
 
 def open_files(hard: int) -> Finding:
-    """Judge the hard limit of this shell: a daemon started from it raises its own to that. -1: none."""
+    """Check this shell's hard limit, which a daemon started from it raises its own limit to. -1: none."""
     detail = "no limit" if hard < 0 else f"{hard} for a process"
     if hard < 0 or hard >= LEAST_FILES:
         return ok("open files", detail)
@@ -95,7 +95,7 @@ def open_files(hard: int) -> Finding:
 
 
 def sqlite(version: str) -> Finding:
-    """Judge SQLite. version: as SQLite says it."""
+    """Check the version of SQLite, as it reports it."""
     if tuple(int(part) for part in version.split(".")) >= OLDEST_SQLITE:
         return ok("SQLite", version)
     least = ".".join(map(str, OLDEST_SQLITE))

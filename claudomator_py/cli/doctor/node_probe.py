@@ -1,7 +1,8 @@
-"""Run by a cluster's node, with the standard library alone: what its file system keeps between it and who asks.
+"""Run by a cluster's node, with the standard library alone: check the file system that it shares with this machine.
 
-Usage: ``python node_probe.py FOLDER``. It holds a lock on ``lock``, says so in ``held``, and once ``go`` is there says
-in ``found`` what it saw. ``mine`` was made before by who asks, who renames ``before`` to ``after`` meanwhile.
+Usage: ``python node_probe.py FOLDER``. It holds a lock on ``lock`` and reports that in ``held``; once ``go`` exists, it
+reports in ``found`` what it sees. The caller has created ``mine`` before, and meanwhile renames ``before`` to
+``after``.
 """
 
 import fcntl
@@ -15,7 +16,7 @@ PATIENCE_S = 30.0
 
 
 def main(folder: Path) -> None:
-    """Hold, wait, look, and say."""
+    """Hold the lock, wait for ``go``, and report what is visible."""
     with (folder / "lock").open("r+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         about = {"uid": os.getuid(), "node": os.uname().nodename, "python": sys.version.split()[0]}
@@ -27,7 +28,7 @@ def main(folder: Path) -> None:
 
 
 def can_make(file: Path) -> bool:
-    """Return whether a file can be made there although another machine has made it."""
+    """Return whether a file can be created exclusively although another machine has created it."""
     try:
         file.touch(exist_ok=False)
     except FileExistsError:
@@ -36,7 +37,7 @@ def can_make(file: Path) -> bool:
 
 
 def say(file: Path, what: dict[str, object]) -> None:
-    """Write it, whole or not at all."""
+    """Write the file atomically."""
     partial = file.with_name(f".{file.name}")
     partial.write_text(json.dumps(what), encoding="utf-8")
     partial.rename(file)

@@ -1,7 +1,7 @@
-"""What a bug report may tell: the configuration and the daemon's answers without secrets, and without people's texts.
+"""What a bug report may contain: the configuration and the daemon's answers, without secrets and people's texts.
 
-Structure decides first: only what is named here is kept. What is left goes through a search for known values and for
-what looks like a key, in case a secret stands where none belongs.
+Structure decides first: only what is listed here is kept. The rest is then searched for known secrets and for what
+looks like a key, in case a secret stands where none belongs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,15 +37,14 @@ Document = dict[str, Any]
 
 
 def known_secrets(settings: Settings, environ: Mapping[str, str], own: Iterable[str]) -> Redactor:
-    """Return what finds the secrets that the daemon would know with these settings and variables, every value that
-    agents are given, and our own."""
+    """Return a redactor of the secrets that the daemon would know with these settings and variables, of all values that
+    agents are given, and of our own."""
     given = {value for agent in settings.agents.values() for value in agent.env.values()}
     return Redactor([*secrets_of(settings, settings.agents.values(), environ), *given, *own])
 
 
 def configuration(settings: Settings) -> Document:
-    """Return the settings: of variables and options the names, of URLs scheme and host, of who is notified the
-    names."""
+    """Return the settings: variables, options and notifiers by name only, URLs as scheme and host."""
     document = settings.model_dump(mode="json")
     document["database"] = _bare_url(settings.database)
     document["classifier"]["base_url"] = _bare_url(settings.classifier.base_url)
@@ -63,9 +62,9 @@ def configuration(settings: Settings) -> Document:
 
 
 def status(view: StatusView, *, tasks: bool) -> Document:
-    """Return the status. tasks: with what people and agents wrote."""
+    """Return the status. tasks: with the texts of people and agents."""
     if tasks:
-        # Not the content as it was written: it brings variables.
+        # Without the spec, which contains variables.
         return view.model_dump(mode="json", exclude={name: {"__all__": {"spec"}} for name in _TASK_LISTS})
     document: Document = {name: [task(one) for one in getattr(view, name)] for name in _TASK_LISTS}
     problems = [[{"line": problem.line, "field": problem.field} for problem in file.problems] for file in view.inbox]
@@ -78,12 +77,12 @@ def status(view: StatusView, *, tasks: bool) -> Document:
 
 
 def task(view: TaskView) -> Document:
-    """Return a task without its texts and places."""
+    """Return a task without its texts and paths."""
     return view.model_dump(mode="json", include=set(_TASK))
 
 
 def event(view: EventView, *, tasks: bool) -> Document:
-    """Return an event; without texts unless ``tasks``."""
+    """Return an event, without texts unless ``tasks``."""
     document = view.model_dump(mode="json")
     if not tasks:
         document["data"] = _codes(view.data)
@@ -96,17 +95,17 @@ def _agent(view: AgentView) -> Document:
 
 
 def _codes(data: Mapping[str, object]) -> Document:
-    """Of what an event tells, codes and numbers."""
+    """Return an event's data as codes and numbers."""
     return {key: value for key, value in data.items() if key in _EVENT_DATA and isinstance(value, str | int | None)}
 
 
 def _command(words: Sequence[str]) -> list[str]:
-    """The program, and the names of its options."""
+    """Return the program and the names of its options."""
     return [*words[:1], *_options(words[1:])]
 
 
 def _options(words: Sequence[str]) -> list[str]:
-    """Of arguments the names of options: a value may be a key, or a script with one in it."""
+    """Return the names of the options among arguments: a value may be a key, or a script that contains one."""
     shown = []
     for word in words:
         name, equals, _ = word.partition("=")
@@ -116,7 +115,7 @@ def _options(words: Sequence[str]) -> list[str]:
 
 
 def _bare_url(url: str | None) -> str | None:
-    """Without user, password, path and query."""
+    """Return the URL without user, password, path and query."""
     if url is None or "://" not in url:
         return url
     try:

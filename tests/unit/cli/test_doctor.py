@@ -112,7 +112,7 @@ def test_a_cluster_without_folder_and_commands_and_one_that_does_not_answer(offl
     (offline.home / "claudomator.yaml").write_text(hosts)
     checks = _checks(offline, PATH="/usr/bin:/bin")
     assert ", ".join(SLURM_COMMANDS) in str(checks["host lab: commands"]["detail"])
-    assert str(checks["host lab: folder"]["detail"]) == f"{shared} is not there"
+    assert str(checks["host lab: folder"]["detail"]) == f"{shared} does not exist"
     shared.mkdir()
     for name in SLURM_COMMANDS:
         _program(tmp_path / "bin", name)
@@ -310,7 +310,7 @@ def test_a_key_counts_only_if_the_agent_gets_it(tmp_path: Path, kind: str) -> No
     passed = _login(agent.model_copy(update={"pass_env": (key,)}), tmp_path, **{key: "never shown"})
     given = _login(agent.model_copy(update={"env": {key: "never shown"}}), tmp_path)
     for found in (passed, given):
-        assert (found.verdict, found.detail) == (Severity.OK, f"{key} is given to it; not verified against the service")
+        assert (found.verdict, found.detail) == (Severity.OK, f"it gets {key}; not verified against the service")
 
 
 def test_settings_of_gemini_that_say_how_to_log_in(tmp_path: Path) -> None:

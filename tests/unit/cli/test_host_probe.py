@@ -55,14 +55,14 @@ def test_a_node_with_the_same_files_is_as_it_should_be(programs: Path, tmp_path:
     program(programs / "sbatch", STARTS)
     (one,) = found(tmp_path)
     assert (one.name, one.verdict) == ("host lab: a node", "ok")
-    assert "locks, exclusive creation and renaming hold" in one.detail
+    assert "locks, exclusive creation and renaming work" in one.detail
 
 
 def test_what_a_node_does_not_share_is_said(programs: Path, tmp_path: Path) -> None:
     program(programs / "sbatch", APART)
     details = [one.detail for one in found(tmp_path)]
     assert details[0] == f"n9 (Python 3.9.1) runs jobs as user 1, not {os.getuid()}"
-    assert "one lock at once" in details[1]
+    assert "the same lock at once" in details[1]
     assert "does not see at once" in details[2]
     assert "differs by about 100 s" in details[3]
 

@@ -292,7 +292,7 @@ def test_keys_that_nobody_knows_are_named_at_import(command: Command, cards: Pat
     refused = command("specialists", "import", str(path))
 
     assert done.returncode == 0, done.stderr
-    assert "kept, and not applied, as neither A2A nor Claudomator knows it: `private`." in " ".join(done.stderr.split())
+    assert "kept but not applied, as neither A2A nor Claudomator knows it: `private`." in " ".join(done.stderr.split())
     assert refused.returncode == 1
     assert "visibel: is not a known key; did you mean `visibility`?" in " ".join(refused.stderr.split())
     assert [one["id"] for one in told(command, "specialists", "list")] == ["docs-bot"]
@@ -311,7 +311,7 @@ def test_a_card_is_fetched_from_where_a2a_has_it(command: Command, cards: Path) 
     [
         ("/none", "answered 404"),
         ("/moved/card.json", "answered 302"),
-        ("/long/card.json", "that is not a card"),
+        ("/long/card.json", "so it is not a card"),
         ("/bad/card.json", "description: is empty"),
     ],
 )
@@ -433,15 +433,15 @@ def test_a_host_that_drips_its_card_is_not_awaited_for_ever(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("https://no-such-host.invalid", "there is no host of that name"),
+        ("https://no-such-host.invalid", "there is no such host"),
         ("https://ann:pa55word@no-such-host.invalid", "https://no-such-host.invalid/"),
         ("http://127.0.0.1:1", "nothing listens there"),
         ("HTTP://127.0.0.1:1", "nothing listens there"),
-        ("https://xn--a", "not the name of a host"),
-        ("http://127.0.0.1:99999", "is no address of a card"),
-        ("https://[::1", "is no address of a card"),
-        ("https://", "is no address of a card"),
-        ("ftp://agents.example/card.json", "is no address of a card"),
+        ("https://xn--a", "that is not a host name"),
+        ("http://127.0.0.1:99999", "is not the address of a card"),
+        ("https://[::1", "is not the address of a card"),
+        ("https://", "is not the address of a card"),
+        ("ftp://agents.example/card.json", "is not the address of a card"),
     ],
 )
 def test_why_a_card_is_not_there_is_said_in_words(command: Command, url: str, words: str) -> None:
@@ -457,7 +457,7 @@ def test_what_is_no_card_or_not_encrypted_is_told_by_what_it_is(command: Command
         assert "begins with `" in command("specialists", "import", f"{url}/page/card.json").stderr
         assert "with your login" in command("specialists", "import", f"{url}/secret/card.json").stderr
         plain = command("specialists", "import", url.replace("http:", "https:"))
-        assert "no encrypted connection came about" in " ".join(plain.stderr.split())
+        assert "no encrypted connection was possible" in " ".join(plain.stderr.split())
 
 
 def test_a_card_is_not_fetched_unencrypted_from_elsewhere(command: Command) -> None:
@@ -539,7 +539,7 @@ def test_a_host_with_a_certificate_of_its_own_is_trusted_as_runs_trust_it(
         refused = command("specialists", "import", url)
         trusted = command("specialists", "import", url, SSL_CERT_FILE=str(certificate))
         missing = command("specialists", "import", url, SSL_CERT_FILE=str(tmp_path / "gone.pem"))
-    assert "the file that SSL_CERT_FILE names is not there" in " ".join(missing.stderr.split())
+    assert "the file named in SSL_CERT_FILE does not exist" in " ".join(missing.stderr.split())
     assert refused.returncode == 2
     assert "certificate is not trusted" in " ".join(refused.stderr.split())
     assert "SSL_CERT_FILE" in refused.stderr

@@ -287,8 +287,8 @@ def test_validate_names_what_of_an_agent_file_is_not_applied(offline: Command) -
     done = offline("validate", "--specialists", "worker.md")
     assert done.stdout.splitlines() == [
         "worker.md: ok (specialist worker)",
-        "worker.md:4: warning: color: is kept, and not applied",
-        "worker.md:5: warning: hooks: is kept, and not applied",
+        "worker.md:4: warning: color: is kept but not applied",
+        "worker.md:5: warning: hooks: is kept but not applied",
     ]
 
 
