@@ -177,6 +177,8 @@ def _texts(shown: table.Table[T], rows: Sequence[T]) -> list[list[str]]:
         match cell:
             case table.Time(instant, "ago"):
                 return times.ago(instant, now)
+            case table.Time(instant, "for"):
+                return times.age(instant, now)
             case table.Time(instant, "until"):
                 return times.until(instant, now)
             case table.Time(instant):
@@ -211,10 +213,10 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _kept(widths: Sequence[int], heads: Sequence[table.Column[Any]], limit: int) -> list[int]:
-    """Return the indexes of the columns that fit; those that can be spared are dropped first."""
+    """Return the indexes of the columns that fit; those with the highest ``spare`` are dropped first."""
     least = [min(broad, head.least) if head.flexible else broad for broad, head in zip(widths, heads, strict=True)]
     kept = list(range(len(heads)))
-    for place in reversed(range(len(heads))):
+    for place in sorted(kept, key=lambda one: (-heads[one].spare, -one)):
         if heads[place].spare and sum(least[one] for one in kept) + _GAP * (len(kept) - 1) > limit:
             kept.remove(place)
     return kept

@@ -35,6 +35,12 @@ def ago(instant: str | None, now: int) -> str:
     return f"{_here(instant):%Y-%m-%d}" if passed > _DATE_AFTER_MS else f"{short_duration(passed)} ago"
 
 
+def age(instant: str, now: int) -> str:
+    """Return how long ago as a length: ``3m``; the date when that is long."""
+    passed = max(0, now - parse_instant(instant))
+    return f"{_here(instant):%Y-%m-%d}" if passed > _DATE_AFTER_MS else short_duration(passed)
+
+
 def until(instant: str | None, now: int) -> str:
     """Return how long until, such as ``in 3m``; ``now`` when it is due; empty without an instant."""
     if instant is None:

@@ -24,8 +24,8 @@ class Time:
 
     instant: str
     """RFC 3339, UTC."""
-    show: Literal["ago", "until", "at"]
-    """Time elapsed since then, time left until then, or date and time."""
+    show: Literal["ago", "for", "until", "at"]
+    """Time elapsed since then, in a sentence or as a mere length; time left until then; or date and time."""
 
 
 Cell = str | int | Time | None
@@ -42,9 +42,10 @@ class Column(Generic[T]):
     flexible: bool = False
     """Whether cells may be cut when space is short."""
     least: int = 8
-    """Minimum number of characters that a cell is cut to."""
-    spare: bool = False
-    """Whether the column is dropped if the others would otherwise be cut to nothing."""
+    """Minimum number of characters that a cell is cut to, as long as a column can be dropped instead."""
+    spare: int = 0
+    """Which column is dropped first where others would be cut to less than their ``least``: the one with the highest
+    number; 0: none is."""
     wide: bool = False
     """Whether the column is shown only with ``-o wide``."""
     right: bool = False
@@ -61,6 +62,11 @@ class Table(Generic[T]):
 def ago(instant: str | None) -> Time | None:
     """Return a cell that shows how long ago it was; None without an instant."""
     return None if instant is None else Time(instant, "ago")
+
+
+def age(instant: str | None) -> Time | None:
+    """Return a cell that shows how old something is that is from then; None without an instant."""
+    return None if instant is None else Time(instant, "for")
 
 
 def until(instant: str | None) -> Time | None:

@@ -9,10 +9,8 @@ from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.wording import Piece, Sentence, worded
 from claudomator_py.resources.tasks import TaskView
+from claudomator_py.resources.tasks.folding import Fold, folded, said_together
 from claudomator_py.values import dataclass
-
-MIN_FOLDED = 3
-"""The number of similar tasks from which on they become one line."""
 
 # How a state looks. Its word is always shown as well, as some people cannot see the colour.
 TONES = {
@@ -24,8 +22,6 @@ TONES = {
     "FAILED": "bad",
     "CANCELLED": "off",
 }
-_FOLDED = {"WAITING": "wait", "QUEUED": "wait", "FAILED": "failed", "NEEDS_INPUT": "ask"}
-"""The words for several tasks in such a state that are one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +100,21 @@ class RowGroup:
 def grouped(rows: Sequence[TaskRow], unlisted: Mapping[str, int]) -> tuple[RowGroup, ...]:
     """Return the rows in order, with those of equal reasons together at the place of the first. unlisted: the number of
     further tasks like one of these, by its id."""
-    alike: dict[tuple[object, ...], list[TaskRow]] = {}
-    for row in rows:
-        said = None if row.wait is None else worded(row.wait)
-        key: tuple[object, ...] = (row.folds, row.code, said) if row.folds and (row.code or said) else (row.id,)
-        alike.setdefault(key, []).append(row)
-    groups: list[RowGroup] = []
-    for said_of, found in alike.items():
-        more = sum(unlisted.get(row.id, 0) for row in found) if len(said_of) > 1 else 0
-        if (size := len(found) + more) < MIN_FOLDED:
-            groups += [RowGroup(row.id, (row,)) for row in found]
-        else:
-            words = f"{size:,} {said_of[0]}"
-            groups.append(RowGroup(f"fold-{crc32(repr(said_of).encode()):x}", tuple(found), words, more))
-    return tuple(groups)
+    return tuple(map(_group, folded(rows, _reason, lambda row: row.id, unlisted)))
+
+
+def _group(fold: Fold[TaskRow]) -> RowGroup:
+    first = fold.rows[0]
+    if fold.key is None:
+        return RowGroup(first.id, fold.rows)
+    words = f"{fold.size:,} {first.folds}"
+    return RowGroup(f"fold-{crc32(repr(fold.key).encode()):x}", fold.rows, words, fold.unlisted)
+
+
+def _reason(row: TaskRow) -> tuple[str | None, ...] | None:
+    """What makes rows alike; None: it stands by itself."""
+    said = None if row.wait is None else worded(row.wait)
+    return (row.folds, row.code, said) if row.folds and (row.code or said) else None
 
 
 def row_of(task: TaskView) -> TaskRow:
@@ -164,7 +161,7 @@ def row_of(task: TaskView) -> TaskRow:
         version=task.version,
         actions=actions_of(task) if task.state in ("NEEDS_INPUT", "FAILED") else (),
         answers="answer" in task.available_actions and task.asks is not None and task.asks.kind == "question",
-        folds=None if task.asks is not None and task.asks.kind == "question" else _FOLDED.get(task.state),
+        folds=said_together(task),
     )
 
 

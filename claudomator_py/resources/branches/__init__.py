@@ -88,12 +88,12 @@ class BranchView(View):
 BRANCHES = Table[BranchView](
     Column("TASK", lambda view: view.task_name, flexible=True, least=20),
     Column("STATE", lambda view: view.state),
-    Column("BRANCH", lambda view: view.branch, flexible=True, least=24, spare=True),
+    Column("BRANCH", lambda view: view.branch, flexible=True, least=24, spare=1),
     Column("INTO", lambda view: view.onto),
     Column("IS", lambda view: view.standing),
     Column("COMMITS", lambda view: view.commits, right=True),
     Column("NOT COMMITTED", lambda view: view.changed, right=True),
-    Column("REPOSITORY", lambda view: view.repository, flexible=True, spare=True),
+    Column("REPOSITORY", lambda view: view.repository, flexible=True, spare=1),
 )
 
 

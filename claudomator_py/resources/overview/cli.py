@@ -22,7 +22,8 @@ from claudomator_py.resources.daemon import HOSTS
 from claudomator_py.resources.overview import FileProblemView, ListName, StatusView
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.resources.tasks.cli import tasks_table
+from claudomator_py.resources.tasks.cli import NARROWEST, folded_tasks, folds_text, tasks_table
+from claudomator_py.resources.tasks.folding import Fold
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 _INDENT = 2
-_NARROWEST = 80
+_RECENT = 10
+"""Tasks that have ended, which nobody has to do anything about: what needs somebody stays in sight."""
 _NO_MATCH = "No task matches."
 
 _LEAST_S = 0.5
@@ -94,13 +96,17 @@ def _text(found: StatusView | list[TaskView], output: Format) -> str:
 
 
 def overview(found: StatusView, *, wide: bool = False) -> str:
-    """Return the whole status as text: counts in a line, then section by section, without the empty ones."""
+    """Return the whole status as text: counts in a line, then section by section, without the empty ones.
+
+    wide: with all tasks, none of them folded to a line, and no text cut.
+    """
+    now = now_ms()
     sections: list[tuple[str, str, ListName, Sequence[TaskView]]] = [
         ("NEEDS YOU", "NEEDS_INPUT", "needs_you", found.needs_you),
         ("PROBLEMS", "FAILED", "problems", found.problems),
         ("RUNNING", "RUNNING", "running", found.running),
         ("QUEUED", "", "queued", found.queued),
-        ("RECENT", "", "recent", found.recent),
+        ("RECENT", "", "recent", found.recent if wide else found.recent[:_RECENT]),
     ]
     ids = short_ids([task.id for _, _, _, tasks in sections for task in tasks])
     parts = ["\n".join([_counts(found), *_standstill(found)])]
@@ -108,8 +114,13 @@ def overview(found: StatusView, *, wide: bool = False) -> str:
         parts.append(f"{heading('DAEMON', 'FAILED')}\n{_trouble(found.trouble)}")
     for title, state, name, tasks in sections:
         if tasks:
-            table = tasks_table(tasks, wide=wide, ids=ids, known_state={task.state for task in tasks} == {state})
-            parts.append("\n".join([heading(title, state), table, *_more(found.total(name) - len(tasks))]))
+            folds = [Fold((task,)) for task in tasks] if wide else folded_tasks(tasks, found.unlisted, now)
+            alone = [task for fold in folds if fold.key is None for task in fold.rows]
+            known = {task.state for task in tasks} == {state}
+            lines = [tasks_table(alone, wide=wide, ids=ids, known_state=known)] if alone else []
+            lines += folds_text((fold for fold in folds if fold.key is not None), now)
+            more = _more(found.total(name) - sum(fold.size for fold in folds))
+            parts.append("\n".join([heading(title, state), *lines, *more]))
         if name == "problems" and found.inbox:
             more = _more(found.total("inbox") - len(found.inbox))
             parts.append("\n".join([heading("INBOX", "FAILED"), _inbox(found.inbox), *more]))
@@ -186,7 +197,7 @@ def _trouble(checks: Sequence[CheckView]) -> str:
         said = one_line("; ".join(part for part in (f"{check.name}: {detail}", check.remedy) if part))
         lines += wrap(
             said,
-            _NARROWEST,
+            NARROWEST,
             initial_indent=" " * _INDENT,
             subsequent_indent=" " * 2 * _INDENT,
             break_long_words=False,

@@ -16,6 +16,7 @@ from claudomator_py.cli.editor import in_editor
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
+    fail,
     fields,
     heading,
     json_text,
@@ -180,6 +181,8 @@ def edit(
     Without a file, $VISUAL or $EDITOR is opened on it. It is refused if somebody else has changed it meanwhile.
     """
     before = client.specialist(specialist)
+    if file is None and before.file_path is not None:
+        fail(f"The specialist {before.id} follows the file {before.file_path}.", "Edit the file.")
     card = _edited(before) if file is None else _only(read(file))
     if card is None:
         note("Nothing was changed.")

@@ -9,7 +9,7 @@ from claudomator_py.acts.reach import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.fields import Strict
-from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
@@ -41,6 +41,15 @@ from claudomator_py.surface.operation import (
 
 PriorityLabel = Literal["low", "normal", "high", "urgent"]
 Action = Literal["cancel", "restart", "restart_force", "answer", "approve", "reject"]
+
+
+def editing_refused(name: str, state: str) -> tuple[str, str] | None:
+    """Return why the content of a task in that state is not replaced while it waits, and a remedy; None: it is."""
+    if state == "RUNNING":
+        return f"{name} runs.", "Edit it on its page, or cancel it first."
+    if state in ENDED:
+        return f"{name} is {state} already.", "Edit it on its page, which runs it again, or submit a new one."
+    return None
 
 
 class DependencyView(View):

@@ -1,8 +1,9 @@
 """``show``, ``result`` and ``why``: one task, what it handed back, and why it is where it is; and tables of tasks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,15 +21,16 @@ from claudomator_py.cli.output import (
     out,
     out_json,
     table_text,
+    width,
 )
 from claudomator_py.cli.times import ago, clock, localized, moment, now_ms, past_time, until, why_words
-from claudomator_py.domain.blocked_words import predicate
+from claudomator_py.domain.blocked_words import brief_of, predicate, sentence
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
 from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.outcome import Denied
 from claudomator_py.domain.principal import INBOX, OPERATOR
 from claudomator_py.domain.requests import TaskFilter
-from claudomator_py.domain.text import plain
+from claudomator_py.domain.text import one_line, plain
 from claudomator_py.domain.units import parse_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.decisions import CandidateView, DecisionView
@@ -36,6 +38,7 @@ from claudomator_py.resources.events.cli import events_of_task
 from claudomator_py.resources.runs import InputView, RunView
 from claudomator_py.resources.runs.cli import check_section, runs_table
 from claudomator_py.resources.tasks import TaskView, WorktreeView
+from claudomator_py.resources.tasks.folding import Fold, folded, said_together
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table
 
@@ -43,6 +46,10 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 _INDENT = 2
+_NAMED = 2
+"""Of many tasks that are one line."""
+NARROWEST = 80
+"""Columns of what is broken into lines where nothing says how many there are."""
 TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
 ]
@@ -83,7 +90,7 @@ def tasks(
     elif output is Format.JSON:
         out_json(found)
     elif found:
-        out(table_text(_LIST, found, wide=output is Format.WIDE))
+        out(table_text(TASKS, found, wide=output is Format.WIDE))
     else:
         note("No task matches.")
     if found and next(listed, None) is not None:
@@ -106,18 +113,27 @@ def _is_below(folder: Path, place: Path) -> bool:
         return False
 
 
-_LIST = Table[TaskView](
+TASKS = Table[TaskView](
     Column("STATE", lambda view: view.phase or view.state),
-    Column("NAME", lambda view: view.name, flexible=True, least=20),
+    Column("NAME", lambda view: view.name, flexible=True, least=40),
     Column("ID", lambda view: view.id or None, wide=True),
-    Column("REPOSITORY", lambda view: _folder(view), flexible=True, spare=True),
+    Column("REPOSITORY", lambda view: _folder(view), flexible=True, spare=4),
     Column("BRANCH", lambda view: view.branch, flexible=True, wide=True),
-    Column("AGENT", lambda view: view.agent),
-    Column("AGE", lambda view: table.ago(view.created_at)),
-    Column("CHANGES", lambda view: view.changes, flexible=True),
-    Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True),
-    Column("WHY", lambda view: _why(view, now_ms(), whole=False), flexible=True),
+    Column("AGENT", lambda view: view.agent, spare=2),
+    Column("AGE", lambda view: table.age(view.created_at), spare=1),
+    Column("CHANGES", lambda view: view.changes, wide=True),
+    Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True, spare=3),
+    Column("DETAIL", lambda view: _detail(view, now_ms()), flexible=True, least=44),
 )
+
+
+def _detail(view: TaskView, now: int) -> str:
+    """What it changed, if it is done; else why it is where it is."""
+    said = _why(view, now, whole=False)
+    if view.state == "COMPLETED" and view.changes is not None:
+        return f"{view.changes}: {said}" if said else view.changes
+    waits = view.waiting_until if view.state in ("WAITING", "QUEUED") else None
+    return said if waits is None else f"{said} until {clock(waits, now)}"
 
 
 def _folder(view: TaskView) -> str | None:
@@ -335,19 +351,60 @@ def tasks_table(
     """
     now, short = now_ms(), ids or {}
     columns = Table[TaskView](
-        Column("NAME", lambda task: task.name, flexible=True, least=20),
+        Column("NAME", lambda task: task.name, flexible=True, least=40),
         Column("ID", lambda task: task.id if wide else short.get(task.id, task.id)),
         Column("STATE", lambda task: None if known_state and not wide else task.state),
-        Column("AGENT", lambda task: task.agent_hint if _undecided(task) else task.agent),
+        Column("AGENT", lambda task: task.agent_hint if _undecided(task) else task.agent, spare=2),
         Column("MODEL", lambda task: None if _undecided(task) else task.model, wide=True),
         Column("PRIORITY", lambda task: task.priority, wide=True),
         Column("TAGS", lambda task: ",".join(task.tags), wide=True),
-        Column("WHY", lambda task: _why(task, now, whole=wide), flexible=True),
+        Column("WHY", lambda task: _why(task, now, whole=wide), flexible=True, least=40),
         Column("UNTIL", lambda task: table.until(task.waiting_until)),
-        Column("CHANGED", lambda task: table.ago(task.updated_at)),
+        Column("CHANGED", lambda task: table.ago(task.updated_at), spare=1),
         Column("DIRECTORY", lambda task: task.working_dir, wide=True),
     )
     return table_text(columns, tasks, wide=wide, indent=_INDENT)
+
+
+def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:
+    """Return lines that say of many tasks what is the same: ``58 wait: claude is limited: a, b and 56 more``.
+
+    now: epoch milliseconds.
+    """
+    lines: list[str] = []
+    for fold in folds:
+        first = fold.rows[0]
+        named = [task.name for task in fold.rows[:_NAMED]]
+        names = f"{', '.join(named)} and {fold.size - len(named):,} more"
+        said = one_line(f"{fold.size:,} {said_together(first)}: {_reason(first, now)}: {names}")
+        lines += wrap(
+            said,
+            width() or NARROWEST,
+            initial_indent=" " * _INDENT,
+            subsequent_indent=" " * 2 * _INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return lines
+
+
+def folded_tasks(tasks: Sequence[TaskView], unlisted: Mapping[str, int], now: int) -> tuple[Fold[TaskView], ...]:
+    """Return the tasks, those with the same reason together. unlisted: how many more are like one of them, by its id.
+    now: epoch milliseconds."""
+
+    def key(task: TaskView) -> tuple[str, str] | None:
+        verb = said_together(task)
+        return (verb, said) if verb and (said := _reason(task, now)) else None
+
+    return folded(tasks, key, lambda task: task.id, unlisted)
+
+
+def _reason(task: TaskView, now: int) -> str:
+    """Why it is in its state, where no column says until when."""
+    if task.blocked is not None:
+        said = brief_of(task.blocked, None) or sentence(task.blocked)
+        return worded(said, lambda instant: clock(instant, now))
+    return _why(task, now, whole=False)
 
 
 def _undecided(task: TaskView) -> bool:

@@ -20,7 +20,7 @@ from claudomator_py.domain.inputs import call_text
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.text import plain
-from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
+from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView, editing_refused
 from claudomator_py.resources.tasks.cli import TaskArgument, tasks_table
 from claudomator_py.surface.table import Column, Table
 from claudomator_py.values import dataclass
@@ -74,19 +74,36 @@ def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: S
     return matching[::-1]
 
 
-def agreed(tasks: Sequence[TaskView], verb: str, *, dry_run: bool, yes: bool, output: Format) -> bool:
-    """Return whether to continue; asks on a terminal where there are several. Raises Exit for who does not agree."""
+def agreed(
+    tasks: Sequence[TaskView], verb: str, actions: Sequence[str], *, dry_run: bool, yes: bool, output: Format
+) -> bool:
+    """Return whether to continue; asks on a terminal where there are several.
+
+    actions: one of which a task has to allow. Raises Exit for who does not agree, and where a dry run names a task that
+    would be refused.
+    """
     if not tasks:
         note(f"There is nothing to {verb}.")
     elif dry_run:
-        if not _write_json(output, [ChangeOutcome(task) for task in tasks], done=False):
-            out(tasks_table(tasks))
-        note(f"{verb.capitalize()} would be asked for {_counted(tasks)}; nothing was done.")
+        _try(tasks, verb, actions, output)
     elif len(tasks) > 1 and not yes and sys.stdin.isatty() and sys.stderr.isatty():
         if not typer.confirm(f"{verb.capitalize()} {_counted(tasks)}?", err=True):
             fail("Nothing was done.")
         return True
     return bool(tasks) and not dry_run
+
+
+def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str], output: Format) -> None:
+    able = [task for task in tasks if set(actions) & set(task.available_actions)]
+    refused = [task for task in tasks if task not in able]
+    refusal = ClientError(f"Its state does not allow to {verb} it.", remedy="See `claudomator show TASK`.")
+    outcomes = [ChangeOutcome(task, refusal if task in refused else None) for task in tasks]
+    if not _write_json(output, outcomes, done=False) and able:
+        out(tasks_table(able))
+    if able:
+        note(f"{verb.capitalize()} would be asked for {_counted(able)}; nothing was done.")
+    if refused:
+        fail(f"{verb.capitalize()} would be refused for {', '.join(f'{one.name} ({one.state})' for one in refused)}.")
 
 
 def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Format) -> None:
@@ -170,7 +187,7 @@ def cancel(
         _write_task(client.cancel(tasks[0]), output)
         return
     found = chosen(client, tasks or (), wanted, ("cancel",))
-    if agreed(found, "cancel", dry_run=dry_run, yes=yes, output=output):
+    if agreed(found, "cancel", ("cancel",), dry_run=dry_run, yes=yes, output=output):
         do_to_each(
             client,
             found,
@@ -196,6 +213,8 @@ def edit(
     from claudomator_py.cli.editing import edited_task, only_task
 
     before = client.task(task)
+    if file is None and (refused := editing_refused(before.name, before.state)) is not None:
+        fail(*refused)  # rather than once somebody has written
     spec = edited_task(before) if file is None else only_task(file)
     if spec is None:
         note("Nothing was changed.")
@@ -252,8 +271,9 @@ def restart(
     if tasks is not None and len(tasks) == 1 and wanted == TaskFilter() and not dry_run:
         _write_task(client.restart(tasks[0], request), output)
         return
-    found = chosen(client, tasks or (), wanted, ("restart", "restart_force") if force else ("restart",))
-    if agreed(found, "restart", dry_run=dry_run, yes=yes, output=output):
+    actions = ("restart", "restart_force") if force else ("restart",)
+    found = chosen(client, tasks or (), wanted, actions)
+    if agreed(found, "restart", actions, dry_run=dry_run, yes=yes, output=output):
         do_to_each(
             client,
             found,
@@ -279,7 +299,11 @@ def answer(
     """
     if (text is None) == (file is None):
         raise typer.BadParameter("give the answer as TEXT, or name a file with --file")
-    request = checked(AnswerRequest, {"text": _read(file) if text is None and file is not None else text})
+    if str(file) == "-":
+        before = client.task(task)
+        if "answer" not in before.available_actions:  # refused in the daemon's words, before anything is typed
+            client.answer(before.id, AnswerRequest(text="-"), if_version=before.version)
+    request = checked(AnswerRequest, {"text": text if file is None else _read(file)})
     _write_task(client.answer(task, request), output)
 
 
@@ -318,7 +342,7 @@ def approve(
     wanted = TaskFilter(state=state, tag=tag, agent=on)
     if tasks is None or len(tasks) != 1 or wanted != TaskFilter() or dry_run:
         found = chosen(client, tasks or (), wanted, ("approve",))
-        if agreed(found, "approve", dry_run=dry_run, yes=yes, output=output):
+        if agreed(found, "approve", ("approve",), dry_run=dry_run, yes=yes, output=output):
             do_to_each(
                 client,
                 found,
@@ -371,7 +395,7 @@ def reject(
         _write_task(client.reject(refs[0], request), output)
         return
     found = chosen(client, refs, wanted, ("reject",))
-    if agreed(found, "reject", dry_run=dry_run, yes=yes, output=output):
+    if agreed(found, "reject", ("reject",), dry_run=dry_run, yes=yes, output=output):
         do_to_each(
             client,
             found,

@@ -41,6 +41,7 @@ from claudomator_py.resources.tasks import (
     TaskCalls,
     TaskView,
     WhyView,
+    editing_refused,
 )
 from claudomator_py.resources.tasks.sentences import (
     backlog_sentences,
@@ -228,10 +229,8 @@ class Tasks(Service):
         dir_key = directory_key(spec.working_dir)
 
         def change(connection: Connection, task: Task, now_ms: int) -> None:
-            if only_waiting and task.state not in ("WAITING", "QUEUED", "NEEDS_INPUT"):
-                verb = "runs" if task.state == "RUNNING" else f"is {task.state} already"
-                remedy = "Edit it on its page, or cancel it first." if task.state == "RUNNING" else "Submit a new one."
-                raise Conflict(f"{task.name} {verb}.", remedy=remedy)
+            if only_waiting and (refused := editing_refused(task.name, task.state)) is not None:
+                raise Conflict(refused[0], remedy=refused[1])
             if spec.name != task.name:
                 refuse([Problem(field="name", message=f"is {spec.name}", remedy=f"leave it as it is: {task.name}")])
             refuse(task_problems(connection, spec, self._by))

@@ -78,6 +78,20 @@ def test_a_dry_run_lists_and_does_nothing(command: Command, prepared: PreparedSe
     assert states(prepared) == before
 
 
+def test_a_dry_run_says_which_tasks_would_be_refused(command: Command, prepared: PreparedService) -> None:
+    a_shop(prepared)
+    tried = command("approve", "done", "works", "--dry-run")
+    assert (tried.returncode, tried.stdout) == (1, "")
+    assert "Approve would be refused for done (COMPLETED), works (RUNNING)." in tried.stderr
+    tried = command("restart", "works", "fix-login", "--dry-run")
+    assert "fix-login" in tried.stdout
+    assert "Restart would be asked for 1 task (1 FAILED); nothing was done." in tried.stderr
+    assert "works (RUNNING)" in tried.stderr
+    assert command("restart", "works", "--force", "--dry-run").returncode == 0
+    told = json.loads(command("cancel", "done", "next", "--dry-run", "-o", "json").stdout)
+    assert [(one["done"], one["problem"] is None) for one in told] == [(False, False), (False, True)]
+
+
 def test_one_that_is_refused_hinders_no_other(command: Command, prepared: PreparedService) -> None:
     a_shop(prepared)
     done = command("restart", "fix-login", "works", "fix-logout", "fix-login")

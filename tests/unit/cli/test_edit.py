@@ -3,6 +3,9 @@
 import pytest
 
 from claudomator_py.domain.lifecycle import Completed, Queued, Running
+from claudomator_py.domain.principal import OPERATOR
+from claudomator_py.tasks import specialists as changes
+from tests.fakes.cards import card
 from tests.fakes.command import Command
 from tests.fakes.prepared import PreparedService
 
@@ -48,7 +51,30 @@ def test_a_task_that_runs_or_has_ended_is_not_edited(
     before = instructions(prepared, task_id)
     file = command.home / "paint.yaml"
     file.write_text("name: paint\ninstructions: Paint it green.\n")
-    refused = command("edit", "paint", str(file))
-    assert refused.returncode == 1
-    assert said in refused.stderr
+    opened = command.home / "opened"
+    for refused in (command("edit", "paint", str(file)), command("edit", "paint", EDITOR=f"cp -t {opened}")):
+        assert refused.returncode == 1
+        assert said in refused.stderr
+    assert "the editor" not in refused.stderr.lower(), "it is refused before somebody writes in vain"
     assert instructions(prepared, task_id) == before
+
+
+def test_the_card_of_a_file_is_refused_before_an_editor_is_opened(command: Command, prepared: PreparedService) -> None:
+    prepared.database.write(
+        lambda connection: changes.register(
+            connection, card("plumber"), OPERATOR, prepared.world.now_ms, source="file", file_path="cards/plumber.yaml"
+        )
+    )
+    refused = command("specialists", "edit", "plumber", EDITOR="false")
+    assert refused.returncode == 1
+    assert "follows the file cards/plumber.yaml" in refused.stderr
+    assert "the editor" not in refused.stderr.lower()
+
+
+def test_an_answer_that_nobody_asks_for_is_refused_before_it_is_read(
+    command: Command, prepared: PreparedService
+) -> None:
+    prepared.add("paint", Completed())
+    refused = command("answer", "paint", "--file", "-", stdin=b"\xff")  # which is no text
+    assert refused.returncode == 1
+    assert "it asks nothing that could be answered" in refused.stderr
