@@ -209,7 +209,7 @@ def test_a_task_that_asks_first_is_rejected_and_a_late_answer_is_told_so(lasting
     expect(other.locator("#task")).to_contain_text("Not on a Friday.")
     page.get_by_role("button", name="Approve the task").click()
     expect(page.get_by_role("alert")).to_contain_text("Changed in the meantime")
-    expect(page.get_by_role("heading", name="rejected asks nothing that could be approved")).to_be_visible()
+    expect(page.get_by_role("heading", name="There is nothing to approve in rejected")).to_be_visible()
     assert lasting_desktop.settled("rejected", "FAILED").runs == 0
 
 
@@ -234,9 +234,9 @@ def test_a_task_is_written_on_the_page_and_its_faults_are_said_meanwhile(lasting
     page = lasting_desktop.page()
     page.keyboard.press("w")
     page.get_by_label("Instructions").fill("Tidy the sink.\n\nsimulate: text=Tidied.")
-    page.get_by_label("All else").fill("chekc: [make]")
+    page.get_by_label("Other settings").fill("chekc: [make]")
     expect(page.get_by_role("status").filter(has_text="is not a known key")).to_be_visible()
-    page.get_by_label("All else").fill("retry: {max_attempts: 1}")
+    page.get_by_label("Other settings").fill("retry: {max_attempts: 1}")
     expect(page.get_by_text("ok (tidy-the-sink.-simulate-text-tidied)")).to_be_visible()
     page.get_by_label("Agent", exact=True).select_option("simulated")
     page.get_by_role("button", name="Submit").click()
@@ -245,4 +245,4 @@ def test_a_task_is_written_on_the_page_and_its_faults_are_said_meanwhile(lasting
         lasting_desktop.settled("tidy-the-sink.-simulate-text-tidied", "COMPLETED").result_text == "[simulated] Tidied."
     )
     page.get_by_role("link", name="Again…").click()
-    expect(page.get_by_label("All else")).to_have_value("retry:\n  max_attempts: 1\n")
+    expect(page.get_by_label("Other settings")).to_have_value("retry:\n  max_attempts: 1\n")

@@ -284,7 +284,7 @@ def test_the_head_is_two_lines_though_the_daemon_is_drained_and_an_agent_held(de
         assert len({round(top / 12) for top in tops}) == 2
         links = page.locator(".places a").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
         assert len(set(links)) == 1
-        expect(page.get_by_text("Drained: nothing is started").or_(page.get_by_text("Draining:"))).to_be_visible()
+        expect(page.get_by_text("Drained: nothing starts").or_(page.get_by_text("Draining:"))).to_be_visible()
         page.get_by_role("button", name="Resume", exact=True).click()
         expect(page).to_have_url(desktop.url + "/report")
         page.get_by_role("button", name="Resume other").click()

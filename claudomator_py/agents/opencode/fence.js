@@ -1,4 +1,4 @@
-// Has Claudomator's fence judge each tool call before it runs. Whatever keeps it from judging denies the call.
+// Lets Claudomator's fence judge each tool call before it runs. If that fails, the call is denied.
 import { spawnSync } from "node:child_process"
 
 export const ClaudomatorFence = async ({ directory }) => ({

@@ -1,5 +1,5 @@
-// What the page does with scripts: live updates, the live log, times in the viewer's zone, keys.
-// Whatever an agent wrote enters the page by textContent only.
+// The page's scripts: live updates, the live log, times in the viewer's zone, keys.
+// Texts of agents enter the page by textContent only.
 "use strict";
 
 (() => {
@@ -42,7 +42,7 @@
     return passed < 5_000 ? "just now" : `${length(passed)} ago`;
   }
 
-  // Sentences of the daemon have their times in UTC, as text: "14:20 UTC", "2026-11-27 14:20 UTC".
+  // The daemon's sentences contain times in UTC, as text: "14:20 UTC", "2026-11-27 14:20 UTC".
   function localized(text) {
     return text.replace(/(?:(\d{4}-\d\d-\d\d) )?\b(\d\d:\d\d) UTC\b/g, (found, date, time) => {
       const instant = new Date(`${date || new Date().toISOString().slice(0, 10)}T${time}:00Z`);
@@ -80,14 +80,14 @@
     due = 0;
     const target = live();
     if (!target || document.hidden || paused) return;
-    // What is typed would be lost; the next event, or the next tick, comes again.
-    // So would what is selected, and what is asked for next is bound to what was shown.
+    // A refresh would lose what is being typed; the next event or tick tries again.
+    // It would also lose the selection, and change the versions that the next action is limited to.
     if ([...target.querySelectorAll("textarea")].some((one) => one.value)) return;
     if (target.querySelector("[name=task]:checked")) return;
     const also = target.dataset.also;
     const context = { source: target, target, swap: "outerHTML", select: `#${target.id}` };
     target.setAttribute("hx-select-oob", also ? `#standing,${also}` : "#standing");
-    htmx.ajax("GET", location.pathname + location.search, context).catch(() => {}); // the daemon is away; see listen
+    htmx.ajax("GET", location.pathname + location.search, context).catch(() => {}); // the daemon is down; see listen
   }
 
   function afterSwap() {
@@ -139,14 +139,14 @@
     source.onopen = () => {
       failures = 0;
       say("on", "Live");
-      refreshSoon(); // whatever happened while nobody listened
+      refreshSoon(); // for events that were missed
     };
     source.onerror = () => {
       say("lost", "Reconnecting");
-      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+      if (source.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
       stopListening();
       again = setTimeout(listen, RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)]);
-      if (failures === 1) refreshSoon(); // says whether the session has ended
+      if (failures === 1) refreshSoon(); // shows whether the session has ended
     };
     for (const kind of byId("live").dataset.kinds.split(" ")) source.addEventListener(kind, happened);
     source.addEventListener("reset", refreshSoon);
@@ -188,9 +188,9 @@
   let logSource = null;
   let logRun = null;
   let logEnded = false;
-  let logCursor = ""; // where to go on
+  let logCursor = ""; // where to continue
   let lastLabel = null;
-  let unfinished = null; // what the next entry goes on with
+  let unfinished = null; // the entry that the next one continues
 
   function followLog(run, check) {
     const box = byId("log");
@@ -259,7 +259,7 @@
 
   // --- keys ----------------------------------------------------------------------------------------------------------
 
-  const isSeen = (one) => one.checkVisibility?.() ?? true; // what is folded cannot have the focus
+  const isSeen = (one) => one.checkVisibility?.() ?? true; // folded rows cannot have the focus
 
   function step(by) {
     const links = [...document.querySelectorAll(".rows a.name")].filter(isSeen);
@@ -269,14 +269,14 @@
     links[next].focus();
   }
 
-  // The next task that needs somebody, after the one that has the focus.
+  // The next task that needs a person, after the focused one.
   function next() {
     const links = [...document.querySelectorAll("#needs-you .rows a.name")].filter(isSeen);
     if (!links.length) return document.querySelector("#needs-you") ? null : location.assign(byId("next")?.href ?? "/next");
     links[(links.indexOf(document.activeElement) + 1) % links.length].focus();
   }
 
-  // What can be done first about the row that has the focus, or about the page's task.
+  // The first action for the focused row, or for the page's task.
   function act(what = "textarea, .actions a") {
     const first = place()?.querySelector(what);
     if (first?.tagName === "TEXTAREA") first.focus();
@@ -326,7 +326,7 @@
     for (const button of document.querySelectorAll("[data-pick]")) button.hidden = false;
   }
 
-  // All of its section or fold, or none if all are.
+  // Select all of the section or fold, or none if all are selected.
   function pickAll(button) {
     const boxes = [...button.closest("details, section").querySelectorAll("[name=task]")];
     const wanted = !boxes.every((box) => box.checked);
@@ -371,13 +371,13 @@
   byId("pause").addEventListener("click", () => setPaused(!paused));
   byId("help-open").addEventListener("click", () => byId("help").showModal());
   byId("help-open").hidden = false;
-  // Of a picture that is wider than the window, what was last is seen first.
+  // Scroll a picture that is wider than the window to its end.
   for (const picture of document.querySelectorAll("svg.night")) picture.parentElement.scrollLeft = picture.parentElement.scrollWidth;
   showTimes();
   setInterval(showTimes, TICK_MS / 3);
   if (live()) {
     byId("pause").hidden = false;
-    setInterval(refreshSoon, TICK_MS); // waits come to an end without an event
+    setInterval(refreshSoon, TICK_MS); // waits end without an event
     setPaused(paused);
   }
 })();

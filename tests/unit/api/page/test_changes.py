@@ -148,11 +148,11 @@ def test_a_page_is_bounded(operator: Visitor, prepared: PreparedService) -> None
     assert len(page.body) < 100_000
     assert "zzz" not in said
     for words in (
-        "Only its beginning is shown",
+        "Only the beginning is shown",
         "Its lines are too many for this page",
         "There is no patch of it",
         "and 600 more files",
-        "Of 2 earlier runs",
+        "shows 2 earlier runs as well",
     ):
         assert words in said
 
@@ -184,5 +184,5 @@ def test_repositories_have_a_page_with_what_runs_changed_there(operator: Visitor
     prepared.world.now_ms += HOUR_MS
     page = operator.get("/repositories")
     assert re.search(r"/srv/shop 2 0 1 4 2 \$0.75 \S+ \S+ UTC", text_of(page)), text_of(page)
-    assert "No branch of a task has anything that is not merged." in text_of(page)
+    assert "No task has an unmerged branch." in text_of(page)
     assert operator.get("/repositories?days=0").status == 422

@@ -158,7 +158,7 @@ def test_an_agent_is_held_and_the_daemon_drained_by_buttons(operator: Visitor, p
     assert 'action="/agents/claude/hold"' not in page
     assert 'action="/agents/claude/release"' in page
     assert 'action="/drain"' not in page
-    assert "Drained: nothing is started" in page
+    assert "Drained: nothing starts" in page
     assert operator.post("/undrain").status == 303
     assert 'action="/drain"' in operator.get("/").body.decode()
     assert operator.post("/agents/nobody/hold").status == 404
@@ -178,7 +178,7 @@ def test_the_head_of_every_page_says_what_is_not_started_and_leads_back(
     assert " UTC" in needs
     for path in ("/night", "/report", "/channels", "/new"):
         page = operator.get(path).body.decode()
-        assert "Drained: nothing is started" in page
+        assert "Drained: nothing starts" in page
         assert 'action="/undrain"' in page
     operator.post("/undrain")
     operator.post("/agents/codex/hold")

@@ -61,7 +61,7 @@ def test_what_is_no_choice_is_refused(operator: Visitor, stranger: Visitor, prep
     assert send(operator, "delete", f"{task}:1").status in (404, 422)
     assert send(stranger, "cancel", f"{task}:1", sure=True).status == 401
     assert prepared.task(task).state == "QUEUED"
-    assert "No task matches" in text_of(operator.get("/select?state=COMPLETED"))
+    assert "No matching task" in text_of(operator.get("/select?state=COMPLETED"))
 
 
 def test_all_that_ask_are_answered_approved_or_rejected_at_once(operator: Visitor, prepared: PreparedService) -> None:
@@ -77,7 +77,7 @@ def test_all_that_ask_are_answered_approved_or_rejected_at_once(operator: Visito
     assert set(chosen) == {"asks-one", "asks-two", "ship-one", "ship-two", "broken"}
     asked = text_of(send(operator, "approve", *chosen.values()))
     assert "Approve these 2 tasks?" in asked
-    assert "Left as they are, since that cannot be done with them:" in asked
+    assert "Left as they are, as this is not possible for them:" in asked
     ships, questions = [chosen["ship-one"]], [chosen["asks-one"], chosen["asks-two"]]
     assert "Approve: 1 done" in text_of(send(operator, "approve", *ships, sure=True))
     assert "Reject: 1 done" in text_of(send(operator, "reject", chosen["ship-two"], sure=True, words="Not now."))

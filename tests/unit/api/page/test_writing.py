@@ -96,7 +96,7 @@ def test_an_edit_of_one_that_runs_follows_its_run_and_keeps_its_name(
     task = prepared.add("it", Running())
     prepared.add_run(task)
     page = operator.get(f"/tasks/{task}/edit")
-    assert "the new content follows it" in text_of(page)
+    assert "then the task runs with the new content" in text_of(page)
     fields = {"instructions": "Do it otherwise.", "version": hidden(page, "version")}
     assert operator.post(f"/tasks/{task}/edit", {**fields, "name": "other"}).status == 422
     assert operator.post(f"/tasks/{task}/edit", {**fields, "name": "it"}).status == 303
