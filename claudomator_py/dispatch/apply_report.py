@@ -2,6 +2,7 @@
 comes."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -85,6 +86,23 @@ class ReportedRun:
         return self.task.cancel_requested_ms is not None or self.task.restart_requested is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a run on its way into its rows."""
+
+    subject: ReportedRun
+    writing: "Future[Finished | None]"
+
+    def applied(self) -> Applied:
+        """Tell of it, once it is durable. Raises StoreUnavailable."""
+        finished = self.writing.result()
+        crashpoint("finish-committed")
+        if finished is None:
+            return Applied.STALE
+        _tell(self.subject, finished)
+        return Applied.ENDED
+
+
 class ReportApplier:
     """Applies reports. It looks at rows and the report alone, never at what the run left behind."""
 
@@ -112,6 +130,13 @@ class ReportApplier:
         known: what it is about, as it was read a moment ago, if it was. Raises StoreUnavailable; the report can be
         applied again.
         """
+        applying = self.begin(report, now_ms, known)
+        return applying.applied() if isinstance(applying, Ending) else applying
+
+    def begin(
+        self, report: RunReport, now_ms: int, known: ReportedRun | None = None
+    ) -> "Ending | Applied | CheckWanted":
+        """As ``apply``, and return before the end is durable."""
         subject = self._read(report, known)
         if subject is None:
             return Applied.STALE
@@ -130,12 +155,7 @@ class ReportApplier:
             judged = judged.model_copy(update={"changes": changes})
         crashpoint("finish-begin")
         ending = partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms)
-        ended = self._database.write(ending, planned=True)
-        crashpoint("finish-committed")
-        if ended is None:
-            return Applied.STALE
-        self._tell(subject, ended)
-        return Applied.ENDED
+        return Ending(subject, self._database.submit(ending, planned=True))
 
     def _read(self, report: RunReport, known: ReportedRun | None) -> ReportedRun | None:
         """What the report is about. What a run said as it ended decides whether a check begins, and is read for that;
@@ -250,15 +270,16 @@ class ReportApplier:
         close_ramped(connection, self._registry.agents, now_ms)
         return finished
 
-    def _tell(self, subject: ReportedRun, finished: Finished) -> None:
-        run, outcome, hold = subject.run, finished.outcome, finished.hold
-        told = {} if outcome.reason is None else {"reason": outcome.reason.value}
-        bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
-        bound.info("run_ended", attempt=run.attempt, status=outcome.status.value, **told)
-        if hold is not None:
-            until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
-            held = log.bind(agent=run.agent, reason=str(hold.reason), run_id=run.id, bucket=hold.bucket.label)
-            held.warning("agent_held", until=until, provenance=hold.provenance.value)
+
+def _tell(subject: ReportedRun, finished: Finished) -> None:
+    run, outcome, hold = subject.run, finished.outcome, finished.hold
+    told = {} if outcome.reason is None else {"reason": outcome.reason.value}
+    bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
+    bound.info("run_ended", attempt=run.attempt, status=outcome.status.value, **told)
+    if hold is not None:
+        until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
+        held = log.bind(agent=run.agent, reason=str(hold.reason), run_id=run.id, bucket=hold.bucket.label)
+        held.warning("agent_held", until=until, provenance=hold.provenance.value)
 
 
 def _run(connection: Connection, report: RunReport) -> Run | None:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.dispatch.agent_states import begun_since, begun_under, note_answer
-from claudomator_py.dispatch.apply_report import Applied, CheckWanted, ReportApplier, ReportedRun
+from claudomator_py.dispatch.apply_report import Applied, CheckWanted, Ending, ReportApplier, ReportedRun
 from claudomator_py.dispatch.launch import LaunchRules, check_run, launch_request
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
@@ -110,9 +110,9 @@ class Collector:
         begun, self._begun = self._begun, []
         return begun
 
-    def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool:
-        """Return whether the run is still live afterwards. task: as it was read together with the run; None: it was
-        not."""
+    def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool | Ending:
+        """Return whether the run is still live afterwards, or its end, which is not durable yet. task: as it was read
+        together with the run; None: it was not."""
         step = run.check_seq
         status = self._host.reconcile(run.id, step)
         subject = self._subject(run, task)
@@ -218,11 +218,12 @@ class Collector:
         self._host.cancel(run.id)
         crashpoint("cancel-asked")
 
-    def _without_record(self, subject: ReportedRun, step: int, now_ms: int) -> bool:
+    def _without_record(self, subject: ReportedRun, step: int, now_ms: int) -> bool | Ending:
         """The shim is gone, or the directory is. No retry before nothing of the run is left."""
         if step > 0 and self._host.reconcile(subject.run.id, step + 1).fate not in (RunFate.MISSING, RunFate.REVOKED):
             # What is left of the run is that check. To end it would fail the task.
             return self._take_over_check(subject, Outcome.model_validate(subject.run.outcome), now_ms)
+        self._database.flush()  # nobody's write waits for processes that do not end
         if not self._host.end_survivors(subject.run.id):
             _log_of(subject).warning("run_survived", note="processes of it are still ending")
             return True
@@ -230,20 +231,20 @@ class Collector:
             return self._apply(subject, RunReport(run_id=subject.run.id, step=step, gone=True), now_ms)
         return self._report(subject, step, None, now_ms)
 
-    def _report(self, subject: ReportedRun, step: int, record: ExitRecord | None, now_ms: int) -> bool:
-        """Whether the run is still live afterwards. record: how it ended; None: its supervisor was lost."""
+    def _report(self, subject: ReportedRun, step: int, record: ExitRecord | None, now_ms: int) -> bool | Ending:
+        """As ``collect``. record: how it ended; None: its supervisor was lost."""
         report = self._host.report(self._request(subject), record, step)
         # Without a report its output is being read.
         return True if report is None else self._apply(subject, report, now_ms)
 
-    def _apply(self, subject: ReportedRun, report: RunReport, now_ms: int) -> bool:
-        applied = self._applier.apply(report, now_ms, subject)
+    def _apply(self, subject: ReportedRun, report: RunReport, now_ms: int) -> bool | Ending:
+        applied = self._applier.begin(report, now_ms, subject)
         if isinstance(applied, CheckWanted):
             if self.check_obstacle(subject.run) is not None:
                 self._waiting.add(subject.run.id)
                 return True
             return self._check(subject, applied.outcome, applied.exit_code, now_ms)
-        return applied is Applied.WAITING
+        return applied if isinstance(applied, Ending) else applied is Applied.WAITING
 
     def _check(self, subject: ReportedRun, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
         """As with the run itself: directory, committed intent, shim."""

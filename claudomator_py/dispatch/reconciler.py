@@ -6,6 +6,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from claudomator_py.dispatch.apply_report import Ending
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.observe import Observation, Observer
@@ -113,6 +114,8 @@ class Reconciler:
         """Whether tasks are arriving that may be more urgent than those that are here: nothing starts meanwhile."""
         self._seen: set[str] = set()
         self._none_stale = False
+        self._ending: list[tuple[Item, Ending]] = []
+        """What ended in this tick, and is to be told of once it is durable."""
 
     def sweep(self) -> list[str]:
         """Remove run directories that no row knows; the names of those that are gone.
@@ -148,14 +151,16 @@ class Reconciler:
         if any(fault.item.doing is Activity.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
             self.sweep()
         present = self._database.read(partial(self._present, now_ms=now_ms))
-        self._collect(present, now_ms)
-        self._serve(present, now_ms)
-        self._route()
-        held_back = starting and self.arriving()
-        try:
-            started, again_ms = self._start() if starting and not held_back else (0, None)
-        finally:
-            self._flush()
+        # The end of a run and the start that takes its slot are durable together.
+        with self._database.together():
+            self._collect(present, now_ms)
+            self._serve(present, now_ms)
+            self._route()
+            held_back = starting and self.arriving()
+            try:
+                started, again_ms = self._start() if starting and not held_back else (0, None)
+            finally:
+                self._settle()
         self._forget_ended()
         crashpoint("tick-end")
         return self._report(started, present.wanted, now_ms, again_ms, held_back=held_back)
@@ -176,9 +181,12 @@ class Reconciler:
         for run in present.live:
             self._take_further(run, present.running.get(run.task_id), now_ms)
 
-    def _flush(self) -> None:
-        """See that what was to be written with something else is durable by now."""
+    def _settle(self) -> None:
+        """Make durable what was written, and tell of it."""
+        ending, self._ending = self._ending, []
         self._database.flush()
+        for item, ended in ending:
+            self._faults.attempt(item, ended.applied)
         for subject, begun in self._collector.begun():
             self._faults.attempt(_collecting(subject.run, subject.task), begun.result, whole=False)
 
@@ -188,8 +196,12 @@ class Reconciler:
         collecting = _collecting(run, task)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
         item = replace(collecting, doing=Activity.STOP) if stopping else collecting
-        lives = self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task))
-        if lives is False:
+        lives = self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task), whole=False)
+        if isinstance(lives, Ending):
+            self._ending.append((item, lives))
+        elif lives is not None:
+            self._faults.over(item)
+        if lives is False or isinstance(lives, Ending):
             self._observer.check_slots.over(run)
         if lives is not None and stopping:
             self._faults.over(collecting)
@@ -226,7 +238,7 @@ class Reconciler:
         """How many were started, and when there may be more to start, though nothing happens meanwhile."""
         observed = self._still_allowed(self._database.read(self._observer.observe))
         self._ask(observed.questions)
-        begun = self._starter.start(observed)
+        begun = self._starter.start(observed, self._settle)
         self._collector.expect(begun.contents)
         if begun.conflicts:
             # As after an older copy of the database was put back: what it does not know is ended and removed.

@@ -96,8 +96,9 @@ class Starter:
         self._budgets = budgets or Budgets()
         self._contexts = ContextReader(database, registry, host, self._secrets)
 
-    def start(self, observation: Observation) -> Begun:
-        """Start what is planned, each by itself: what one raises keeps no other from starting.
+    def start(self, observation: Observation, settle: Callable[[], None] = lambda: None) -> Begun:
+        """Start what is planned, each by itself: what one raises keeps no other from starting. settle: what makes the
+        rows durable that are not, before any shim.
 
         One whose task has changed meanwhile is left for the next plan. Raises StoreUnavailable; what was committed
         before is started anyway.
@@ -120,9 +121,12 @@ class Starter:
                     committing.append((item, *begun))
                     contents[begun[0].run.id] = queued.content
         finally:
-            for item, ready, future in committing:
-                spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
-                started += 1 if spawned else 0
+            try:
+                settle()
+            finally:
+                for item, ready, future in committing:
+                    spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
+                    started += 1 if spawned else 0
         return Begun(started, tuple(conflicts), contents)
 
     def _begin(

@@ -9,7 +9,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -88,12 +88,15 @@ class Database:
         return self._engines.writer.dialect.name
 
     def read(self, fn: Callable[[Connection], T]) -> T:
-        """Run fn on a read-only connection that sees one snapshot, here and now, beside any write.
+        """Run fn on a read-only connection that sees one snapshot, here and now, beside any write. What this thread
+        has written ``together`` it sees as well.
 
         Raises what fn raises, and StoreUnavailable.
         """
         # Written out, not a ``with``: this is done several times a task.
         try:
+            if (uncommitted := self._writer.uncommitted) is not None:
+                return fn(uncommitted)
             commits = self._writer.commits
             connection = self._readers.take()
             try:
@@ -117,13 +120,23 @@ class Database:
     def submit(self, fn: Callable[[Connection], T], *, planned: bool = False, lazily: bool = False) -> Future[T]:
         """Queue fn for the writer. The future resolves as ``write`` returns or raises; order is kept.
 
-        fn runs on the writer's thread and holds up every other write: no waiting and no I/O in it. lazily: it shares
-        the commit of what is written next, and waits for that until ``flush``.
+        fn runs on the writer's thread, or here in ``together``, and holds up every other write: no waiting and no I/O
+        in it. lazily: it shares the commit of what is written next, and waits for that until ``flush``.
         """
         return self._writer.submit(fn, planned=planned, lazily=lazily)
 
+    def together(self) -> AbstractContextManager[None]:
+        """Have what this thread submits in the block be one transaction, which it reads before it is durable.
+
+        It is durable at the end of the block, after ``flush`` and ``write``, and once a result is asked for: until then
+        nobody is told of anything. Nobody else writes from the first submission on, so nothing is waited for in it that
+        may take long. Raises StoreUnavailable where it was lost.
+        """
+        return self._writer.together()
+
     def flush(self) -> None:
-        """Have the writer commit what was queued lazily. Returns before it has."""
+        """Have the writer commit what was queued lazily. Returns before it has, unless in ``together``: then all is
+        durable that this thread has submitted. Raises as that does."""
         self._writer.flush()
 
     def submit_together(self, fns: Sequence[Callable[[Connection], T]], *, planned: bool = False) -> list[Future[T]]:
@@ -161,7 +174,7 @@ class Database:
         self._writer.clean = clean
 
     def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
-        """Call callback, on the writer's thread, after each commit. A wake-up: it must be quick and must not wait.
+        """Call callback, on the thread that made it, after each commit. A wake-up: it must be quick and must not wait.
 
         planned: also after commits of whoever sees to what follows from them: a tick, or the inbox, which wakes one.
         """

@@ -13,7 +13,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -309,7 +309,7 @@ def cleaned(text: str) -> str:
     return found
 
 
-def clean_with(known: Clean | None) -> None:
-    """Clean what this thread writes from now on with that. known: returns a value without any secret; None: as usual,
-    of secrets of well-known shapes."""
-    _clean.set(_without_shapes if known is None else known)
+def clean_with(known: Clean | None) -> Callable[[], None]:
+    """Clean what this thread writes from now on with that; return what ends this. known: returns a value without any
+    secret; None: as usual, of secrets of well-known shapes."""
+    return partial(_clean.reset, _clean.set(_without_shapes if known is None else known))

@@ -1,11 +1,13 @@
-"""The one writer: a thread that runs everything queued in one transaction and answers once it is durable."""
+"""The one writer: a thread that runs everything queued in one transaction and answers once it is durable. Another
+thread may take its turn, see ``Writer.together``."""
 
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, event
@@ -54,7 +56,8 @@ class _Answer:
 
 
 class Writer:
-    """Runs writes one after the other on one thread, in the order they came, in groups that share a commit.
+    """Runs writes one after the other, in the order they came, in groups that share a commit: on a thread of its own,
+    and those of a thread that writes ``together`` on that.
 
     One that raises is undone alone. An item must not end the transaction; a session of SQLAlchemy's in it has to be
     one that makes a savepoint of its own.
@@ -68,11 +71,14 @@ class Writer:
         self._due = False
         """Whether somebody waits for what is queued."""
         self._listeners: tuple[tuple[Callable[[], None], bool], ...] = ()
-        self._inside_item = False
+        self._turn = threading.Lock()
+        """Of whoever has begun a transaction and not ended it."""
+        self._here = threading.local()
+        """Its group: what this thread writes together."""
+        self.inside_item = False
+        """Whether an item is being done."""
         self.clean: Clean | None = None
         """What takes the known secrets out of values that may be shown; None: those of well-known shapes are."""
-        self._cleans: Clean | None = None
-        """What this thread cleans with at present, see ``clean_with``."""
         self.commits = 0
         """How many groups were committed, or may have been: counted before anybody is told of it."""
         self.trouble: StoreUnavailable | None = None
@@ -107,6 +113,11 @@ class Writer:
         As ``submit`` otherwise, for each of them.
         """
         now_s = time.monotonic()
+        if (group := self._group) is not None and not group.is_busy:
+            items = [_Item(fn, _OnDemand(group), now_s, quiet, planned) for fn in fns]
+            for item in items:
+                group.add(item)
+            return [item.future for item in items]
         items = [_Item(fn, Future(), now_s, quiet, planned) for fn in fns]
         with self._changed:
             if self._closed:
@@ -117,19 +128,63 @@ class Writer:
                 self._changed.notify()
         return [item.future for item in items]
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Have all that this thread submits in the block be done at once, in a transaction that it alone sees.
+
+        No future resolves until it is durable: at the end of the block, after ``flush``, or once the result of one is
+        asked for here. Nobody else writes from the first item on until then. Raises StoreUnavailable where the
+        transaction was lost, with all that was in it.
+        """
+        group = self._here.group = _Group(self)
+        try:
+            yield
+        except Exception:
+            self._here.group = None
+            # What was done before stands, as it would if each had been a transaction.
+            with suppress(StoreUnavailable):
+                group.commit()
+            raise
+        except BaseException:  # as if this process had ended here
+            self._here.group = None
+            group.forget()
+            raise
+        self._here.group = None
+        group.commit()
+
+    @property
+    def _group(self) -> "_Group | None":
+        group: _Group | None = getattr(self._here, "group", None)
+        return group
+
+    @property
+    def uncommitted(self) -> Connection | None:
+        """The connection that sees what this thread has written ``together``; None: all of that is durable. Raises
+        StoreUnavailable where it was lost."""
+        group = self._group
+        if group is None:
+            return None
+        group.check()
+        return group.connection
+
     def flush(self) -> None:
-        """Commit what was queued lazily, without waiting for more. Returns before that is done."""
+        """Commit what was queued lazily, without waiting for more. Returns before that is done, but where this thread
+        writes ``together``: that is durable then. Raises as that does."""
+        if (group := self._group) is not None:
+            group.commit()
+            return
         with self._changed:
             if self._queue:
                 self._due = True
                 self._changed.notify()
 
     def is_current_thread(self) -> bool:
-        """Return whether the caller runs on the writer's own thread, where waiting for a write would never end."""
-        return threading.current_thread() is self._thread
+        """Return whether the caller runs inside a write, where waiting for another one would never end."""
+        group = self._group
+        return threading.current_thread() is self._thread or (group is not None and group.is_busy)
 
     def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
-        """Call callback on the writer's thread after each commit that changed something. It must be quick.
+        """Call callback after each commit that changed something, on the thread that made it. It must be quick.
 
         planned: also after those in which all was planned.
         """
@@ -146,24 +201,45 @@ class Writer:
 
     def _run(self) -> None:
         while batch := self._next_batch():
-            try:
-                answers = self._commit(batch)
-            except BaseException as error:  # the thread outlives every fault; those who wait are told
-                self.commits += 1
-                self.trouble = _group_error(error)
-                self._log_trouble(self.trouble)
-                for item in batch:
-                    item.future.set_exception(_group_error(error))
-                continue
-            self.commits += 1
-            self.trouble = None
-            self._measure(answers)
-            for answer in answers:
-                answer.give()
-            news = [answer.item for answer in answers if answer.error is None and not answer.item.quiet]
-            if news:
-                self._log_recovery()
-                self._tell_listeners(planned=all(item.planned for item in news))
+            group = _Group(self)
+            for item in batch:
+                group.add(item)
+            with suppress(StoreUnavailable):  # the thread outlives every fault; those who wait are told
+                group.commit()
+
+    def begin(self) -> Connection:
+        """Return the connection once nobody else writes, in a transaction. Raises what the database does."""
+        self._turn.acquire()
+        try:
+            return self._connections.take()
+        except BaseException:
+            self._turn.release()
+            raise
+
+    def end(self, connection: Connection) -> None:
+        """Let others write: its transaction has ended, or it was invalidated."""
+        self._connections.give_back(connection)
+        self._turn.release()
+
+    def tell(self, answers: Sequence[_Answer]) -> None:
+        """Tell those who wait, and whoever listens, of what is durable now."""
+        self.commits += 1
+        self.trouble = None
+        self._measure(answers)
+        for answer in answers:
+            answer.give()
+        news = [answer.item for answer in answers if answer.error is None and not answer.item.quiet]
+        if news:
+            self._log_recovery()
+            self._tell_listeners(planned=all(item.planned for item in news))
+
+    def tell_lost(self, items: Sequence[_Item], error: BaseException) -> None:
+        """Tell those who wait that nothing was written, as far as is known."""
+        self.commits += 1
+        self.trouble = group_error(error)
+        self._log_trouble(self.trouble)
+        for item in items:
+            item.future.set_exception(group_error(error))
 
     def _log_trouble(self, trouble: StoreUnavailable) -> None:
         """Once for each cause: while a disk is full every write fails, and what says so takes room of its own."""
@@ -181,7 +257,7 @@ class Writer:
         """Writes that wait for the present group to be done."""
         return len(self._queue)
 
-    def _measure(self, answers: list[_Answer]) -> None:
+    def _measure(self, answers: Sequence[_Answer]) -> None:
         now_s = time.monotonic()
         written = self.written
         for answer in answers:
@@ -203,60 +279,8 @@ class Writer:
             batch = [item for item in taken if item.future.set_running_or_notify_cancel()]
         return batch
 
-    def _commit(self, batch: list[_Item]) -> list[_Answer]:
-        connection = self._connections.take()
-        try:
-            crashpoint("store-begin")
-            if self.clean is not self._cleans:
-                self._cleans = self.clean
-                clean_with(self.clean)
-            if len(batch) == 1:
-                answers = [self._answer(connection, batch[0])]
-            else:
-                answers = [self._answer_within(connection, item) for item in batch]
-            driver = driver_of(connection)
-            if all(answer.error is not None for answer in answers):
-                driver.rollback()
-                return answers
-            crashpoint("store-before-commit")
-            driver.commit()
-        except BaseException as error:
-            # Nothing is known about the connection any more; its end undoes what was not committed.
-            connection.invalidate()
-            raise_translated(connection, error)
-        finally:
-            self._connections.give_back(connection)
-        crashpoint("store-after-commit")
-        return answers
-
-    def _answer_within(self, connection: Connection, item: _Item) -> _Answer:
-        """As ``_answer``, for one of several: what it has written is undone if it raises, and no more."""
-        # All savepoints have one name, of which the last is meant: with a number in it each would be prepared anew.
-        driver = driver_of(connection)
-        driver.execute("SAVEPOINT item")
-        answer = self._answer(connection, item)
-        if answer.error is not None:
-            driver.execute("ROLLBACK TO SAVEPOINT item")
-        driver.execute("RELEASE SAVEPOINT item")
-        return answer
-
-    def _answer(self, connection: Connection, item: _Item) -> _Answer:
-        """Run one item. Raises only if the whole transaction is lost."""
-        self._inside_item = True
-        try:
-            value = item.fn(connection)
-        except BaseException as error:
-            if explain(error) is not None or not connection.in_transaction():
-                raise
-            return _Answer(item, error=error)
-        finally:
-            self._inside_item = False
-        if not connection.in_transaction():
-            raise RuntimeError("only the writer rolls back; a write that does would undo the rest of its group")
-        return _Answer(item, value=value)
-
     def _refuse_early_commit(self, _connection: Connection) -> None:
-        if self._inside_item:
+        if self.inside_item:
             raise RuntimeError("only the writer commits; a write that does would make half of its group durable")
 
     def _tell_listeners(self, *, planned: bool) -> None:
@@ -268,7 +292,131 @@ class Writer:
                 log.exception("a commit listener failed")
 
 
-def _group_error(error: BaseException) -> StoreUnavailable:
+class _Group:
+    """Items that share a commit. Its transaction begins with the first of them; what follows a commit is in another."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._answers: list[_Answer] = []
+        self._lost: BaseException | None = None
+        self.connection: Connection | None = None
+        """That of its transaction; None: there is none now."""
+        self.is_busy = False
+        """Whether one of the items is being done."""
+        self._stop_cleaning: Callable[[], None] = lambda: None
+
+    def add(self, item: _Item) -> None:
+        """Do it. What it has written is undone if it raises, and no more, unless the whole transaction is lost."""
+        if self._lost is not None:
+            item.future.set_exception(group_error(self._lost))
+            return
+        try:
+            if self.connection is None:
+                self.connection = self._writer.begin()
+                self._stop_cleaning = clean_with(self._writer.clean)
+                crashpoint("store-begin")
+            self._answers.append(self._done(self.connection, item))
+        except BaseException as error:
+            self._lose(error, item)
+
+    def commit(self) -> None:
+        """Make durable what there is, and tell of it. Raises StoreUnavailable where it was lost."""
+        connection = self.connection
+        if connection is not None:
+            driver, answers = driver_of(connection), self._answers
+            try:
+                if all(answer.error is not None for answer in answers):
+                    driver.rollback()
+                else:
+                    crashpoint("store-before-commit")
+                    driver.commit()
+                    crashpoint("store-after-commit")
+            except BaseException as error:
+                self._lose(error)
+            else:
+                self._over()
+                self._writer.tell(answers)
+        self.check()
+
+    def check(self) -> None:
+        """Raise StoreUnavailable where it was lost."""
+        if self._lost is not None:
+            raise group_error(self._lost)
+
+    def forget(self) -> None:
+        """Undo what is not durable, and tell nobody."""
+        if (connection := self.connection) is not None:
+            connection.invalidate()
+            self._over()
+
+    def _done(self, connection: Connection, item: _Item) -> _Answer:
+        """Raises only if the whole transaction is lost."""
+        driver = driver_of(connection)
+        # All savepoints have one name, of which the last is meant: with a number in it each would be prepared anew.
+        # Before the first there is nothing that would be kept.
+        is_first = not self._answers
+        if not is_first:
+            driver.execute("SAVEPOINT item")
+        answer = self._answer(connection, item)
+        if not is_first:
+            if answer.error is not None:
+                driver.execute("ROLLBACK TO SAVEPOINT item")
+            driver.execute("RELEASE SAVEPOINT item")
+        elif answer.error is not None:
+            driver.rollback()
+            connection.dialect.do_begin(driver)
+        return answer
+
+    def _answer(self, connection: Connection, item: _Item) -> _Answer:
+        self.is_busy = self._writer.inside_item = True
+        try:
+            value = item.fn(connection)
+        except BaseException as error:
+            if explain(error) is not None or not connection.in_transaction():
+                raise
+            return _Answer(item, error=error)
+        finally:
+            self.is_busy = self._writer.inside_item = False
+        if not connection.in_transaction():
+            raise RuntimeError("only the writer rolls back; a write that does would undo the rest of its group")
+        return _Answer(item, value=value)
+
+    def _lose(self, error: BaseException, *items: _Item) -> None:
+        if (connection := self.connection) is not None:
+            try:
+                raise_translated(connection, error)
+            except BaseException as translated:
+                error = translated
+            # Nothing is known about it any more; its end undoes what was not committed.
+            connection.invalidate()
+        self._lost, lost = error, [*(answer.item for answer in self._answers), *items]
+        self._over()
+        self._writer.tell_lost(lost, error)
+
+    def _over(self) -> None:
+        connection, self.connection, self._answers = self.connection, None, []
+        if connection is not None:
+            self._stop_cleaning()
+            self._writer.end(connection)
+
+
+class _OnDemand(Future[Any]):
+    """Of a thread that writes ``together``, which does not wait for itself."""
+
+    def __init__(self, group: _Group) -> None:
+        super().__init__()
+        self._group = group
+        self._of = threading.get_ident()
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Make it durable, if it is not, and return as any future does."""
+        if not self.done() and threading.get_ident() == self._of:
+            with suppress(StoreUnavailable):
+                self._group.commit()
+        return super().result(timeout)
+
+
+def group_error(error: BaseException) -> StoreUnavailable:
     """What an item hears when its group failed: an error of its own, as each is raised on another thread."""
     unavailable = explain(error) or StoreUnavailable(f"a group of writes failed ({error!r})", "try again")
     mine = StoreUnavailable(unavailable.reason, unavailable.remedy)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import update
 
+from claudomator_py.dispatch.apply_report import Ending
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.store import run_rows
-from claudomator_py.store.tables import RUN, TASK_REVISION
+from claudomator_py.store.tables import RUN, TASK_REVISION, Run
 from tests.fakes.agents import CLAUDE
 from tests.fakes.runs import MemoryRunHost
 from tests.fakes.world import START_MS, World
@@ -167,6 +168,14 @@ def test_an_agent_that_is_no_longer_configured_is_still_read(world: World) -> No
     assert world.state("t") == "COMPLETED"
 
 
+def lives(world: World, run: Run) -> bool:
+    """Look at it."""
+    collected = world.collector.collect(run, world.now_ms)
+    if isinstance(collected, Ending):
+        collected.applied()
+    return collected is True
+
+
 def test_an_end_is_recorded_once(world: World) -> None:
     world.submit("t")
     world.tick()
@@ -174,8 +183,7 @@ def test_an_end_is_recorded_once(world: World) -> None:
     world.end("t")
     world.tick()
     version = world.task("t").version
-    collected = world.collector.collect(run, world.now_ms)
-    assert collected is False
+    assert lives(world, run) is False
     assert world.task("t").version == version
 
 
@@ -242,7 +250,7 @@ def test_a_look_at_a_run_says_whether_it_is_still_live(
     world.tick()
     run = world.live("t")
     what(world, monkeypatch)
-    assert world.collector.collect(run, world.now_ms) is is_live(world, run.id)
+    assert lives(world, run) is is_live(world, run.id)
 
 
 def test_no_check_begins_of_a_run_that_has_ended_meanwhile(world: World) -> None:
@@ -257,7 +265,7 @@ def test_no_check_begins_of_a_run_that_has_ended_meanwhile(world: World) -> None
 
     crashpoint.install(end_it)
     try:
-        assert world.collector.collect(run, world.now_ms) is is_live(world, run.id) is False
+        assert lives(world, run) is is_live(world, run.id) is False
     finally:
         crashpoint.install(None)
     assert (run.id, 1) not in starts(world.host)

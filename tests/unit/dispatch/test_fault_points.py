@@ -44,7 +44,8 @@ WHOLE_TICK = {
     *("observe._spent_holds budgets.day_holds", "observe._spent_holds budgets.window_holds"),
     "observe._spent_holds budgets.keeps_windows",
     *("reconciler.sweep database.read", "reconciler.sweep host.sweep", "reconciler.tick database.probe"),
-    *("reconciler.tick database.read", "reconciler._flush database.flush", "reconciler._flush collector.begun"),
+    *("reconciler.tick database.read", "reconciler._settle database.flush", "reconciler._settle collector.begun"),
+    "reconciler.tick database.together",
     *("reconciler._start database.read", "reconciler._start starter.start", "reconciler._start collector.expect"),
     "reconciler._forget_ended database.read",
     *("reconciler._report database.read", "reconciler._starting_again host.host_of"),
@@ -61,7 +62,7 @@ ELSEWHERE = {
     *("reporting.start_reading monitor.start", "reporting.close monitor.close", "reporting.backlog monitor.backlog"),
     "start._discard host.remove",  # after a change in between, see test_starting.py
     # Of a success with `commit: true` that has left files in a tree: tests/e2e/test_worktrees.py.
-    "apply_report.apply worktrees.committed",
+    "apply_report.begin worktrees.committed",
 }
 
 
@@ -132,6 +133,7 @@ WAYS = {
     "collect._count host.cancel": Way(BUDGET, then=overspending),
     "collect._wind_down host.wind_down": Way(then=saying, stays=3),
     "collect._without_record host.end_survivors": Way(then=lost),
+    "collect._without_record database.flush": Way(then=lost),
     "collect._is_gone host.reconcile": Way(then=lost),
     "apply_report._ended budgets.over": Way(BUDGET, OVER),
     "reconciler._change database.write": Way({"not_before": "2026-09-21T14:13:21Z"}),

@@ -9,11 +9,13 @@ from sqlalchemy import Connection, select
 
 from claudomator_py.dispatch import reconciler
 from claudomator_py.dispatch.reconciler import ARRIVING_MS, COUNT_MS, SOON_MS, OverdueRequest
+from claudomator_py.domain import crashpoint
 from claudomator_py.domain.run import RunLimits, RunSpec, Swept
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.scheduler.plan import StartRun, plan
 from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import decision_rows, run_rows
+from claudomator_py.store.database import Database
 from claudomator_py.store.errors import StoreUnavailable
 from claudomator_py.store.tables import DECISION, RUN, SNAPSHOT, TASK
 from tests.fakes.steps import spec
@@ -229,3 +231,42 @@ def test_the_next_tick_is_due_in_time_to_count_what_a_run_with_a_budget_uses(wor
     world.tick()
     world.answer("t")
     assert world.tick().wake_ms == START_MS + COUNT_MS
+
+
+def test_an_end_and_the_start_that_takes_its_slot_are_one_commit(database: Database) -> None:
+    world = World(database, total=1)
+    world.submit("first")
+    world.tick()
+    world.submit("second")
+    world.end("first")
+    commits: list[int] = []
+    world.database.on_commit(lambda: commits.append(1))
+    assert world.tick().started == 1
+    assert (world.state("first"), list(world.running())) == ("COMPLETED", ["second"])
+    assert len(commits) == 1
+
+
+@pytest.mark.parametrize("point", ["finish-begin", "store-before-commit"])
+def test_a_crash_before_that_commit_leaves_the_run_alive_and_starts_nothing(database: Database, point: str) -> None:
+    world = World(database, total=1)
+    world.submit("first")
+    world.tick()
+    world.submit("second")
+    world.end("first")
+
+    def crash(passed: str) -> None:
+        if passed == point:
+            raise KeyboardInterrupt if point != "store-before-commit" else RuntimeError(point)
+
+    crashpoint.install(crash)
+    try:
+        with pytest.raises((KeyboardInterrupt, StoreUnavailable)):
+            world.tick()
+    finally:
+        crashpoint.install(None)
+    assert (list(world.running()), world.state("second")) == (["first"], "QUEUED slots")
+    assert [call for call, *_ in world.host.calls].count("spawn") == 1
+    world.restarted_daemon()
+    world.tick()
+    assert (world.state("first"), list(world.running())) == ("COMPLETED", ["second"])
+    assert [call for call, *_ in world.host.calls].count("spawn") == 2

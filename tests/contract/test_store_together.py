@@ -1,0 +1,193 @@
+"""What one thread writes together: one transaction, which it sees itself before anybody else does."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from claudomator_py.domain import crashpoint
+from claudomator_py.store.database import Database, StoreUnavailable
+from tests.contract.test_store_database import add, ids, metadata
+from tests.patience import PATIENCE_S
+
+
+@pytest.fixture
+def db(database_url: str, tmp_path: Path) -> Iterator[Database]:
+    with Database.open(database_url, state_dir=tmp_path / "state") as opened:
+        opened.write(metadata.create_all)
+        yield opened
+
+
+@pytest.fixture
+def commits(db: Database) -> list[int]:
+    seen: list[int] = []
+    db.on_commit(lambda: seen.append(len(seen)))
+    return seen
+
+
+def seen_elsewhere(db: Database) -> list[int]:
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(ids, db).result(PATIENCE_S)
+
+
+def broken(connection: Connection) -> int:
+    add(100)(connection)
+    raise ValueError("not this one")
+
+
+def test_it_is_one_commit_that_only_its_thread_sees_before(db: Database, commits: list[int]) -> None:
+    with db.together():
+        first = db.submit(add(1))
+        assert ids(db) == [1]
+        second = db.submit(add(2), lazily=True)
+        assert (ids(db), seen_elsewhere(db)) == ([1, 2], [])
+        assert not first.done()
+        assert not second.done()
+        assert commits == []
+    assert (first.result(), second.result(), commits, seen_elsewhere(db)) == (1, 2, [0], [1, 2])
+
+
+@pytest.mark.parametrize("order", [(broken, add(1), add(2)), (add(1), broken, add(2)), (add(1), add(2), broken)])
+def test_one_that_raises_is_undone_alone(db: Database, order: tuple[Callable[[Connection], int], ...]) -> None:
+    with db.together():
+        futures = {item: db.submit(item) for item in order}
+    with pytest.raises(ValueError, match="not this one"):
+        futures[broken].result()
+    assert ids(db) == [1, 2]
+
+
+def test_nothing_but_failures_is_no_commit(db: Database, commits: list[int]) -> None:
+    with db.together():
+        failed = db.submit(broken)
+    with pytest.raises(ValueError, match="not this one"):
+        failed.result()
+    assert (ids(db), commits) == ([], [])
+
+
+def test_what_is_asked_for_is_durable_with_all_before_it(db: Database, commits: list[int]) -> None:
+    with db.together():
+        first = db.submit(add(1))
+        assert db.write(add(2)) == 2
+        assert first.done()
+        assert seen_elsewhere(db) == [1, 2]
+        third = db.submit(add(3))
+        assert third.result() == 3
+        assert seen_elsewhere(db) == [1, 2, 3]
+        db.submit(add(4))
+        db.flush()
+        assert seen_elsewhere(db) == [1, 2, 3, 4]
+    assert len(commits) == 3
+
+
+def test_others_wait_for_their_turn(db: Database) -> None:
+    with ThreadPoolExecutor(1) as other:
+        with db.together():
+            db.submit(add(1))
+            theirs = other.submit(db.write, lambda connection: (add(2)(connection), ids_in(connection)))
+            db.submit(add(3))
+        assert theirs.result(PATIENCE_S) == (2, [1, 2, 3])
+
+
+def ids_in(connection: Connection) -> list[int]:
+    return [row[0] for row in connection.exec_driver_sql("SELECT id FROM note ORDER BY id")]
+
+
+def test_nobody_waits_while_nothing_is_written(db: Database) -> None:
+    with ThreadPoolExecutor(1) as other, db.together():
+        assert ids(db) == []
+        assert other.submit(db.write, add(1)).result(PATIENCE_S) == 1
+        assert ids(db) == [1]
+
+
+@pytest.mark.parametrize("point", ["store-begin", "store-before-commit"])
+def test_where_the_transaction_is_lost_so_is_the_rest_of_the_block(db: Database, point: str) -> None:
+    lost: list[str] = []
+
+    def fault(name: str) -> None:
+        if name == point and not lost:
+            lost.append(name)
+            raise OSError("out of luck")
+
+    futures = []
+
+    def block() -> None:
+        with db.together():
+            futures.append(db.submit(add(1)))
+            with pytest.raises(StoreUnavailable, match="out of luck"):
+                db.flush()
+            futures.append(db.submit(add(2)))
+            with pytest.raises(StoreUnavailable, match="out of luck"):
+                ids(db)
+            with pytest.raises(StoreUnavailable, match="out of luck"):
+                db.write(add(3))
+
+    crashpoint.install(fault)
+    try:
+        with pytest.raises(StoreUnavailable, match="out of luck"):
+            block()
+    finally:
+        crashpoint.install(None)
+    for future in futures:
+        with pytest.raises(StoreUnavailable, match="out of luck"):
+            future.result()
+    assert db.write(add(4)) == 4
+    assert ids(db) == [4]
+
+
+def raising(db: Database, error: BaseException) -> None:
+    with db.together():
+        db.submit(add(1))
+        raise error
+
+
+def test_what_was_done_before_the_block_raised_stands(db: Database) -> None:
+    with pytest.raises(ValueError, match="a fault of the caller"):
+        raising(db, ValueError("a fault of the caller"))
+    assert ids(db) == [1]
+
+
+def test_a_process_that_ends_in_the_block_leaves_nothing(db: Database) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        raising(db, KeyboardInterrupt())
+    assert ids(db) == []
+    assert db.write(add(2)) == 2
+
+
+def test_a_write_inside_a_write_is_refused(db: Database) -> None:
+    def inside(connection: Connection) -> None:
+        add(1)(connection)
+        db.write(add(2))
+
+    with db.together():
+        refused = db.submit(inside)
+        first = db.submit(add(3))
+    with pytest.raises(RuntimeError, match="would wait for itself"):
+        refused.result()
+    assert first.result() == 3
+    assert ids(db) == [3]
+
+
+def test_what_a_write_submits_is_written_after_it(db: Database) -> None:
+    later = []
+    with db.together():
+        db.submit(lambda _: later.append(db.submit(add(1))))
+    assert later[0].result(PATIENCE_S) == 1
+
+
+def test_what_a_listener_submits_is_written(db: Database) -> None:
+    told = threading.Event()
+    submitted = []
+
+    def listen() -> None:
+        if not told.is_set():
+            told.set()
+            submitted.append(db.submit(add(2)))
+
+    db.on_commit(listen)
+    with db.together():
+        db.submit(add(1))
+    assert submitted[0].result(PATIENCE_S) == 2
+    assert ids(db) == [1, 2]
