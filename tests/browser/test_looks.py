@@ -304,3 +304,18 @@ def test_a_question_is_shown_whole_wherever_it_asks(desktop: Desktop, path: str)
     why = page.locator(".needing .row.task", has_text="colours").locator(".why").first
     assert why.evaluate("one => one.scrollWidth <= one.clientWidth")
     assert "green?" in why.inner_text()
+
+
+def test_columns_of_rows_are_as_broad_as_what_stands_in_them(desktop: Desktop) -> None:
+    """Nothing but names and texts is cut, and the rows of a list have the same columns."""
+    _paths(desktop)
+    desktop.task("says-otherwise", 'delay=50ms cost=0.5 text="I fixed it and added a test."')
+    desktop.settled("says-otherwise", "COMPLETED")
+    page = desktop.page("/?state=COMPLETED", viewport={"width": 1_440, "height": 900})
+    cells = page.locator(".row.task").locator(".chip, .on, .changes, .cost, .took, .stamp")
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.className + one.innerText)"
+    assert cells.evaluate_all(cut) == []
+    assert page.locator(".row.task .took").count() > 1
+    lefts = "all => [...new Set(all.map(one => Math.round(one.getBoundingClientRect().left)))]"
+    assert len(page.locator(".row.task > .name").evaluate_all(lefts)) == 1
+    assert len(page.locator(".row.task .changes, .row.task .on").evaluate_all(lefts)) <= 2

@@ -12,7 +12,7 @@ from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.notice import EventContext, NoticeKind, NotifyTarget, notice_of
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
-from claudomator_py.resources.report import ReportSpan, ReportView, TaskGroup
+from claudomator_py.resources.report import ReportSpan, ReportView, TaskGroup, service
 from claudomator_py.resources.report.daily import MADE, DailyReporter
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.text import markdown
@@ -188,6 +188,22 @@ def test_waits_of_one_kind_are_one_group_whatever_their_times(world: World) -> N
     assert not any(re.search(r"\d\d:\d\d|\(in|\bat$|\buntil$", group.text) for group in groups.values())
     assert groups["backoff"].text == "tries again"
     assert "the first until" in markdown(report(world), lambda instant: "then" if instant else "")
+
+
+def test_a_group_counts_tasks_that_no_list_names(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group of waiting tasks that several agents could do is complete, and names no time that is left out."""
+    monkeypatch.setattr(service, "SHOWN", 3)
+    world.submit("first")
+    world.tick()
+    for _ in range(2):  # on the one agent, then on the other
+        world.limit("first", reset_at=world.now_ms + HOUR_MS)
+    for number in range(5):
+        world.submit(f"next-{number}")
+    world.tick()
+    found = report(world)
+    assert (found.waiting, sum(group.count for group in found.waits)) == (6, 6)
+    assert max(group.count for group in found.waits) >= 5
+    assert not any(re.search(r"\b(until|at)\s*(;|,|$)", group.text) for group in found.waits), found.waits
 
 
 @pytest.mark.parametrize("section", ["What waits", "What failed"])

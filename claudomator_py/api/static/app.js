@@ -371,8 +371,16 @@
   byId("pause").addEventListener("click", () => setPaused(!paused));
   byId("help-open").addEventListener("click", () => byId("help").showModal());
   byId("help-open").hidden = false;
-  // Scroll a picture that is wider than the window to its end.
-  for (const picture of document.querySelectorAll("svg.night")) picture.parentElement.scrollLeft = picture.parentElement.scrollWidth;
+  // Scroll a picture that is wider than the window to its end, and keep the names of its lanes in sight.
+  for (const box of new Set([...document.querySelectorAll("svg.night")].map((picture) => picture.parentElement))) {
+    box.addEventListener("scroll", () => {
+      for (const names of box.querySelectorAll(".names")) {
+        const picture = names.ownerSVGElement;
+        names.setAttribute("transform", `translate(${box.scrollLeft * picture.viewBox.baseVal.width / picture.clientWidth} 0)`);
+      }
+    });
+    box.scrollLeft = box.scrollWidth;
+  }
   showTimes();
   setInterval(showTimes, TICK_MS / 3);
   if (live()) {

@@ -15,7 +15,7 @@ from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
 from claudomator_py.resources.report.drawing import bars_svg, drawn
-from claudomator_py.resources.report.night import DayTotal, Lane, Nights
+from claudomator_py.resources.report.night import BINS, DayTotal, Lane, Nights
 from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import Column, Table
 
@@ -66,9 +66,10 @@ def router(access: Access) -> APIRouter:
             "days": night.days,
             "day_table": DAYS,
             "zone": str(night.zone),
+            "each": format_duration(hours * HOUR_MS // BINS // SECOND_MS * SECOND_MS),
             "since": format_instant(since_ms),
             "until": format_instant(until_ms),
-            "spans": [(_span(one), night_url(one, until), one == hours) for one in HOURS],
+            "spans": [(span_words(one), night_url(one, until), one == hours) for one in HOURS],
             "earlier": night_url(hours, (until_ms - half_ms) // SECOND_MS) if night.has_earlier else None,
             "later": _later(hours, until_ms + half_ms, now_ms) if until_ms < now_ms else None,
             "runs": sum(len(lane.runs) for lane in night.lanes),
@@ -97,7 +98,8 @@ def with_all(lanes: Sequence[Lane]) -> Sequence[Lane]:
     return [*lanes, Lane("all", runs, (), counts, sum(lane.busy_ms for lane in lanes), sum(costs) if costs else None)]
 
 
-def _span(hours: int) -> str:
+def span_words(hours: int) -> str:
+    """Return the length of a span, in hours, in words: ``12 hours``, ``3 days``."""
     return counted(hours, "hour") if hours <= 24 else f"{hours * HOUR_MS // DAY_MS} days"
 
 

@@ -1,8 +1,10 @@
 """/report: what happened in a span of time, and what is left."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from math import ceil
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from fastapi.responses import Response
@@ -13,11 +15,11 @@ from claudomator_py.api.page.formatting import cost_text
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import grouped, row_of
 from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.units import HOUR_MS, SECOND_MS
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_instant, parse_instant
 from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport
-from claudomator_py.resources.report.night_page import MAX_HOURS, night_url
+from claudomator_py.resources.report.night_page import MAX_HOURS, night_url, span_words
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.text import SHOWN_BRANCHES, more_branches, not_grouped
+from claudomator_py.resources.report.text import not_grouped
 from claudomator_py.resources.session import Access
 from claudomator_py.schema.validation import validate
 from claudomator_py.surface.table import Column, Table, ago
@@ -34,6 +36,9 @@ REPOSITORIES = Table[RepositoryReport](
     Column("LAST RUN", lambda one: ago(one.last_at)),
     Column("BRANCHES", lambda one: _branches(one)),
 )
+_NAMED = 2
+_SPANS = (12, 24, 72, 168)
+"""Hours."""
 _FIRST = 5
 """Of what asks: what failed and what changed stands below."""
 
@@ -58,6 +63,7 @@ def router(access: Access) -> APIRouter:
             "needs_you": grouped([row_of(view) for view in found.needs_you], {}),
             "cost": cost_text(found.cost_usd),
             "night": _night_of(found),
+            "spans": _spans(found, given),
             "first": _FIRST,
             "contents": (
                 ("needs", "What needs you", found.needs_you_total),
@@ -74,6 +80,20 @@ def router(access: Access) -> APIRouter:
     return routes
 
 
+def _spans(report: ReportView, given: Mapping[str, str]) -> list[tuple[str, str, bool]]:
+    """Words and address of each span up to now, and whether it is the one that is shown."""
+    lasts = datetime.fromisoformat(report.until) - datetime.fromisoformat(report.since)
+    now_ms = parse_instant(report.until) // MINUTE_MS * MINUTE_MS
+    found = []
+    for hours in _SPANS:
+        url = "/report?" + urlencode({"since": format_instant(now_ms - hours * HOUR_MS)})
+        shown = (
+            not given["until"] and abs(lasts.total_seconds() - hours * HOUR_MS / SECOND_MS) < 2 * MINUTE_MS / SECOND_MS
+        )
+        found.append((span_words(hours), "/report" if hours == _SPANS[0] else url, shown))
+    return found
+
+
 def _night_of(report: ReportView) -> str:
     """The picture of that span, which begins at most an hour before."""
     since, until = (datetime.fromisoformat(at).timestamp() for at in (report.since, report.until))
@@ -81,6 +101,6 @@ def _night_of(report: ReportView) -> str:
 
 
 def _branches(one: RepositoryReport) -> str:
-    words = [branch.words for branch in one.branches[:SHOWN_BRANCHES]]
-    more = more_branches(one)
-    return ", ".join([*words, *([f"and {more} more"] if more else [])])
+    """Two of them by name; of more, their number: the page of repositories has those that are left."""
+    number = len(one.branches) + one.more_branches
+    return ", ".join(branch.words for branch in one.branches) if number <= _NAMED else counted(number, "branch")

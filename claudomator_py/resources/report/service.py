@@ -31,7 +31,7 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.schedules import recurrence
-from claudomator_py.store import reads, report_rows, schedule_rows, task_rows
+from claudomator_py.store import alike_rows, reads, report_rows, schedule_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest, settled_branches
 from claudomator_py.store.report_rows import FinishedRun
@@ -52,7 +52,7 @@ LATE_MS = 2 * MINUTE_MS
 _BRANCH = "refs/heads/"
 _TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
 """As the daemon words times in sentences that it has not in parts."""
-_LEADING_TO_A_TIME = regex(r"(?:,? (?:at|until|or))+\s*$")
+_LEADING_TO_A_TIME = regex(r"(?:,? (?:at|until|or))+\s*(?=[;.)]|$)")
 
 
 class Reports(Service):
@@ -107,6 +107,7 @@ class Reports(Service):
         completed = report_rows.completed_ids(connection, since_ms, until_ms, by)
         figures = reads.status_figures(connection, until_ms, by)
         lists = reads.status_lists(connection, SHOWN, failed_since_ms=until_ms, figures=figures, by=by)
+        unlisted = alike_rows.unlisted(connection, lists, until_ms, by)
         failed = report_rows.failed_tasks(connection, since_ms, until_ms, MAX_FAILURES, by)
         limited = [run for run in runs if run.ended_as == OutcomeStatus.LIMITED]
         unchanged = _unchanged(completed, changes)
@@ -130,13 +131,13 @@ class Reports(Service):
             limits=len(limited),
             limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, later)),
             repositories=_repositories(changes, self._settled(connection)),
-            failures=_groups(views.of(connection, failed)),
+            failures=_groups(views.of(connection, failed), {}),
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
             needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
             needs_you_total=lists["needs_you"].total,
             running=lists["running"].total,
             waiting=lists["queued"].total,
-            waits=_groups(views.of(connection, lists["queued"].tasks)),
+            waits=_groups(views.of(connection, lists["queued"].tasks), unlisted),
             trouble=(),
             warnings=(),
         )
@@ -197,20 +198,22 @@ def _went_elsewhere(limited: FinishedRun, starts: Mapping[str, Mapping[str, int]
     return any(agent != limited.agent and at_ms >= limited.ended_ms for agent, at_ms in there)
 
 
-def _groups(views: Sequence[TaskView]) -> tuple[TaskGroup, ...]:
-    """Return those of equal reasons together, the largest group first."""
+def _groups(views: Sequence[TaskView], unlisted: Mapping[str, int]) -> tuple[TaskGroup, ...]:
+    """Return those of equal reasons together, the largest group first. unlisted: the number of further tasks like one
+    of these, by its id."""
     groups: dict[tuple[str | None, str], list[TaskView]] = defaultdict(list)
     for view in views:
         groups[view.reason, _said(view)].append(view)
+    counted = [(key, of, len(of) + sum(unlisted.get(view.id, 0) for view in of)) for key, of in groups.items()]
     return tuple(
         TaskGroup(
             reason=reason,
             text=text,
             until=min((view.waiting_until for view in members if view.waiting_until is not None), default=None),
-            count=len(members),
+            count=count,
             tasks=tuple(map(_ref, members[:MAX_NAMES])),
         )
-        for (reason, text), members in sorted(groups.items(), key=lambda group: -len(group[1]))
+        for (reason, text), members, count in sorted(counted, key=lambda group: -group[2])
     )
 
 
