@@ -36,7 +36,7 @@ from claudomator_py.values import dataclass, regex
 _PART = 50
 Text = Annotated[str, Query(max_length=200)]
 Cursor = Annotated[str | None, Query(max_length=500)]
-_SHOWN = 20
+SHOWN = 20
 """Tasks shown of each list; a page of its own has all of them."""
 _FIRST = 5
 """Lines of a list above another one that matters as much and must be visible without scrolling."""
@@ -63,7 +63,7 @@ def router(access: Access) -> APIRouter:
             number = len(page.items) if whole else granted[Tasks].count(wanted)
             model = found_of(wanted, page, number, granted[Agents].all())
         else:
-            model = front_of(granted[Overview].status(_SHOWN))
+            model = front_of(granted[Overview].status(SHOWN))
         return render("front.html", {"front": model, "filters": filters}, by=by)
 
     @routes.get("/next")

@@ -134,6 +134,13 @@ def sentence(text: str) -> "Markup":
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(plain(text)))))  # noqa: S704 - escaped in it
 
 
+def compile_templates() -> None:
+    """Compile the templates of all pages, each of which is otherwise compiled when its page is first asked for."""
+    environment = _environment()
+    for name in environment.list_templates():
+        environment.get_template(name)
+
+
 @cache
 def _environment() -> "Environment":
     # Late: only for those who open a page.

@@ -3,11 +3,13 @@
 Looking at /login with a code does not use the code up: previews of links and browsers look ahead. Only the form does.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.background import BackgroundTask
 
 from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.roles import Asking
@@ -36,8 +38,9 @@ class Entrance:
     settings: WebSettings
 
 
-def router(entrance: Entrance) -> APIRouter:
-    """Return the routes."""
+def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
+    """Return the routes. prepare: makes the first page that is asked for as fast as those that follow; called once the
+    form has been sent, which somebody fills in meanwhile."""
     sessions, codes, settings = entrance.sessions, entrance.codes, entrance.settings
     page_host, page_hosts = settings.page_host, settings.page_hosts()
     routes = guarded()
@@ -45,7 +48,9 @@ def router(entrance: Entrance) -> APIRouter:
     @routes.get("/login")
     def ask(request: Request, code: Code = "") -> Response:
         if request.headers["host"].lower() in page_hosts:
-            return render("login.html", {"code": code, "refused": False})
+            form = render("login.html", {"code": code, "refused": False})
+            form.background = BackgroundTask(prepare) if codes.is_good(code) else None
+            return form
         if codes.is_good(code):  # and nobody else is told the name
             return RedirectResponse(f"http://{page_host}/login?code={quote(code)}", 303)
         return render("login.html", {"code": "", "refused": bool(code)})

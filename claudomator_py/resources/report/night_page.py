@@ -21,6 +21,7 @@ from claudomator_py.surface.table import Column, Table
 
 HOURS = (1, 3, 6, 12, 24, 72, 168)
 """The spans that are offered."""
+DEFAULT_HOURS = 12
 MAX_HOURS = 31 * 24
 Hours = Annotated[int, Query(ge=1, le=MAX_HOURS), DIGITS]
 Ends = Annotated[int | None, Query(ge=0, le=4_000_000_000), DIGITS]
@@ -50,7 +51,7 @@ def router(access: Access) -> APIRouter:
     routes = guarded("/night")
 
     @routes.get("")
-    def show(by: Asking, hours: Hours = 12, until: Ends = None) -> Response:
+    def show(by: Asking, hours: Hours = DEFAULT_HOURS, until: Ends = None) -> Response:
         service = access.as_(by)[Nights]
         now_ms = service.now_ms()
         until_ms = now_ms if until is None else min(until * SECOND_MS, now_ms)

@@ -2,7 +2,11 @@
 
 import pytest
 
+from claudomator_py.api.page import rendering
 from claudomator_py.api.page.rendering import sentence
+from tests.fakes.daemon import Daemon
+from tests.patience import wait_until
+from tests.unit.api.page.conftest import Visitor
 
 
 @pytest.mark.parametrize(
@@ -23,3 +27,23 @@ from claudomator_py.api.page.rendering import sentence
 )
 def test_what_stands_in_backticks_is_shown_as_code_and_nothing_else_as_a_tag(text: str, shown: str) -> None:
     assert sentence(text) == shown
+
+
+@pytest.mark.parametrize(("code_of", "prepared_pages"), [("the daemon", True), ("nobody", False)])
+def test_pages_are_prepared_while_somebody_logs_in(daemon: Daemon, code_of: str, prepared_pages: bool) -> None:
+    rendering._environment.cache_clear()
+    code = "wrong"
+    if code_of == "the daemon":
+        headers = {"Authorization": f"Bearer {daemon.token}"}
+        code = daemon.ask("POST", "/v1/login-codes", headers=headers).json()["code"]
+    answer = Visitor(daemon).get(f"/login?code={code}")
+    assert answer.status == 200
+
+    def compiled() -> bool:
+        cached = rendering._environment().cache
+        return cached is not None and len(cached) >= len(rendering._environment().list_templates())
+
+    if prepared_pages:
+        wait_until(compiled, "all templates to be compiled")
+    else:
+        assert not compiled(), "nobody without a code can cause work"
