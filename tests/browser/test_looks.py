@@ -91,6 +91,8 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "agents": "/agents",
         "repositories": "/repositories",
         "schedules": "/schedules",
+        "notices": "/notices",
+        "no dead notices": "/notices?state=dead",
         "new": "/new",
         "edit": f"/tasks/{broken}/edit",
         "running": f"/tasks/{running}",

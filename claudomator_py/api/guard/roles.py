@@ -32,6 +32,8 @@ PAGES: Final[dict[str, Needed | str]] = {
     "GET /next": READ,
     "GET /agents": "listAgents",
     "GET /schedules": "listSchedules",
+    "GET /notices": "listNotifications",
+    "POST /notices/{delivery}/retry": "retryNotification",
     "GET /new": "submitTask",
     "POST /new": "submitTask",
     "POST /new/check": "submitTask",

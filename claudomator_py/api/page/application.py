@@ -21,6 +21,7 @@ from claudomator_py.resources.agents import page as agents
 from claudomator_py.resources.branches import page as branches
 from claudomator_py.resources.channels import page as channels
 from claudomator_py.resources.decisions import page as decisions
+from claudomator_py.resources.notifications import page as notices
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.policy import page as policy
 from claudomator_py.resources.report import night_page as night
@@ -45,6 +46,7 @@ def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
         writing,
         inputs,
         schedules,
+        notices,
         selection,
         specialists,
         channels,

@@ -1,0 +1,52 @@
+"""/notices: who was told about what, what did not arrive and why, and sending it again."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import RedirectResponse, Response
+
+from claudomator_py.api.guard.roles import Asking
+from claudomator_py.api.operation import guarded
+from claudomator_py.api.page.rendering import render
+from claudomator_py.api.request import DIGITS
+from claudomator_py.domain.notice import DeliveryState
+from claudomator_py.resources.notifications.service import Notices
+from claudomator_py.resources.session import Access
+
+_PART = 50
+_TONES = {DeliveryState.DELIVERED: "good", DeliveryState.DEAD: "bad"}
+Cursor = Annotated[str | None, Query(max_length=500)]
+Delivery = Annotated[int, Path(ge=1, le=2**63 - 1), DIGITS]
+
+
+def router(access: Access) -> APIRouter:
+    """Return the routes."""
+    routes = guarded("/notices")
+
+    @routes.get("")
+    def show(by: Asking, state: DeliveryState | None = None, cursor: Cursor = None) -> Response:
+        page = access.as_(by)[Notices].deliveries(state, cursor, _PART)
+        states = [(one, one.value, f"/notices?state={one}") for one in DeliveryState]
+        values = {
+            "deliveries": page.items,
+            "tones": _TONES,
+            "states": [(None, "all", "/notices"), *states],
+            "state": state,
+            "more": _more(state, page.next_cursor),
+            "place": "/notices",
+        }
+        return render("notices.html", values, by=by)
+
+    @routes.post("/{delivery}/retry")
+    def retry(by: Asking, delivery: Delivery) -> Response:
+        access.as_(by)[Notices].again(delivery)
+        return RedirectResponse("/notices", 303)
+
+    return routes
+
+
+def _more(state: DeliveryState | None, cursor: str | None) -> str | None:
+    if cursor is None:
+        return None
+    return "/notices?" + urlencode({"cursor": cursor} | ({} if state is None else {"state": state}))
