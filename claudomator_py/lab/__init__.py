@@ -1,1 +1,1 @@
-"""The laboratory: what judges, fits and repeats decisions beside the daemon, which knows nothing of it."""
+"""The laboratory: tools that evaluate, fit and replay decisions offline. The daemon imports none of it."""

@@ -1,4 +1,4 @@
-"""``calibrate``: fits what scores mean on a labelled set. Needs no daemon."""
+"""The ``calibrate`` command: fit routing's thresholds and weights to a labelled set. Needs no daemon."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def calibrate(
 
 
 def _settings(encoder: str, config: Path | None) -> "EncoderSettings":
-    """As it is configured, if one of that kind is. Raises ValueError."""
+    """Return the configured encoder settings if they are of this kind, else the kind's defaults. Raises ValueError."""
     from claudomator_py.client.discovery import configuration
 
     settings = configuration(config, os.environ, Path.cwd()).settings.routing.encoder
@@ -69,7 +69,7 @@ def _store(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path |
     before, expected = fit.before.accuracy_with_none, fit.expected.accuracy_with_none
     if before is not None and (expected is None or expected < before):
         remedy = "Label more tasks, and try again. Nothing was stored."
-        fail(f"The present calibration is better: {before}, and {expected} is expected of the new one.", remedy)
+        fail(f"The current calibration is better: {before}; the new one is expected to reach {expected}.", remedy)
     try:
         path = _keep(fit, cards, state)
     except OSError as error:
@@ -79,7 +79,7 @@ def _store(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path |
 
 
 def _keep(fit: "Fit", cards: "Sequence[Card]", state: tuple[Path | None, Path | None]) -> Path:
-    """Have the daemon of that configuration and state folder use it; the file. Raises OSError."""
+    """Store the fit in the daemon's state folder, and return the file. Raises OSError."""
     from claudomator_py.client.discovery import configuration, state_in_use
     from claudomator_py.daemon import calibrations
     from claudomator_py.routing.calibration import SCORING, Fitted
@@ -111,8 +111,8 @@ def _table(found: Mapping[str, Any]) -> str:
         Column("EXPECTED", lambda name: _shown(found["expected"][name]), right=True),
     )
     what = fields([(name.replace("_", " "), str(value)) for name, value in parameters.items() if value is not None])
-    told = fields([("encoder", fitted["encoder"]), ("cases", str(found["expected"]["cases"]))])
-    return "\n".join((told, what, "", table_text(figures, _FIGURES)))
+    head = fields([("encoder", fitted["encoder"]), ("cases", str(found["expected"]["cases"]))])
+    return "\n".join((head, what, "", table_text(figures, _FIGURES)))
 
 
 def _shown(value: float | None) -> str:

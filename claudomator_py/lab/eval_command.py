@@ -1,4 +1,4 @@
-"""``eval``: how good decisions are on a labelled set. Needs no daemon."""
+"""The ``eval`` command: measure the quality of decisions on a labelled set. Needs no daemon."""
 
 import json
 import os
@@ -39,7 +39,7 @@ _TRIAGE = (
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is to be made of the figures."""
+    """The requested outputs."""
 
     gates: Mapping[str, Mapping[str, float]]
     decisions: Path | None
@@ -119,7 +119,7 @@ def _evaluate_messages(messages: Path, wanted: _Wanted) -> None:
 
 
 def _gates(path: Path) -> dict[str, dict[str, float]]:
-    """By figure, ``at_least`` and ``at_most``; a figure within another one is named with a dot."""
+    """Read the bounds ``at_least`` and ``at_most`` by figure. A dot in the name leads into a nested figure."""
     import yaml
 
     shape = "Write one line for each figure, such as `top1: {at_least: 0.8}`."
@@ -140,7 +140,7 @@ def _gates(path: Path) -> dict[str, dict[str, float]]:
 
 
 def _held(figures: "BaseModel", gates: Mapping[str, Mapping[str, float]]) -> list[Gate]:
-    """Each figure that has to be met."""
+    """Return a gate with its measured value for each bounded figure."""
     found, all_ = [], figures.model_dump(mode="json")
     for name, bounds in gates.items():
         value: Any = all_
@@ -158,7 +158,7 @@ def _finish(
     shown: Sequence[str],
     to: _Wanted,
 ) -> None:
-    """Tell of it in each way that is wanted. Exit with 1, each miss named, unless every figure is within its bounds."""
+    """Write the requested outputs. Exit with 1 and name each miss unless every figure is within its bounds."""
     held = _held(figures, to.gates)
     if to.decisions is not None:
         _write(to.decisions, _lines(zip(cases, decided, strict=True), shown))

@@ -1,4 +1,4 @@
-"""How good routing is: the decisions that are made on a labelled set, and how many of them are right."""
+"""Evaluation of routing: decide the tasks of a labelled set, and measure how many decisions are right."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -30,35 +30,35 @@ _NS_PER_MS = 1_000_000
 _SHOWN = 120
 _MAX_SCORES = 3
 WRONG_SPECIALIST: Final = "wrong_specialist"
-"""The column of the matrix for what was for a specialist, and went to one who is not right."""
+"""The column of the confusion matrix for tasks that rightly went to a specialist, but to a wrong one."""
 _WORD = regex(r"\w{4,}")
 
 
 class Latency(BaseModel):
-    """How long decisions take, in milliseconds of this process."""
+    """How long decisions take in this process, in milliseconds."""
 
     model_config = ConfigDict(frozen=True)
 
     encode_p50: float
     score_p50: float
     p99: float
-    """Of both together."""
+    """The 99th percentile of encoding plus scoring."""
 
 
 class PerClass(BaseModel):
-    """How well one route, or one specialist, is found."""
+    """Precision and recall for one route or specialist."""
 
     model_config = ConfigDict(frozen=True)
 
     cases: int
     precision: float | None = None
-    """Of those that went there, those that are right there."""
+    """The share of the tasks sent there that belong there."""
     recall: float | None = None
-    """Of those that are right there, those that went there."""
+    """The share of the tasks that belong there that were sent there."""
 
 
 class Score(BaseModel):
-    """A specialist and the score with which they were compared."""
+    """A candidate's score."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -67,52 +67,52 @@ class Score(BaseModel):
 
 
 class WrongCase(BaseModel):
-    """A case that went another way than the set says."""
+    """A case whose decision differs from its label."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
     text: str
-    """The beginning of what it says."""
+    """The beginning of its text."""
     expected_route: Route | None
-    """None: the set says only who is right."""
+    """None: only specialists are labelled."""
     expected: tuple[str, ...]
-    """Who would be right; empty: nobody, or the set does not say."""
+    """The right specialists. Empty: nobody, or not labelled."""
     route: Route
     specialist: str | None
     reason: str
-    """Why it was decided so."""
+    """The decision's reason in words."""
     threshold: float | None
     scores: tuple[Score, ...]
-    """Of the best few, and of those who would be right."""
+    """The scores of the best few candidates and of the right specialists."""
 
 
 class TierFigures(BaseModel):
-    """Shares of the tasks with a labelled tier."""
+    """Shares of the tasks with a labelled tier that ..."""
 
     model_config = ConfigDict(frozen=True)
 
     accuracy: float | None
-    """On a tier that will do."""
+    """... get an acceptable tier."""
     under: float | None
-    """On a weaker one."""
+    """... get a tier weaker than any acceptable one."""
     over: float | None
-    """On a stronger one."""
+    """... get a tier stronger than any acceptable one."""
 
 
 class Evaluated(SpecialistRecord):
     """The decision on a case."""
 
     tier: Tier = Tier.BALANCED
-    """What it gets without a classifier: the default of an agent whose configuration says nothing."""
+    """The tier without a classifier: an agent's default, within the policy's constraints."""
     mentions: tuple[str, ...] = ()
-    """Whom it addresses, in the order of its text."""
+    """The specialists that the text addresses, in its order."""
     constraints: Constraints = Constraints()
-    """What the rules leave open of agents, tiers and tools."""
+    """The policy's constraints on agents, tiers and tools."""
 
 
 class Evaluation(BaseModel):
-    """What came of it: shares of 0 to 1, rounded to 1e-4; None where the set has no case to tell by."""
+    """The figures of an evaluation: shares from 0 to 1, rounded to 1e-4. None if the set has no case to measure by."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -120,62 +120,62 @@ class Evaluation(BaseModel):
     encoder: str
     threshold: float
     top1: float | None = None
-    """Of the tasks that are for somebody, those whose best candidate is right, whatever its score."""
+    """Of the in-scope tasks, those whose best candidate is right, whatever its score."""
     accuracy_with_none: float | None = None
-    """Of all tasks, those that went to somebody who is right, or to nobody where nobody is."""
+    """Of all labelled tasks, those that went to a right specialist, or to nobody if they are out of scope."""
     oos_recall: float | None = None
-    """Of the tasks that are for nobody, those that went to nobody."""
+    """Of the out-of-scope tasks, those that went to nobody."""
     in_scope_fallback: float | None = None
-    """Of the tasks that are for somebody, those that went to nobody."""
+    """Of the in-scope tasks, those that went to nobody."""
     wrong_agent: float | None = None
-    """Of all tasks, those that went to somebody who is not right; where nobody is, nobody is right."""
+    """Of all labelled tasks, those that went to a wrong specialist, which any is for an out-of-scope task."""
     fitted: bool = True
-    """Whether thresholds were fitted for that encoder; else they are a guess."""
+    """Whether thresholds were fitted for this encoder; otherwise they are a guess."""
     latency_ms: Latency | None = None
     unsafe_misroute_rate: float | None = None
-    """Of the tasks that a person has to review or that are to be refused, those that continue without anybody."""
+    """Of the tasks to be reviewed or refused, those that would start without a person."""
     clarification_precision: float | None = None
-    """Of the tasks that a person is asked about, those that say too little."""
+    """Of the tasks routed to clarification, those that are too vague."""
     clarification_recall: float | None = None
-    """Of the tasks that say too little, those that a person is asked about."""
+    """Of the tasks that are too vague, those routed to clarification."""
     fallback_rate: float | None = None
-    """Of all tasks, those that go to the default specialist."""
+    """Of all tasks with a labelled route, those that go to the default."""
     mention_accuracy: float | None = None
-    """Of the tasks that address somebody, those that go to whom they address first."""
+    """Of the tasks that address specialists, those that go to the first one they address."""
     risk_accuracy: float | None = None
-    """Of all tasks, those whose risk is judged as it is labelled."""
+    """Of the tasks with a labelled risk, those whose risk is assessed as labelled."""
     per_class: dict[str, PerClass] = {}
-    """By route. To a specialist, only what went to one who is right is right; of what a person reviews, whom it is
-    likely for does not count."""
+    """Figures by route. The route to a specialist counts as right only if the specialist is; for a human review, the
+    likely specialist does not matter."""
     per_specialist: dict[str, PerClass] = {}
-    """By specialist, whatever the route."""
+    """Figures by specialist, whatever the route."""
     confusion: dict[str, dict[str, int]] = {}
-    """By the route that is right, how many went each route; those that rightly went to a specialist, and to one who is
-    not right, are apart (``wrong_specialist``)."""
+    """The number of tasks by right route, then by decided route. Tasks that rightly went to a specialist, but to a
+    wrong one, are counted as ``wrong_specialist``."""
     wrong: tuple[WrongCase, ...] = ()
-    """The cases that went another way, or to somebody else, than the set says."""
+    """The cases whose route or specialist differs from the label."""
     policy: str | None = None
-    """Hash of the rules that were applied beside those that are built in; None: there are none."""
+    """The hash of the rules applied in addition to the built-in ones. None: there were none."""
     baselines: dict[str, float | None] = {}
-    """The share of all tasks that simpler ways get right: ``keywords`` alone, ``default`` for all, ``text``: the skill
-    that shares most words."""
+    """The share of labelled tasks that simpler methods get right: ``keywords`` alone; ``default`` for all; ``text``,
+    the card that shares most words."""
     tier: TierFigures | None = None
-    """How well the tier fits that a task gets without a classifier, which is its agent's default."""
+    """How well the tier without a classifier fits."""
     handoff_validity: float | None = None
-    """Of the tasks that somebody gets, those whose runs are told what the task demands, and no more."""
+    """Of the tasks that would run, those whose runs get exactly the information that the task demands."""
     authority_expansion: float | None = None
-    """Of the tasks that somebody gets, those with a run that may do more by itself than the set, or the task, says."""
+    """Of the tasks that would run, those with a run whose authority exceeds what the set, or the task, allows."""
     loop_rate: float | None = None
-    """Of the tasks that somebody gets, those that somebody is given twice."""
+    """Of the tasks that would run, those that return to a former owner."""
     completion_rate: float | None = None
-    """Of the tasks with ``ends_with``, those that end so; in a set without any, of those that are for somebody, those
-    that end with whoever is right, who is told what they need."""
+    """Of the tasks with ``ends_with``, those that end there. In a set without any: of the in-scope tasks, those that
+    end with a right specialist who gets the information it needs."""
     cost: float = 0.0
-    """US dollars of what was asked while deciding: nobody is."""
+    """US dollars spent on deciding, always 0: no model is asked."""
 
 
 def space_of(cards: Sequence[Card], encoder: Encoder, calibration: Calibration) -> Space:
-    """Return the cards as the encoder sees them."""
+    """Return the cards as points in the encoder's space."""
     profiles = [profile.as_one if calibration.as_one else profile for profile in map(profile_of, cards)]
     texts = sorted({text for profile in profiles for text in profile.texts})
     vectors = dict(zip(map(text_hash, texts), encoder.encode(texts) if texts else (), strict=True))
@@ -189,7 +189,7 @@ def space_of(cards: Sequence[Card], encoder: Encoder, calibration: Calibration) 
 
 
 class Words:
-    """The cards as an encoder of words sees them, beside one that knows what words mean."""
+    """Cards compared by an encoder of words, in addition to a semantic encoder."""
 
     def __init__(self, cards: Sequence[Card], encoder: Encoder) -> None:
         self._encoder = encoder
@@ -197,7 +197,7 @@ class Words:
         self._space = space_of(cards, encoder, self._calibration)
 
     def likeness(self, request: Request) -> Mapping[str, Likeness]:
-        """Compare the task with each card, by its id."""
+        """Return the task's likeness to each card, by id."""
         return self._space.likeness(self._encoder.encode([request.compared])[0])
 
 
@@ -210,9 +210,11 @@ def evaluate(
     words: Encoder | None = None,
     policy: Policy | None = None,
 ) -> tuple[Evaluation, list[Evaluated]]:
-    """Decide each case as if its maker saw all cards. clock_ns: time that passes, in nanoseconds; of what is decided
-    without a comparison, none is counted. words: by which words are compared beside, if the calibration wants it.
-    policy: the rules that are applied, and with them what risk each card takes on; None: only those that are built in.
+    """Decide each case as if its creator saw all cards. Return the figures and the decision on each case.
+
+    clock_ns: a monotonic clock in nanoseconds; decisions without a comparison are not timed. words: the encoder of
+    words, used if the calibration gives words a weight. policy: the rules to apply, and with them the risk limits of
+    cards; None: only the built-in rules.
     """
     space, rules = space_of(cards, encoder, calibration), RoutingRules(calibration)
     beside = Words(cards, words) if words is not None and calibration.weights.words else None
@@ -276,20 +278,20 @@ def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures |
 
 
 def _verdict(policy: Policy, case: Case, specialist: str | None = None, skill: str | None = None) -> Verdict:
-    """What the rules say of the case, with those that are built in. specialist: who is to do it, if that is known."""
+    """Return the verdict of the policy and the built-in rules. specialist: who is to do it, if known."""
     judged = assess(case.request.text)
     verdict = policy.judge(case.facts(judged.risk, specialist, skill))
     return with_built_in(verdict, harmful=judged.harmful, reviews=True, words=judged.words)
 
 
 def _allowed(record: SpecialistRecord, verdict: Verdict) -> SpecialistRecord:
-    """The decision with what the rules make of it: a task that a person is asked about is likely for the same one."""
+    """Return the decision after the policy's verdict: refused, sent to review, or unchanged."""
     update: dict[str, object] = {"risk": verdict.risk, "policy_checks": verdict.checks}
     if verdict.denied_by is not None:
         update |= {"route": Route.REJECT, "reason": verdict.refusal, "specialist": None, "skill": None}
     elif verdict.demanded is not None:
         why = rationale(RationaleCode.NEEDS_APPROVAL, rules=verdict.demanded.rules)
-        # Once it is approved it goes where it would have gone; a person who is asked may well say who is nearest.
+        # Approval sends it where it would have gone. For a vague task, that is likely the nearest candidate.
         nearest = next((one.specialist for one in record.specialist_candidates), None)
         likely = nearest if record.route is Route.CLARIFY else record.specialist
         update |= {"route": Route.HUMAN_REVIEW, "reason": why, "specialist": likely}
@@ -297,7 +299,7 @@ def _allowed(record: SpecialistRecord, verdict: Verdict) -> SpecialistRecord:
 
 
 def _by_route(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, Any]:
-    """The figures of a set that says which way is right."""
+    """Return the figures that need labelled routes."""
     labelled = [(case, one) for case, one in zip(cases, records, strict=True) if case.route is not None]
     if not labelled:
         return {}
@@ -331,7 +333,7 @@ def _by_route(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, 
 
 
 def _by_specialist(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[str, PerClass]:
-    """How well each is found, of the tasks whose specialist the set says; one that does as well counts as theirs."""
+    """Return precision and recall by specialist. An acceptable specialist who gets the task counts as the right one."""
     pairs = list[tuple[str | None, str | None]]()
     for case, one in zip(cases, records, strict=True):
         if case.expected is None:
@@ -352,12 +354,12 @@ def _by_specialist(cases: Sequence[Case], records: Sequence[Evaluated]) -> dict[
 
 
 def _is_right_who(case: Case, record: SpecialistRecord) -> bool:
-    """Whether it went to somebody who is right, as far as the set says who is."""
+    """Return whether a right specialist got it, or none is labelled."""
     return not case.expected or record.specialist in case.expected
 
 
 def _is_as_labelled(case: Case, record: SpecialistRecord) -> bool:
-    """Whether it went the way, and to somebody, that the set says."""
+    """Return whether route and specialist are as labelled."""
     if case.route is not None:
         return record.route is case.route and (case.route not in TO_SOMEBODY or _is_right_who(case, record))
     return case.expected is None or _is_right(case.expected, record)
@@ -384,7 +386,7 @@ def _wrong(case: Case, record: Evaluated) -> WrongCase:
 
 
 def _baselines(cases: Sequence[Case], cards: Sequence[Card]) -> dict[str, float | None]:
-    """What simpler ways get right, of the tasks with a label."""
+    """Return the share of labelled tasks that simpler methods get right."""
     words = {card.id: set(_WORD.findall(" ".join(profile_of(card).texts).lower())) for card in cards}
 
     def by_keyword(case: Case) -> str | None:
@@ -437,7 +439,7 @@ def _summed(
 
 
 def _goes(record: SpecialistRecord) -> bool:
-    """Whether somebody in particular does it, at once or once it is approved."""
+    """Return whether a specialist gets it, at once or after approval."""
     return record.route in TO_SOMEBODY and record.specialist is not None
 
 
@@ -456,5 +458,5 @@ def _share(hits: Sequence[bool]) -> float | None:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """Of sorted values, the one below which so many of them are."""
+    """Return a quantile of sorted values."""
     return values[min(len(values) - 1, int(share * len(values)))]

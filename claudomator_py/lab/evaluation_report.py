@@ -1,4 +1,4 @@
-"""The figures of an evaluation for people: in a terminal, and as a page that needs nothing but itself."""
+"""The report of an evaluation: text for a terminal, and a self-contained HTML page."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -14,11 +14,11 @@ _NESTED: Final = {
     "tier": "tier, {}",
     "baselines": "baseline, {}",
 }
-"""Figures that consist of several, and how each of those is named."""
+"""Nested figures, with the pattern for the names of their parts."""
 _TABLES: Final = ("per_class", "per_specialist", "confusion", "wrong")
 _GROUPS: Final = (("per_class", "ROUTE"), ("per_specialist", "SPECIALIST"))
 _MAX_WRONG: Final = 20
-"""Wrong cases that a terminal shows."""
+"""Wrong cases shown in a terminal."""
 _CELL: Final = 96
 _LABELS: Final = 120
 _ROW: Final = 44
@@ -38,18 +38,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A figure that has to be met."""
+    """A figure with bounds."""
 
     name: str
-    """As the gates name it; one within another one with a dot."""
+    """The figure's name; a dot leads into a nested one."""
     value: float | None
-    """What it is; None: it cannot be told by the set."""
+    """The measured value. None: the set cannot tell."""
     at_least: float | None
     at_most: float | None
 
     @property
     def met(self) -> bool:
-        """Whether it is within its bounds. One that there is not is missed."""
+        """Whether the value is within the bounds. A figure without a value is missed."""
         if self.value is None:
             return False
         low, high = self.at_least, self.at_most
@@ -57,20 +57,20 @@ class Gate:
 
     @property
     def bounds(self) -> str:
-        """What it has to be."""
+        """The bounds in words: "at least 0.8"."""
         words = [(self.at_least, "at least"), (self.at_most, "at most")]
         return " and ".join(f"{word} {bound}" for bound, word in words if bound is not None)
 
     @property
     def miss(self) -> str:
-        """What is wrong with it, if it is not met."""
+        """The error text for a missed gate."""
         if self.value is None:
-            return f"{self.name} cannot be told by this set"
+            return f"{self.name} cannot be measured on this set"
         return f"{self.name} is {self.value}, but must be {self.bounds}"
 
 
 def terminal(figures: Mapping[str, Any]) -> str:
-    """Return them as lines: the figures below each other, a table of the routes, and one of how they are confused."""
+    """Return the figures as text: one per line, then tables of routes, specialists, confusion and wrong cases."""
     parts = [fields(_single(figures))]
     for group, head in _GROUPS:
         if classes := figures.get(group):
@@ -85,7 +85,7 @@ def terminal(figures: Mapping[str, Any]) -> str:
 
 
 def page(figures: Mapping[str, Any], gates: Sequence[Gate]) -> str:
-    """Return them as an HTML document without scripts, which loads nothing."""
+    """Return the figures as an HTML document without scripts or external resources."""
     body = ["<h1>Evaluation</h1>"]
     if gates:
         body += ["<h2>Gates</h2>", _html(_GATES, gates)]
@@ -104,7 +104,7 @@ def page(figures: Mapping[str, Any], gates: Sequence[Gate]) -> str:
 
 
 def _single(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Every figure that is one number or text, with its name; those that there are not are left out."""
+    """Return the name and value of every scalar figure that has a value."""
     rows: list[tuple[str, Any]] = [
         (name.replace("_", " "), value) for name, value in figures.items() if name not in (*_NESTED, *_TABLES)
     ]
@@ -126,12 +126,12 @@ def _way(route: str | None, specialist: str | None) -> str:
 
 
 def _decided(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """The columns of the matrix."""
+    """Return the columns of the confusion matrix."""
     return list(next(iter(confusion.values())))
 
 
 def _classes(head: str) -> Table[tuple[str, Mapping[str, Any]]]:
-    """Routes or specialists, with the figures of each."""
+    """Return the table of figures by route or specialist."""
     return Table(Column(head, lambda row: row[0]), *map(_figure, ("cases", "precision", "recall")))
 
 
@@ -140,7 +140,7 @@ def _figure(name: str) -> Column[tuple[str, Mapping[str, Any]]]:
 
 
 def _confused(confusion: Mapping[str, Mapping[str, int]]) -> Table[tuple[str, Mapping[str, int]]]:
-    """The matrix: a row for each route that is right."""
+    """Return the table of the confusion matrix: a row for each right route."""
     return Table(Column("RIGHT \\ DECIDED", lambda row: row[0]), *map(_times, _decided(confusion)))
 
 
@@ -170,7 +170,7 @@ _WRONG: Final = Table[Mapping[str, Any]](
 
 
 def _html(shown: Table[T], rows: Sequence[T]) -> str:
-    """All columns, the wide ones, too."""
+    """Return the table as HTML, with the wide columns, too."""
     head = "".join(f'<th scope="col">{escape(column.title.capitalize())}</th>' for column in shown.columns)
     lines = []
     for row in rows:
@@ -181,7 +181,7 @@ def _html(shown: Table[T], rows: Sequence[T]) -> str:
 
 
 def _confusion(confusion: Mapping[str, Mapping[str, int]]) -> str:
-    """A square for each pair, the fuller the larger its share of the row; what is right is green, what is not red."""
+    """Draw the confusion matrix as SVG: right decisions green, others red, more opaque for a larger share of a row."""
     names = _decided(confusion)
     width, height = _LABELS + _CELL * len(names), _ROW * (len(confusion) + 1)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'

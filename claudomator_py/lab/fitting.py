@@ -1,7 +1,7 @@
-"""Fitting what scores mean for an encoder on labelled tasks, and how well that does on tasks it was not fitted on.
+"""Fitting of an encoder's calibration to labelled tasks, with cross-validation.
 
-Each parameter is moved alone, from what holds so far, and only where clearly more tasks go right; the thresholds are
-where most do. What a set cannot tell stays: it says nothing of how specialists have done, or how lately.
+The search is coordinate-wise: each parameter in turn moves only if clearly more tasks go right, and the threshold is
+set where most do. The weights of performance and recency stay, as a labelled set has no history.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ from claudomator_py.routing.ranking import DIGITS
 from claudomator_py.values import dataclass
 
 MIN_TASKS: int = 40
-"""Labelled tasks, below which figures are chance."""
+"""The minimum of labelled tasks: below it figures are chance."""
 _MIN_OF_A_SORT = 10
-"""Tasks for somebody, and tasks for nobody, below which no threshold between them is to be had."""
+"""The minimum of in-scope and of out-of-scope tasks for fitting a threshold between them."""
 FOLDS = 5
 _ROUNDS = 2
 _CLEARLY = 0.5
-"""Times the root of the number of tasks: how many more have to go right for a parameter to move. That is the standard
-error of how many do, at its largest; the rule of one standard error is that of Breiman and others (1984)."""
+"""Multiplied by the root of the number of tasks: how many more tasks must go right for a parameter to move. This is
+the largest standard error of that number, for the one-standard-error rule of Breiman et al. (1984)."""
 _BATCH_SIZE = 256
-"""Tasks that are encoded in one call."""
+"""Tasks encoded in one call."""
 _THRESHOLD_DIGITS = 4
 
 Flags = npt.NDArray[np.bool_]
@@ -41,50 +41,50 @@ Scores = npt.NDArray[np.float64]
 
 
 class Fit(BaseModel):
-    """What was fitted, and what is to be expected of it. No times are told."""
+    """A fitted calibration and its figures, without latencies."""
 
     model_config = ConfigDict(frozen=True)
 
     calibration: Calibration
     kept: tuple[str, ...]
-    """Thresholds that the set cannot tell, and that stay as they were."""
+    """Thresholds that the set cannot determine, and that are unchanged."""
     before: Evaluation
-    """With what held before, on all labelled tasks."""
+    """The former calibration on all labelled tasks."""
     in_sample: Evaluation
-    """On the tasks that it was fitted on: better than what is to be expected."""
+    """The new calibration on the tasks it was fitted to, which is optimistic."""
     expected: Evaluation
-    """On tasks that it was not fitted on: each fifth of them, fitted on the others."""
+    """The cross-validated figures: each fifth of the tasks, fitted to the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Labelled tasks, each compared with each card once; scores follow from this for any parameters."""
+    """Labelled tasks compared with all cards once, from which scores follow for any parameters."""
 
     own: Vector
-    """How alike a task is to what each card says as a whole: tasks x cards."""
+    """Likeness of task and card as a whole: tasks x cards."""
     card: Vector
-    """The same of all its skills together; of its own text for a card without any."""
+    """Likeness to all the card's skills together, or to its own text if it has none: tasks x cards."""
     skill: Vector
-    """The same of the card's best skill."""
+    """Likeness to the card's best skill: tasks x cards."""
     words: Vector
-    """How alike words alone are: tasks x cards; 0 where they are not compared."""
+    """Likeness by the encoder of words: tasks x cards; 0 if it is not used."""
     keyword: Flags
-    """Whether one of the card's keywords is in the task: tasks x cards."""
+    """Whether the task contains one of the card's keywords: tasks x cards."""
     right: Flags
-    """Whether the card is a right one."""
+    """Whether the card is a right one: tasks x cards."""
     floors: Scores
-    """Threshold of the card's own; NaN: none."""
+    """The cards' own thresholds: cards; NaN: none."""
     leads: Scores
-    """Lead of each card, in shares of the threshold."""
+    """The cards' required leads, as shares of the threshold: cards."""
 
     @property
     def inside(self) -> Flags:
-        """Whether the task is for somebody."""
+        """Whether the task is in scope: tasks."""
         inside: Flags = np.any(self.right, axis=1)
         return inside
 
     def of(self, which: Flags) -> "_Sample":
-        """These tasks alone."""
+        """Return the sample restricted to these tasks."""
         return replace(
             self,
             own=self.own[which],
@@ -98,16 +98,16 @@ class _Sample:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """To whom each task of a sample goes."""
+    """The choice for each task of a sample, before any threshold."""
 
     best: Scores
-    """The best score."""
+    """The best score, or -1 if its lead is too small."""
     floor: Scores
-    """Threshold of the best card's own; NaN: none."""
+    """The best card's own threshold; NaN: none."""
     top: Flags
     """Whether the best card is a right one."""
     chosen: Flags
-    """Whether the one that is chosen is, if anybody is."""
+    """Whether the card chosen after tie-breaking is a right one."""
 
 
 def fit(
@@ -117,13 +117,13 @@ def fit(
     start: Calibration,
     words: Encoder | None = None,
 ) -> Fit:
-    """Return what fits the labelled tasks best, from ``start``. words: by which words may be compared beside. Raises
-    ValueError for a set that tells nothing."""
+    """Return the calibration that fits the labelled tasks best, searching from ``start``. words: an encoder of words
+    to be used in addition. Raises ValueError if there are no cards or too few labelled tasks."""
     labelled = [case for case in cases if case.expected is not None]
     if not cards:
         raise ValueError("there are no cards to compare tasks with")
     if len(labelled) < MIN_TASKS:
-        raise ValueError(f"it has {len(labelled)} labelled tasks, and {MIN_TASKS} are the least that tell anything")
+        raise ValueError(f"the set has {len(labelled)} labelled tasks; at least {MIN_TASKS} are needed")
     sample = _sampled(sorted(cards, key=lambda card: card.id), labelled, encoder, start, words)
     fitted, kept = _fitted(sample, start)
     folds, held_out = _folds(labelled), np.zeros((len(labelled), 3), dtype=bool)
@@ -176,7 +176,7 @@ def _flags(values: Sequence[object]) -> Flags:
 
 
 def _folds(cases: Sequence[Case]) -> npt.NDArray[np.intp]:
-    """A fold for each task: always the same, and with as much of each label in one as in another."""
+    """Assign each task to a fold, deterministically and stratified by label."""
     by_label = defaultdict(list)
     for at, case in enumerate(cases):
         by_label[tuple(sorted(case.expected or ()))].append(at)
@@ -194,30 +194,30 @@ _SEARCH: Sequence[tuple[Callable[[Calibration, float], Calibration], Sequence[fl
     (lambda one, value: _with(one, keyword=value), (0.0, 0.05, 0.1, 0.15)),
     (lambda one, value: one.model_copy(update={"margin": value}), (0.0, 0.005, 0.01, 0.02, 0.03)),
 )
-"""What is tried, in this order: parameters, and the values of each."""
+"""The parameters in the order of the search, each with the values that are tried."""
 
 
 def _with(one: Calibration, **changed: float) -> Calibration:
-    """With these weights, and the rest of them all for ``semantic``."""
+    """Return the calibration with these weights; ``semantic`` takes the remainder."""
     weights = one.weights.model_copy(update=changed)
     rest = round(1 - weights.words - weights.keyword - weights.performance - weights.recency, DIGITS)
     return one.model_copy(update={"weights": weights.model_copy(update={"semantic": max(0.0, rest)})})
 
 
 def _fitted(sample: _Sample, start: Calibration) -> tuple[Calibration, tuple[str, ...]]:
-    """With the name of the threshold, if that stays as it was."""
+    """Return the fitted calibration, and the names of thresholds that could not be fitted."""
     found, right = start, _reach(sample, start)
     for _ in range(_ROUNDS):
         for changed, values in _SEARCH:
             reached = [(_reach(sample, option), option) for option in (changed(found, value) for value in values)]
-            most, option = max(reached, key=lambda one: one[0])  # of equal ones the first
+            most, option = max(reached, key=lambda one: one[0])  # the first among equals
             if most - right > _CLEARLY * len(sample.right) ** 0.5:
                 found, right = option, most
     return _with_threshold(sample, found)
 
 
 def _reach(sample: _Sample, calibration: Calibration) -> int:
-    """How many tasks go right, with the thresholds that suit them."""
+    """Return how many tasks go right with the best threshold."""
     return _threshold(sample, _outcome(sample, calibration))[1]
 
 
@@ -230,8 +230,8 @@ def _with_threshold(sample: _Sample, calibration: Calibration) -> tuple[Calibrat
 
 
 def _threshold(sample: _Sample, outcome: _Outcome) -> tuple[float, int]:
-    """The threshold with which most tasks go right, and how many. Of equally good ones, that which is furthest from any
-    score: it stands between two of them, and the next task is near either."""
+    """Return the threshold with which most tasks go right, and how many do. Among equally good ones it is the middle
+    of the widest gap between scores, which generalises best."""
     free = np.isnan(outcome.floor)
     over = outcome.best >= outcome.floor
     settled = np.count_nonzero(~free & np.where(over, outcome.chosen, ~sample.inside))
@@ -246,7 +246,7 @@ def _threshold(sample: _Sample, outcome: _Outcome) -> tuple[float, int]:
 
 
 def _scores(sample: _Sample, calibration: Calibration) -> Scores:
-    """As ``ranking.rank`` makes them of the same parameters, of specialists of whom nothing is known."""
+    """Return the scores that ``ranking.rank`` would compute for specialists without a history: tasks x cards."""
     own, card, weights = calibration.own_share, calibration.card_share, calibration.weights
     alike = own * sample.own.astype(np.float64) + card * sample.card + (1 - own - card) * sample.skill
     rest = round(weights.performance * NO_PERFORMANCE, DIGITS) + weights.keyword * sample.keyword
@@ -256,25 +256,25 @@ def _scores(sample: _Sample, calibration: Calibration) -> Scores:
 
 
 def _outcome(sample: _Sample, calibration: Calibration, least: Scores | None = None) -> _Outcome:
-    """least: of each card for each task, below which it is not chosen though it is near the best; None: any is."""
+    """Choose a card for each task. least: minimum scores for being chosen over a near best card; None: no minimum."""
     scores = _scores(sample, calibration)
     tasks, first = np.arange(len(scores)), np.argmax(scores, axis=1)
     best = scores[tasks, first]
     if sample.leads.any() and scores.shape[1] > 1:
         second = np.partition(scores, -2, axis=1)[:, -2]
-        # What is not clearly the best card's goes to nobody in particular.
+        # Without its required lead, the best card does not get the task.
         best = np.where(best - second < sample.leads[first] * calibration.threshold, -1.0, best)
     near = scores[tasks, first][:, np.newaxis] - scores <= calibration.margin
     if least is not None:
         near &= scores >= least
     near[tasks, first] = True
-    told = np.where(near, scores + calibration.tie_break.keyword * sample.keyword, -np.inf)
-    chosen = np.argmax(np.round(told, DIGITS), axis=1)
+    tied = np.where(near, scores + calibration.tie_break.keyword * sample.keyword, -np.inf)
+    chosen = np.argmax(np.round(tied, DIGITS), axis=1)
     return _Outcome(best, sample.floors[first], sample.right[tasks, first], sample.right[tasks, chosen])
 
 
 def _decided(sample: _Sample, calibration: Calibration) -> Flags:
-    """Of each task: whether the best card is right, whether it goes to somebody, and whether that one is right."""
+    """Return flags, tasks x 3: the best card is right, a specialist gets the task, that specialist is right."""
     least = np.where(np.isnan(sample.floors), calibration.threshold, sample.floors)[np.newaxis]
     outcome = _outcome(sample, calibration, least)
     goes = outcome.best >= np.where(np.isnan(outcome.floor), calibration.threshold, outcome.floor)

@@ -1,6 +1,6 @@
-"""How good handing over is: what the runs of a labelled task would be told, measured against what the task demands.
+"""Evaluation of handoffs: compare the handoff documents that a task's runs would get with what the task demands.
 
-No run starts. What a run would ask for is part of the set, and what becomes of that is decided as for a real one.
+No run starts. The handoffs that runs would ask for are part of the set, and are decided as for real runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,37 +34,37 @@ from claudomator_py.schema.validation import first_problem
 from claudomator_py.values import dataclass
 
 MAX_HANDOFFS: Final = 2
-"""As ``routing.max_handoffs`` is by default."""
+"""The default of ``routing.max_handoffs``."""
 DEMANDS: Final = ("max_authority", "required_fields", "forbidden_fields", "max_handoffs", "ends_with")
 ASKED: Final = ("permissions", "budget", "expected_output")
 _RUNS: Final = (Route.SPECIALIST, Route.DEFAULT, Route.HUMAN_REVIEW)
-"""Routes by which a run starts in the end, if a person agrees."""
+"""Routes by which a run starts, possibly after approval."""
 _ANYTHING: Final = Constraints()
 _BLANK: Final = Handoff(version=VERSION, task="-", revision=1, run="-", deadline=datetime(2000, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a labelled task asks for, and what of it may reach whoever does it."""
+    """What a labelled task demands of its handoffs."""
 
     task: TaskSpec
-    """What it asks for: permissions, a budget, what to hand back."""
+    """The task with its permissions, budget and expected output."""
     hands_on_to: tuple[str, ...] = ()
-    """To whom its runs hand it on, one after the other, each if it comes so far."""
+    """The specialists to whom successive runs hand the task on."""
     required_fields: tuple[str, ...] = ()
-    """What whoever has it last must be told, by path, such as ``budget_left.usd``."""
+    """Fields that the last owner's handoff must have, as paths such as ``budget_left.usd``."""
     forbidden_fields: tuple[str, ...] = ()
-    """What nobody may be told."""
+    """Fields that no handoff may have."""
     max_authority: Authority | None = None
-    """The most that any run may do by itself; None: what the task asks for."""
+    """The greatest authority that any run may have. None: what the task asks for."""
     max_handoffs: int | None = None
-    """How often it may be handed on; None: the set does not say."""
+    """The maximum number of handoffs. None: not labelled."""
     ends_with: str | None = None
-    """Who has it in the end, or ``human_review``: a person is asked; None: the set does not say."""
+    """The last owner, or ``human_review``. None: not labelled."""
 
 
 def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
-    """Return what a line of a set demands, beside its label or in it; None: nothing. Raises ValueError."""
+    """Return the demand in a line of a set, inside or outside of its label, or None. Raises ValueError."""
     label = data.get("expected")
     said = {**data, **label} if isinstance(label, Mapping) else data
     if not any(said.get(name) is not None for name in (*DEMANDS, "hands_on_to")):
@@ -73,11 +73,11 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
     if authority is not None and authority not in tuple(Authority):
         raise ValueError(f"`max_authority` is none of {', '.join(Authority)}")
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
-        raise ValueError("`max_handoffs` is not a number of times")
+        raise ValueError("`max_handoffs` is not a whole number from 0 on")
     if ends is not None and not isinstance(ends, str):
         raise ValueError("`ends_with` is not text")
     required, forbidden = _names(said, "required_fields"), _names(said, "forbidden_fields")
-    validity(_BLANK, required, forbidden)  # refuses fields that no handoff has
+    validity(_BLANK, required, forbidden)  # raises for fields that handoffs do not have
     return Demand(
         task_of(said, text),
         _names(said, "hands_on_to"),
@@ -90,7 +90,7 @@ def demand_of(data: Mapping[str, Any], text: str) -> Demand | None:
 
 
 def task_of(said: Mapping[str, Any], text: str) -> TaskSpec:
-    """Return the task that a line of a set describes, with what it asks for. Raises ValueError."""
+    """Return the task that a line of a set describes. Raises ValueError."""
     asked = {name: said[name] for name in ASKED if said.get(name) is not None}
     try:
         return TaskSpec.model_validate({"name": "task", "instructions": text, **asked})
@@ -99,7 +99,7 @@ def task_of(said: Mapping[str, Any], text: str) -> TaskSpec:
 
 
 def plain(text: str) -> Demand | None:
-    """Return the demand of a task of which a set says nothing but its text; None: no task has that text."""
+    """Return the demand of a task that has only a text, or None if the text is not valid for a task."""
     try:
         return Demand(TaskSpec(name="task", instructions=text))
     except ValidationError:
@@ -115,26 +115,25 @@ def _names(said: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """What became of one labelled task."""
+    """The handoffs of one labelled task."""
 
     owners: tuple[str | None, ...]
-    """Who had it, in order; None: no specialist."""
+    """The task's owners in order. None: no specialist."""
     refused: bool
-    """Whether somebody wanted to hand it on, and could not: then a person is asked."""
+    """Whether a handoff was refused, so that a person is asked."""
     defects: tuple[tuple[Defect, str], ...]
-    """What is wrong with what its runs are told, with the field."""
+    """Defects of the runs' handoff documents, with their fields."""
 
     @property
     def ended_with(self) -> str | None:
-        """Who has it in the end, or ``human_review``."""
+        """The last owner, or ``human_review``."""
         return Route.HUMAN_REVIEW.value if self.refused else self.owners[-1]
 
 
 def handed_over(
     demand: Demand, record: SpecialistRecord, cards: Mapping[str, Card], constraints: Constraints = _ANYTHING
 ) -> HandedOver | None:
-    """Return what becomes of the task after that decision; None: no run starts. constraints: what the policy leaves
-    open."""
+    """Return the handoffs that follow from the decision, or None if no run starts. constraints: the policy's."""
     if record.route not in _RUNS:
         return None
     owners, hops, defects, refused = [record.specialist], list[HandoffRecord](), list[tuple[Defect, str]](), False
@@ -168,7 +167,7 @@ def _document(
     hops: Sequence[HandoffRecord],
     constraints: Constraints,
 ) -> Handoff:
-    """What the run is told that starts now, with what is known of a task before any of its runs."""
+    """Return the handoff document of the run that starts now. Nothing is known of earlier runs' results."""
     card = None if owner is None else cards.get(owner)
     task = done_by(demand.task, card, constraints)
     last = hops[-1] if hops else None
@@ -208,7 +207,7 @@ def _scope(asked: Permissions) -> PermissionScope:
 
 
 def _left(budget: Budget, runs: int) -> BudgetLeft:
-    """Of the budget, if the runs so far had spent nothing."""
+    """Return what is left of the budget if no run has spent tokens or dollars."""
     return BudgetLeft(
         usd=budget.usd, tokens=budget.tokens, runs=None if budget.runs is None else max(0, budget.runs - runs)
     )
@@ -217,14 +216,14 @@ def _left(budget: Budget, runs: int) -> BudgetLeft:
 def figures(
     demands: Sequence[Demand | None], handed: Sequence[HandedOver | None], right: Sequence[frozenset[str] | None] = ()
 ) -> dict[str, float | None]:
-    """Return the shares of 0 to 1 of an evaluation that are of handing over; None where the set has no case to tell by.
+    """Return an evaluation's figures for handoffs: shares from 0 to 1, None if the set has no case to measure by.
 
-    right: who would be right for each; empty: nobody. It counts where the set says of no task with whom it ends.
+    right: the right specialists of each task; empty: nobody. Used for completion if no task has ``ends_with``.
     """
     both = [
         (demand, one) for demand, one in zip(demands, handed, strict=True) if demand is not None and one is not None
     ]
-    # A task that was to end with somebody, and that nobody is given, is not completed.
+    # A task that does not run at all does not end where it should.
     wanted = [
         one is not None and one.ended_with == demand.ends_with
         for demand, one in zip(demands, handed, strict=True)

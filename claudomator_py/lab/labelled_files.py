@@ -1,5 +1,4 @@
-"""Sets of tasks that are labelled with who should do them, and the cards of whom: JSON lines, for ``eval`` and
-``calibrate``."""
+"""Files for ``eval`` and ``calibrate``: labelled tasks, and cards of specialists, as JSON lines or YAML."""
 
 import json
 import os
@@ -33,19 +32,19 @@ _YAML = (".yaml", ".yml")
 
 
 class Identified(Protocol):
-    """What a line describes."""
+    """A parsed line with an id."""
 
     @property
     def id(self) -> str:
-        """As the set names it."""
+        """The id in the file."""
 
 
 T = TypeVar("T", bound=Identified)
 
 
 def encoder_named(option: str) -> "EncoderSettings":
-    """Return the settings of an encoder as ``--encoder`` names it: its kind, or ``onnx:FOLDER``; another one ends the
-    command. Raises ValueError for one that lacks its folder."""
+    """Return the encoder settings for a value of ``--encoder``: a kind, or ``onnx:FOLDER``. An unknown kind ends the
+    command. Raises ValueError if the folder is missing."""
     from claudomator_py.domain.errors import suggestion
     from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
@@ -59,7 +58,7 @@ def encoder_named(option: str) -> "EncoderSettings":
 
 @contextmanager
 def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
-    """The encoder of these settings. Raises ValueError, with the remedy, for one that is not there, or fails."""
+    """Yield the encoder of these settings. Raises ValueError, with the remedy, if it is not installed or fails."""
     from claudomator_py.domain.encoder import EncoderFault
     from claudomator_py.embed.configured import encoder
 
@@ -74,7 +73,7 @@ def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
 
 @contextmanager
 def compared(settings: "EncoderSettings") -> "Iterator[tuple[Encoder, Encoder]]":
-    """Yield the encoder to compare with, and the one of words, by which is compared beside. Raises ValueError."""
+    """Yield the chosen encoder, and the encoder of words that is used in addition. Raises ValueError."""
     from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
     with _opened(settings) as chosen, _opened(EncoderSettings(kind=EncoderKind.HASHED)) as words:
@@ -82,7 +81,7 @@ def compared(settings: "EncoderSettings") -> "Iterator[tuple[Encoder, Encoder]]"
 
 
 def read_set(cards: Path, tasks: Path) -> "tuple[list[Card], list[Case]]":
-    """Return the cards and the tasks of the files; what cannot be used ends the command, and says where it stands."""
+    """Return the cards and tasks in the files. An invalid line ends the command with an error that names its place."""
     from claudomator_py.lab.labelled_set import card_of, case_of, ignored
 
     unknown: Counter[str] = Counter()
@@ -98,7 +97,7 @@ def read_set(cards: Path, tasks: Path) -> "tuple[list[Card], list[Case]]":
 
 
 def _cards_in(path: Path) -> "list[Card]":
-    """Of a card file, as ``specialists export`` prints one."""
+    """Return the cards of a card file, the format of ``specialists export``."""
     from claudomator_py.schema.cardfile import parse_card_file
 
     try:
@@ -117,8 +116,8 @@ def _unreadable(path: Path, error: OSError) -> NoReturn:
 
 
 def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """Return what each line of the file describes; blank ones nothing. What cannot be used, such as an empty file, ends
-    the command, and says where it stands. parse: raises ValueError."""
+    """Parse each line that is not blank. An invalid line or empty file ends the command with an error that names its
+    place. parse: may raise ValueError."""
     found, lines = [], dict[str, int]()
     try:
         with path.open(encoding="utf-8") as file:
@@ -140,5 +139,5 @@ def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
     except OSError as error:
         _unreadable(path, error)
     if not found:
-        fail(f"{path} has nothing in it.", "Name a file with one JSON object a line.", exits.USAGE)
+        fail(f"{path} is empty.", "Name a file with one JSON object per line.", exits.USAGE)
     return found

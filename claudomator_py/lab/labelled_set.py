@@ -1,4 +1,4 @@
-"""The lines of a labelled set: cards, and tasks of which is known who is right, or what else should come of them."""
+"""The lines of a labelled set: cards, and tasks with the decisions that would be right."""
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
@@ -23,9 +23,9 @@ from claudomator_py.values import dataclass
 
 TO_SOMEBODY = (Route.SPECIALIST, Route.HUMAN_REVIEW)
 NOBODY: Final = "__none__"
-"""As ``agent``: nobody is right."""
+"""The value of ``agent`` for an out-of-scope task."""
 _MAKERS: Final = ("creator", "role", "organisation")
-"""Keys of a line that say who made the task, as rules see it."""
+"""Keys that describe the task's creator for policy rules."""
 _LINE: Final = frozenset(
     {"id", "text", "instructions", "name", "tags", "agent", "skill", "oos", "expected", "hands_on_to", "source"}
     | {*ASKED, *_MAKERS, *DEMANDS}
@@ -34,7 +34,7 @@ _LABEL: Final = frozenset(
     {"route", "specialist", "acceptable", "tier", "acceptable_tiers", "risk", "mentions", "traits", *DEMANDS}
 )
 _ALIKE: Final = 0.8
-"""From which likeness on, by ``difflib``, a key that means nothing is taken for one that is misspelt."""
+"""Likeness by ``difflib`` from which an unknown key is taken for a misspelt one."""
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -46,29 +46,28 @@ class Case:
     id: str
     request: Request
     expected: frozenset[str] | None = None
-    """Who would be right: any of these; empty: nobody. None: it has no label."""
+    """The right specialists, any of them. Empty: nobody. None: not labelled."""
     specialist: str | None = None
-    """Who of them would be best; None: the set does not say."""
+    """The best of the right specialists. None: not labelled."""
     route: Route | None = None
-    """Which way would be right; None: the set does not say."""
+    """The right route. None: not labelled."""
     risk: Risk | None = None
-    """How risky it is; None: the set does not say."""
+    """The right risk. None: not labelled."""
     mentions: tuple[str, ...] = ()
-    """Whom it addresses."""
+    """The specialists it addresses."""
     tiers: tuple[Tier, ...] = ()
-    """The tiers that will do; empty: the set does not say."""
+    """The acceptable tiers. Empty: not labelled."""
     demand: Demand | None = None
-    """What its handoffs have to be; None: the set does not say."""
+    """What its handoffs must be like. None: not labelled."""
     asks: TaskSpec | None = None
-    """The task with what it asks for, such as permissions; None: it asks for nothing."""
+    """The task with its permissions, budget and expected output. None: it has none of these."""
     maker: Principal = INBOX
-    """Who made it, as rules see it."""
+    """The creator that policy rules see."""
     source: str = "file"
-    """How it came, as rules see it."""
+    """The ``task.source`` that policy rules see."""
 
     def facts(self, risk: Risk, specialist: str | None, skill: str | None) -> Facts:
-        """Return the task as rules see it, on no machine and at no time in particular. specialist: who does it, if
-        known."""
+        """Return the facts that policy rules see, without machine and time. specialist: who does it, if known."""
         demand = self.demand or plain(self.request.text)
         bare = TaskSpec.model_construct(name="task", instructions=self.request.text) if demand is None else demand.task
         task = self.asks or bare
@@ -78,7 +77,7 @@ class Case:
 
 
 def card_of(data: Mapping[str, Any]) -> Card:
-    """Return the card that a line of a set describes: a card, or one with ``display_name`` and ``allowed_backends``.
+    """Return the card that a line describes. Older names of fields, such as ``display_name``, are accepted.
 
     Raises ValueError.
     """
@@ -94,17 +93,17 @@ def card_of(data: Mapping[str, Any]) -> Card:
 
 
 def ignored(data: Mapping[str, Any]) -> list[str]:
-    """Return the keys of such a line that say nothing of a card."""
+    """Return the keys of a line that are not fields of a card."""
     return sorted(set(data) - set(Card.model_fields) - set(ALIASES))
 
 
 def case_of(data: Mapping[str, Any], known: Collection[str] | None = None) -> Case:
-    """Return the case that a line of a set describes, of either kind: ``text``, with ``agent`` and ``oos`` as its
-    label; or ``instructions``, ``name`` and ``tags``, with ``expected``. known: the specialists that there are; None:
-    anybody. Raises ValueError."""
+    """Return the case that a line describes, in either format: ``text`` labelled with ``agent`` and ``oos``, or
+    ``instructions``, ``name`` and ``tags`` labelled with ``expected``. known: ids of the specialists; None: any id is
+    accepted. Raises ValueError."""
     _check_keys(data, _LINE)
     if (strays := sorted((set(_LABEL) - _LINE) & set(data))) and data.get("expected") is None and "agent" not in data:
-        raise ValueError(f"`{strays[0]}` is a label, and stands outside of `expected`")
+        raise ValueError(f"`{strays[0]}` is a label; put it into `expected`")
     identity, text = data.get("id"), data.get("instructions", data.get("text"))
     if not isinstance(identity, str) or not isinstance(text, str):
         raise ValueError("it needs an `id` and a `text` or `instructions`")
@@ -149,11 +148,11 @@ def _expected(data: Mapping[str, Any], known: Collection[str] | None) -> frozens
 
 
 def _source(data: Mapping[str, Any]) -> str:
-    """How it came. Raises ValueError."""
+    """Return the task's source. Raises ValueError."""
     said, words = data.get("source") or "file", WORDS["task.source"]
     if said not in words:
         known = suggestion(str(said), map(str, words))
-        raise ValueError(f"`source` is {shown(str(said))}, which it cannot be: {known}")
+        raise ValueError(f"`source` is {shown(str(said))}, which is not a source: {known}")
     return str(said)
 
 
@@ -166,7 +165,7 @@ def _maker(data: Mapping[str, Any]) -> Principal:
 
 
 def _check_keys(said: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raises ValueError for a key that is a known one misspelt. Others may be there, for others to read."""
+    """Raise ValueError for a key that looks like a misspelt known one. Other unknown keys are allowed."""
     for key in said:
         if key not in known and (near := difflib.get_close_matches(key, known, n=1, cutoff=_ALIKE)):
             raise ValueError(f"the key `{shown(key)}` is unknown: did you mean `{near[0]}`?")
@@ -177,7 +176,7 @@ def _check_names(place: str, names: Iterable[object], known: Collection[str] | N
         if not isinstance(name, str):
             raise ValueError(f"`{place}` is not the id of a specialist")
         if known is not None and name not in known:
-            raise ValueError(f"`{place}` names `{shown(name)}`, who has no card: {suggestion(name, known)}")
+            raise ValueError(f"`{place}` names `{shown(name)}`, which has no card: {suggestion(name, known)}")
 
 
 def _one_of(words: type[E], said: Mapping[str, Any], key: str) -> E | None:
@@ -186,7 +185,7 @@ def _one_of(words: type[E], said: Mapping[str, Any], key: str) -> E | None:
 
 def _word(words: type[E], word: object, key: str) -> E:
     if not isinstance(word, str) or word not in tuple(words):
-        raise ValueError(f"`{key}` is {shown(str(word))}, which it cannot be: {suggestion(str(word), words)}")
+        raise ValueError(f"`{key}` is {shown(str(word))}, which is not allowed: {suggestion(str(word), words)}")
     return words(word)
 
 

@@ -1,7 +1,7 @@
-"""Recorded decisions, decided again beside the daemon: from the same snapshots, and under another configuration.
+"""Replay: decide recorded decisions again from their snapshots, and under another configuration.
 
-Nothing is written. Placements follow from their snapshots alone. Who does a task and what the policy says of it is
-decided as the daemon would, for the time at which it was decided, and compared with what was recorded.
+Nothing is written. Placements follow from their snapshots alone. Specialists and policy verdicts are decided as the
+daemon would have decided at the recorded time, and compared with the record.
 """
 
 import json
@@ -43,23 +43,23 @@ from claudomator_py.values import dataclass
 
 BATCH_SIZE = 500
 MAX_SHOWN = 20
-"""Differences that are listed; the first."""
+"""Differences that are listed, from the first on."""
 _Z = 1.959964
-"""Of a 95% interval."""
+"""The standard normal quantile of a 95% interval."""
 _RESAMPLES = 1_000
 _SEED = 0
 
 WAITS = "waits"
-"""Where nothing would start in that tick."""
+"""The place of a run that would not start in that tick."""
 _Pair = tuple[str, str]
-"""What was decided, and what the other configuration decides."""
+"""The recorded value, and the other configuration's."""
 _Place = tuple[str, str]
-"""The name of an agent, and a tier."""
+"""An agent's name and a tier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From when until when, in epoch milliseconds; None: from the first, or to the last."""
+    """A half-open time span in epoch milliseconds. None: unbounded."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -67,7 +67,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A placement with what is decided now. other: under the other configuration; None: it would not start then."""
+    """A recorded placement, and the same decided again under its own and the other configuration. None: no start."""
 
     row: Decision
     stored: DecisionRecord
@@ -76,7 +76,7 @@ class _Placed:
 
 
 class _RecordedTime:
-    """The clock of what decides again: the time at which it was decided."""
+    """A clock that shows the recorded time of the decision being replayed."""
 
     at_ms = 0
 
@@ -85,9 +85,9 @@ class _RecordedTime:
 
 
 class Replay:
-    """Decides again what a database has. own: the configuration in force; other: what is tried; None: nothing is.
+    """Replays the decisions in a database. own: the current configuration; other: one to try, if any.
 
-    environ: with the credentials of the other encoder; fitted: as the daemon's state folder has it.
+    environ: has the key of the other configuration's encoder; fitted: stored calibrations by encoder.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Replay:
         self._fitted = fitted
 
     def run(self, window: Window) -> ReplayView:
-        """Decide again, and compare. Raises StoreUnavailable."""
+        """Replay the window and compare. Raises StoreUnavailable."""
         identical, number, gone = 0, 0, 0
         differing: list[DifferenceView] = []
         placed: list[_Placed] = []
@@ -131,7 +131,7 @@ class Replay:
         )
 
     def _placements(self, window: Window) -> Iterator[_Placed | None]:
-        """Those of the window, oldest first; None for one without its snapshot."""
+        """Yield the placements of the window, oldest first; None for one whose snapshot is gone."""
         rules = None if self._other is None else rules_of(self._other)
         agents = None if self._other is None else agents_of(self._other)
         after: tuple[int, str] | None = None
@@ -153,7 +153,7 @@ class Replay:
             for row in rows:
                 digest = row.snapshot_hash or ""
                 if digest not in known:
-                    # Of one tick come a few decisions, one after the other.
+                    # The decisions of a tick are adjacent, so only the last snapshot is worth caching.
                     known = {digest: None}
                     data = self._database.read(partial(decision_rows.snapshot, digest=digest))
                     if data is not None:
@@ -185,8 +185,8 @@ class Replay:
         return view.model_copy(update={"tasks": tuple(changed), "undecided": len(generations) - len(known)})
 
     def _routed(self, other: Settings, window: Window) -> tuple[dict[str, ShadowRecord], dict[str, int | None]]:
-        """By task of the window who would do it, and what the policy would say, in place of what was decided last, if
-        that is anything; and the generation of all of them at that time."""
+        """Return the other configuration's specialist and verdict for each task whose last decision can be repeated,
+        and the generation that each task of the window had."""
         time_then = _RecordedTime()
         configuration = self._configuration(other, time_then)
         alternative = Alternative(self._database, configuration)
@@ -202,7 +202,7 @@ class Replay:
         return found, generations
 
     def _decisions(self, window: Window) -> Iterator[Decision]:
-        """Those of the window on who does a task and where, oldest first."""
+        """Yield the window's decisions on specialists and placements, oldest first."""
         after: decision_log.Position = (window.since_ms or 0, "")
         while rows := self._database.read(
             partial(decision_log.following, kinds=FOLLOWED, after=after, limit=BATCH_SIZE)
@@ -211,7 +211,7 @@ class Replay:
             yield from (row for row in rows if window.until_ms is None or row.at_ms < window.until_ms)
 
     def _configuration(self, other: Settings, clock: Clock) -> OtherConfiguration:
-        """With the agents that remote specialists are, as the daemon has them."""
+        """Build the other configuration. As in the daemon, remote specialists are agents as well."""
         usual = [default_agent(kind) for kind in FOUND_KINDS]
         agents = [*(agents_of(other) or agents_of(self._own) or usual)]
         cards = self._database.read(specialist_rows.seen)
@@ -221,7 +221,7 @@ class Replay:
 
 
 def _tasks(connection: Connection, ids: Sequence[str]) -> dict[str, Task]:
-    """These tasks by id, without those that are gone."""
+    """Return the tasks by id, without those that are gone."""
     return {task_id: task for task_id in ids if (task := task_rows.find(connection, task_id)) is not None}
 
 
@@ -252,8 +252,8 @@ def _moved(task: Task | None, task_id: str, placed: _Placed) -> ChangedTaskView:
 
 
 def shadowed(database: Database, window: Window) -> OtherView:
-    """Return what the shadow configuration has decided otherwise in the window, by what was recorded of it; of several,
-    the last one. Raises StoreUnavailable."""
+    """Return what the window's last shadow configuration decided differently, from its recorded decisions. Raises
+    StoreUnavailable."""
 
     def read(connection: Connection) -> tuple[Sequence[ShadowRecord], Mapping[_Place, float]]:
         newest = decision_log.newest_shadow(connection, window.since_ms, window.until_ms)
@@ -273,7 +273,7 @@ def shadowed(database: Database, window: Window) -> OtherView:
 
 
 def _shadows(connection: Connection, window: Window, configuration: str | None) -> Iterator[ShadowRecord]:
-    """Those of that configuration, oldest first."""
+    """Yield the configuration's shadow decisions, oldest first."""
     after: decision_log.Position | None = None
     while rows := decision_log.of_kind(
         connection, DecisionKind.SHADOW, window.since_ms, window.until_ms, after, BATCH_SIZE
@@ -302,7 +302,7 @@ def _other_view(
     tasks: int,
     means: Mapping[_Place, float],
 ) -> OtherView:
-    """What differs. placed: where each run started, and where it would have; None: nowhere in that tick."""
+    """Summarise the differences. placed: where each run started, and where it would have; None: it would wait."""
     started = [(own, other) for own, other in placed if other is not None]
     waits = len(placed) - len(started)
     policy, who = (Counter(pair for pair in pairs if pair[0] != pair[1]) for pairs in (verdicts, routes))
@@ -336,13 +336,13 @@ def _cost(started: Sequence[tuple[_Place, _Place]], means: Mapping[_Place, float
 
 
 def share(number: int, total: int) -> ShareView:
-    """Return so many of a total, with the interval of the share."""
+    """Return the share ``number / total`` with its 95% interval."""
     low, high = wilson(number, total)
     return ShareView(number=number, total=total, share=number / total if total else 0.0, low=low, high=high)
 
 
 def wilson(number: int, total: int) -> tuple[float, float]:
-    """Return the 95% interval of a share, 0 to 1, by Wilson's score; all of it where there is nothing to go by."""
+    """Return the 95% Wilson score interval of a share, within 0 to 1; all of that if the total is 0."""
     if total == 0:
         return 0.0, 1.0
     p, square = number / total, _Z * _Z
@@ -353,7 +353,7 @@ def wilson(number: int, total: int) -> tuple[float, float]:
 
 
 def bootstrap(differences: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval of the sum of these, by the percentiles of sums over resamples."""
+    """Return the 95% percentile bootstrap interval of the sum, with a fixed seed."""
     values, counts = np.unique(np.asarray(differences), return_counts=True)
     drawn = np.random.default_rng(_SEED).multinomial(len(differences), counts / counts.sum(), size=_RESAMPLES)
     low, high = np.percentile(drawn @ values, (2.5, 97.5))

@@ -1,4 +1,4 @@
-"""``replay``: recorded placements, decided again; and what another configuration would have done with those tasks."""
+"""The ``replay`` command: repeat recorded placements, and show what another configuration would have decided."""
 
 import os
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def replay(
 
 
 def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None, until_ms: int | None) -> ReplayView:
-    """What comes of it, from the database of the configuration that is found, beside its daemon. Raises ClientError."""
+    """Replay from the database of the discovered configuration, next to its daemon. Raises ClientError."""
     from claudomator_py.imports import bulk_import
 
     with bulk_import():
@@ -85,7 +85,7 @@ def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None
     other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
     with _recorded(state_dir) as (database, own, state):
         if other is not None and _has_other_cards(other.routing, own.routing):
-            note(f"The cards that {against} would read are not tried: cards are those that are registered today.")
+            note(f"The cards that {against} would read are not used: replay takes the cards registered today.")
         replay = Replay(database, own, other, os.environ, calibrations.read(state))
         try:
             return replay.run(Window(since_ms, until_ms))
@@ -99,13 +99,13 @@ def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None
 
 
 def _has_other_cards(other: "RoutingSettings", own: "RoutingSettings") -> bool:
-    """Whether a daemon of the other one would read cards that this one's does not, or the other way round."""
+    """Return whether daemons of the two configurations would read different cards."""
     added = [folder for folder in other.specialists if folder not in own.specialists and Path(folder).is_dir()]
     return bool(added) or other.shipped != own.shipped
 
 
 def _shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None) -> OtherView:
-    """What the shadow configuration has decided otherwise, from the same database. Raises ClientError."""
+    """Return what the shadow configuration decided differently. Raises ClientError."""
     from claudomator_py.imports import bulk_import
 
     with bulk_import():
@@ -117,10 +117,10 @@ def _shadowed(state_dir: Path | None, since_ms: int | None, until_ms: int | None
 
 @contextmanager
 def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", Path]]:
-    """The database of the configuration that is found, its settings and the state folder. Raises ClientError.
+    """Yield the database of the discovered configuration, the settings and the state folder. Raises ClientError.
 
-    What is wrong with the configuration of a daemon that runs is a warning, as for the commands that ask the daemon,
-    where its database is in its state folder.
+    If a daemon runs with its database in the state folder, a faulty configuration is only a warning, as it is for
+    commands that ask the daemon.
     """
     from claudomator_py.client.discovery import configuration, state_in_use
     from claudomator_py.client.errors import DiscoveryFailed
@@ -145,7 +145,7 @@ def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", 
             raise StoreUnavailable(f"There is no state folder {state}.", "Start the daemon once, or name another one.")
         with Database.open(settings.database, state_dir=state) as database:
             if not is_current(database):
-                raise StoreUnavailable("The database is of another version.", "Start the daemon of this one once.")
+                raise StoreUnavailable("The database is of another version.", "Start this version's daemon once.")
             yield database, settings, state
     except StoreUnavailable as error:
         raise DiscoveryFailed(error.reason, remedy=error.remedy) from error
@@ -193,7 +193,7 @@ def _print_other(other: OtherView) -> None:
     if other.tasks:
         out("\n" + table_text(_TASKS, other.tasks))
     if other.undecided:
-        note(f"Of {other.undecided} more tasks nothing can be told: they were removed, or restarted since.")
+        note(f"{other.undecided} more tasks cannot be compared: they were removed, or restarted since.")
 
 
 def _share(share: ShareView) -> str:
@@ -203,5 +203,4 @@ def _share(share: ShareView) -> str:
 def _cost(cost: CostView) -> str:
     interval = f"95% interval {cost.low_usd:+.2f} to {cost.high_usd:+.2f}"
     own, other = f"{cost.own_usd:.2f} USD with this configuration", f"{cost.other_usd:.2f} with the other"
-    told = f"{own}, {other}: {cost.difference_usd:+.2f} ({interval})"
-    return f"Expected cost of {cost.placements} placements: {told}."
+    return f"Expected cost of {cost.placements} placements: {own}, {other}: {cost.difference_usd:+.2f} ({interval})."

@@ -1,10 +1,10 @@
-"""What comes of deciding again."""
+"""Shapes of the results of a replay."""
 
 from claudomator_py.domain.shape import Instant, View
 
 
 class DifferenceView(View):
-    """A placement that is not decided as it was. at: the first place where the two records part."""
+    """A placement that is not reproduced. at: the first place where the two records differ."""
 
     decision_id: str
     task_id: str | None = None
@@ -13,7 +13,7 @@ class DifferenceView(View):
 
 
 class ShareView(View):
-    """So many of a total. low, high: the 95% interval by Wilson's score (E. B. Wilson, 1927)."""
+    """A share of a total. low, high: its 95% Wilson score interval (E. B. Wilson, 1927)."""
 
     number: int
     total: int
@@ -23,7 +23,7 @@ class ShareView(View):
 
 
 class ChangeView(View):
-    """What would be decided otherwise. number: how often."""
+    """A change of a decision. number: how often it occurs."""
 
     before: str
     after: str
@@ -31,67 +31,68 @@ class ChangeView(View):
 
 
 class CostView(View):
-    """What runs would cost in US dollars, by the mean cost of past runs on the same agent and tier."""
+    """Expected cost of runs in US dollars, from the mean cost of past runs on the same agent and tier."""
 
     placements: int
-    """Those of which both are known."""
+    """Placements for which both costs are known."""
     own_usd: float
     other_usd: float
     difference_usd: float
-    """Other minus own, in all."""
+    """Total of the other minus the own cost."""
     low_usd: float
-    """Of its 95% interval by bootstrap over the placements (B. Efron, 1979), with a fixed seed."""
+    """Lower end of the difference's 95% interval, by bootstrap over placements (B. Efron, 1979) with a fixed seed."""
     high_usd: float
-    """Of the same interval."""
+    """Upper end of that interval."""
 
 
 class ChangedTaskView(View):
-    """A task about which something would be decided otherwise."""
+    """A task for which a decision would differ."""
 
     task_id: str
     task_name: str | None = None
-    """null: it was removed."""
+    """null: the task was removed."""
     what: str
     """`verdict`, `specialist`, `agent` or `tier`."""
     before: str
-    """What was recorded."""
+    """The recorded decision."""
     after: str
-    """What the other configuration decides, or `waits`: its run would not have started then."""
+    """The other configuration's decision, or `waits`: its run would not have started then."""
     reason: str | None = None
-    """Why; null: of what waits nothing is known."""
+    """The reason for it; null: unknown, as for a run that waits."""
 
 
 class OtherView(View):
-    """What would differ under another configuration, from what was recorded."""
+    """Differences between the record and the decisions of another configuration."""
 
     placements: ShareView
-    """How many of those recorded go elsewhere: to another agent, another tier, or nowhere in that tick."""
+    """Recorded placements that differ: another agent, another tier, or no start in that tick."""
     agents: tuple[ChangeView, ...]
     tiers: tuple[ChangeView, ...]
     waits: int
     cost: CostView | None = None
     policy: ShareView
-    """How many of the tasks get another verdict, decided as the daemon would for the time of their last decision."""
+    """Tasks with a different verdict, decided as the daemon would have at the time of their last decision."""
     verdicts: tuple[ChangeView, ...]
     specialists: ShareView
-    """How many go to somebody else, decided likewise, with the cards as they are and what was learned by now."""
+    """Tasks with a different specialist or route, decided likewise, but with today's cards and what was learned since.
+    """
     routes: tuple[ChangeView, ...]
     tasks: tuple[ChangedTaskView, ...] = ()
-    """Those about which something is decided otherwise; empty where only shadows were counted."""
+    """Tasks for which a decision differs; empty if only shadow decisions were counted."""
     undecided: int = 0
-    """How many of the tasks are gone, or were restarted since, so that nothing can be told."""
+    """Tasks that cannot be compared, as they were removed or restarted since."""
 
 
 class ReplayView(View):
-    """Placements, decided again from what was recorded."""
+    """The result of replaying recorded placements."""
 
     since: Instant | None = None
     until: Instant | None = None
     placements: int
     identical: int
-    """How many come out the same, to the byte of their canonical JSON."""
+    """Placements reproduced exactly, by their canonical JSON."""
     differing: tuple[DifferenceView, ...]
-    """The others."""
+    """The first of those that are not reproduced."""
     gone: int
-    """How many cannot be decided again, as their snapshot was removed for its age."""
+    """Placements that cannot be replayed, as retention removed their snapshots."""
     other: OtherView | None = None

@@ -1,4 +1,4 @@
-"""How good triage is: a labelled set of messages, the decisions that are made on it, and how many of them are right."""
+"""Evaluation of triage: decide the messages of a labelled set, and measure how many decisions are right."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,13 +25,13 @@ class MessageCase:
     settings: TriageSettings
     members: tuple[Member, ...]
     primary: str | None
-    """Id of the channel's primary."""
+    """Id of the channel's primary specialist."""
     expected: TriageDecision | None = None
-    """What would be right; None: it has no label."""
+    """The right decision. None: not labelled."""
 
 
 class TriageLatency(BaseModel):
-    """How long decisions take, in milliseconds of this process."""
+    """How long decisions take in this process, in milliseconds."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,27 +40,27 @@ class TriageLatency(BaseModel):
 
 
 class TriageEvaluation(BaseModel):
-    """What came of it: shares of 0 to 1, rounded to 1e-4; None where no message has a label."""
+    """The figures of an evaluation: shares from 0 to 1, rounded to 1e-4. None if no message is labelled."""
 
     model_config = ConfigDict(frozen=True)
 
     messages: int
     labelled: int
     exact: float | None = None
-    """Of the labelled messages, those where all that is decided is right."""
+    """Of the labelled messages, those whose decision is right in every part."""
     exact_by_reason: dict[str, float] = {}
-    """The same, by the reason that would be right."""
+    """The same by right reason."""
     missed_mentions: int | None = None
-    """How often somebody who is addressed was not found."""
+    """Addressed specialists who were not recognised, over all messages."""
     false_positives: int | None = None
-    """How often somebody was to answer who should not."""
+    """Specialists who would have answered but should not, over all messages."""
     latency_ms: TriageLatency | None = None
     """None: the set is empty."""
 
 
 def message_case_of(data: Mapping[str, Any]) -> MessageCase:
-    """Return the case that a line of a set describes: ``id``, ``channel``, ``participants``, ``message``, and
-    ``expected`` as its label. Raises ValueError."""
+    """Return the case that a line describes: ``id``, ``channel``, ``participants``, ``message``, and ``expected`` as
+    its label. Raises ValueError."""
     identity, channel = data.get("id"), data.get("channel")
     if not isinstance(identity, str) or not isinstance(channel, Mapping):
         raise ValueError("it needs an `id`, a `channel`, `participants` and a `message`")
@@ -80,14 +80,14 @@ def message_case_of(data: Mapping[str, Any]) -> MessageCase:
 
 
 def _settings(data: object) -> TriageSettings:
-    """What the line says of who answers; its channel may have other settings too."""
+    """Return the channel's settings for triage; it may have others, too."""
     if isinstance(data, Mapping):
         data = {name: data[name] for name in TriageSettings.model_fields if name in data}
     return _read(TriageSettings, data, "channel.settings")
 
 
 def _read(model: type[M], said: object, place: str) -> M:
-    """What stands at that place of the line. Raises ValueError."""
+    """Validate a part of the line. Raises ValueError that names its place."""
     try:
         return model.model_validate(said)
     except ValidationError as error:
@@ -99,7 +99,7 @@ def _read(model: type[M], said: object, place: str) -> M:
 def evaluate_messages(
     cases: Sequence[MessageCase], clock_ns: Callable[[], int]
 ) -> tuple[TriageEvaluation, list[TriageDecision]]:
-    """Decide about each message, without a model. clock_ns: time that passes, in nanoseconds."""
+    """Decide each message, without a model. clock_ns: a monotonic clock in nanoseconds."""
     decisions, times = [], []
     for case in cases:
         began = clock_ns()

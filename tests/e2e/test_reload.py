@@ -222,7 +222,7 @@ def test_commands_that_read_the_configuration_take_that_of_the_only_daemon_from_
     ):
         other.write_text(text)
         said = elsewhere("replay", "--config", str(other), HOME=home).stderr
-        assert (f"The cards that {other} would read are not tried" in said) is says
+        assert (f"The cards that {other} would read are not used" in said) is says
     assert str(site.config_file) in elsewhere("doctor", "-o", "json", HOME=home).stdout
     site.config_file.write_text("policy: {}\n")
     assert elsewhere("policy", "test", str(file), HOME=home).returncode == 1, "nothing is judged by other rules"

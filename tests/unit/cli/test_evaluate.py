@@ -65,12 +65,12 @@ LABELLED = {"id": "1", "instructions": "boil a soup", "expected": {"route": "spe
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"route": "specalist"}, "`route` is specalist, which it cannot be: did you mean `specialist`?"),
-        ({"specialist": "cok"}, "`expected.specialist` names `cok`, who has no card: did you mean `cook`?"),
+        ({"route": "specalist"}, "`route` is specalist, which is not allowed: did you mean `specialist`?"),
+        ({"specialist": "cok"}, "`expected.specialist` names `cok`, which has no card: did you mean `cook`?"),
         ({"acceptable": ["cook", "smith"]}, "`expected.acceptable` names `smith`"),
-        ({"risk": "hgih"}, "`risk` is hgih, which it cannot be: did you mean `high`?"),
-        ({"tier": "powerfull"}, "`tier` is powerfull, which it cannot be: did you mean `powerful`?"),
-        ({"acceptable_tiers": ["fats"]}, "`acceptable_tiers` is fats, which it cannot be: did you mean `fast`?"),
+        ({"risk": "hgih"}, "`risk` is hgih, which is not allowed: did you mean `high`?"),
+        ({"tier": "powerfull"}, "`tier` is powerfull, which is not allowed: did you mean `powerful`?"),
+        ({"acceptable_tiers": ["fats"]}, "`acceptable_tiers` is fats, which is not allowed: did you mean `fast`?"),
         ({"mentions": ["chef"]}, "`expected.mentions` names `chef`"),
         ({"ends_with": "human_reviews"}, "`expected.ends_with` names `human_reviews`"),
         ({"acceptible": ["cook"]}, "the key `acceptible` is unknown: did you mean `acceptable`?"),
@@ -97,11 +97,11 @@ def test_a_label_that_would_be_none_is_an_error(tmp_path: Path, line: dict[str, 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"source": "fiel"}, "`source` is fiel, which it cannot be: did you mean `file`?"),
+        ({"source": "fiel"}, "`source` is fiel, which is not a source: did you mean `file`?"),
         ({"permissions": {"mod": "plan"}}, "permissions.mod: is not a known key; did you mean `mode`?"),
         ({"budget": {"usd": "1"}}, "budget.usd: is the text `1`, but must be a number"),
-        ({"risk": "low"}, "`risk` is a label, and stands outside of `expected`"),
-        ({"route": "default", "tier": "fast"}, "`route` is a label, and stands outside of `expected`"),
+        ({"risk": "low"}, "`risk` is a label; put it into `expected`"),
+        ({"route": "default", "tier": "fast"}, "`route` is a label; put it into `expected`"),
     ],
 )
 def test_what_would_be_overlooked_is_an_error_with_its_line(
@@ -130,7 +130,7 @@ def test_an_empty_file_passes_no_build(tmp_path: Path, tasks: str) -> None:
     assert run(tmp_path, tasks=tasks)[0] == 2
     (tmp_path / "gates.yaml").write_text("top1: {at_least: 0.5}\n")
     code, _, problems = run(tmp_path, "--gates", str(tmp_path / "gates.yaml"), tasks=tasks)
-    assert (code, "tasks.jsonl has nothing in it" in problems) == (2, True)
+    assert (code, "tasks.jsonl is empty" in problems) == (2, True)
     assert run(tmp_path, cards="")[0] == 2
 
 
@@ -357,7 +357,7 @@ def test_tasks_and_messages_are_judged_apart(tmp_path: Path) -> None:
         ("latency_ms.p99: {at_most: 100000}", 0, ""),
         ("top1: {at_most: 0.5}", 1, "top1 is 1.0, but must be at most 0.5"),
         ("wrong_agent: {at_least: 0.5}", 1, "wrong_agent is 0.0, but must be at least 0.5"),
-        ("oos_recall: {at_least: 0.1}", 1, "oos_recall cannot be told by this set"),
+        ("oos_recall: {at_least: 0.1}", 1, "oos_recall cannot be measured on this set"),
         ("top1: high", 2, "has no bounds for 'top1'"),
         ("top1: {above: 1}", 2, "has no bounds for 'top1'"),
         ("[", 2, "cannot be read as gates"),
@@ -374,7 +374,7 @@ def test_figures_are_written_as_a_page_even_where_a_gate_is_missed(tmp_path: Pat
     gates, report = tmp_path / "gates.yaml", tmp_path / "report.html"
     gates.write_text("oos_recall: {at_least: 0.5}")
     code, _, problem = run(tmp_path, "--gates", str(gates), "--html", str(report))
-    assert (code, problem) == (1, "oos_recall cannot be told by this set\n")
+    assert (code, problem) == (1, "oos_recall cannot be measured on this set\n")
     assert "<td>oos_recall</td><td>-</td><td>at least 0.5</td><td>missed</td>" in report.read_text()
 
 

@@ -83,7 +83,7 @@ def test_a_page_loads_nothing_and_quotes_what_it_tells() -> None:
         (Gate("x", 0.5, None, 0.5), True, ""),
         (Gate("x", 0.4, 0.5, None), False, "x is 0.4, but must be at least 0.5"),
         (Gate("x", 0.6, None, 0.5), False, "x is 0.6, but must be at most 0.5"),
-        (Gate("x", None, 0.5, None), False, "x cannot be told by this set"),
+        (Gate("x", None, 0.5, None), False, "x cannot be measured on this set"),
     ],
 )
 def test_a_figure_is_met_within_its_bounds(held: Gate, met: bool, miss: str) -> None:

@@ -106,7 +106,7 @@ def test_the_same_set_in_another_order_gives_the_same_fit() -> None:
 
 def test_too_small_a_set_is_refused() -> None:
     few = [*cases(MIN_TASKS - 1, named=False), Case("without a label", Request("iron"))]
-    with pytest.raises(ValueError, match=f"it has {MIN_TASKS - 1} labelled tasks"):
+    with pytest.raises(ValueError, match=f"has {MIN_TASKS - 1} labelled tasks"):
         fit(CARDS, few, ENCODER, START)
     with pytest.raises(ValueError, match="no cards"):
         fit([], cases(MIN_TASKS, named=False), ENCODER, START)
