@@ -1,4 +1,4 @@
-"""The classifier as the configuration wants it. Only the one that is used is imported, with its client."""
+"""Creation of the configured classifier. Only the one in use is imported."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from claudomator_py.classify.http import GeminiApi, OpenAiApi
 
 CLI_VARIABLES = ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL")
-"""What the Gemini CLI needs in its environment, in addition to what every program needs."""
+"""Variables that the Gemini CLI gets in addition to those of every program."""
 
 
 def tier_model(
     classifier: Classifier, environ: Mapping[str, str], for_cli: Mapping[str, str]
 ) -> "GeminiApi | OpenAiApi | GeminiCli | None":
-    """Return the classifier; None for kind ``none``. environ: where the key is; for_cli: all that a process which is
-    asked gets."""
+    """Return the classifier, or None for kind ``none``. environ: has the API key; for_cli: the whole environment of a
+    CLI's process."""
     key = environ.get(classifier.key_variable, "") if classifier.key_variable is not None else ""
     match classifier.kind:
         case ClassifierKind.NONE:

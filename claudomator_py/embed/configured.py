@@ -1,4 +1,4 @@
-"""The encoder as the configuration wants it. Only the one that is used is imported."""
+"""Creation of the configured encoder. Only the one in use is imported."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,8 +9,8 @@ from claudomator_py.schema.routing_settings import EncoderKind, EncoderSettings
 
 
 def encoder(settings: EncoderSettings, environ: Mapping[str, str]) -> Encoder:
-    """Return the encoder that the settings name. environ: where the key is. Raises ValueError, with the remedy, for one
-    that is not installed."""
+    """Return the encoder for the settings. environ: has the API key. Raises ValueError, with the remedy, if it is not
+    installed."""
     match settings.kind:
         case EncoderKind.HASHED:
             return Hashed()

@@ -1,4 +1,4 @@
-"""The encoder that needs no model: counts of words, pairs of words and character n-grams, hashed into a fixed width."""
+"""The encoder without a model: counts of words, word pairs and character n-grams, hashed to a fixed width."""
 
 import unicodedata
 import zlib
@@ -16,21 +16,20 @@ if TYPE_CHECKING:
 DIMENSIONS = 4_096
 VERSION = 1
 MAX_LENGTH = 20_000
-"""Characters of a text that count."""
+"""Characters of a text that are encoded."""
 _WORD = regex(r"[^\W_]+(?:'[^\W_]+)?")
 _GRAMS = (3, 4, 5)
 _WEIGHTS = (1.0, 0.7, 0.4)
-"""How much a feature of each sort counts: words, pairs of them, grams. Grams carry what typing errors and inflection
-leave of a word."""
+"""Weights of words, word pairs and n-grams. N-grams make up for typing errors and inflection."""
 _USUAL = 32
-"""Characters of a word whose features are kept for its next time, in some kilobytes."""
+"""Characters of a word up to which its features are cached."""
 _WORD_SEED, _PAIR_SEED, _GRAM_SEED = (zlib.crc32(sort) for sort in (b"w", b"b", b"c"))
 _PAIR, _GRAM = 1 << 32, 2 << 32
-"""A feature is a number: the CRC-32 of its text, and above that its sort."""
+"""A feature is a number: the CRC-32 of its text in the lower 32 bits, and its sort above."""
 
 
 class Hashed:
-    """Counts only: how rare a feature is among the texts that are compared is weighed there (``weighs_rarity``)."""
+    """The encoder. It only counts: whoever compares texts weighs features by rarity (``weighs_rarity``)."""
 
     id = f"hashed-{DIMENSIONS}-v{VERSION}"
     dimensions = DIMENSIONS
@@ -38,8 +37,8 @@ class Hashed:
     weighs_rarity = True
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """Return a row for each text: the root of each feature's count, by its sort. Rows are not normalised."""
-        import numpy as np  # a daemon without tasks has no use for it
+        """Return texts x ``DIMENSIONS``: the weighted square roots of the features' counts, not normalised."""
+        import numpy as np  # imported late, as a daemon without tasks does not need it
 
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         weights = np.array(_WEIGHTS)
@@ -48,12 +47,12 @@ class Hashed:
             features = np.fromiter(found, np.int64, len(found))
             counts = np.fromiter(found.values(), np.float64, len(found))
             sorts, hashes = np.divmod(features, _PAIR)
-            # Two features of one place are rare enough, at this width, to need no sign.
+            # Collisions are rare enough at this width to do without a hashed sign.
             np.add.at(row, hashes % DIMENSIONS, (weights[sorts] * np.sqrt(counts)).astype(np.float32))
         return rows
 
     def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: there are no resources."""
 
 
 def _features(text: str) -> Counter[int]:
@@ -68,7 +67,7 @@ def _known(word: str) -> list[int]:
 
 
 def _of_word(word: str) -> list[int]:
-    """Itself, and the grams of it."""
+    """Return the features of a word: itself and its n-grams."""
     framed = f"<{word}>"
     grams = [framed[start : start + length] for length in _GRAMS for start in range(len(framed) - length + 1)]
     return [zlib.crc32(word.encode(), _WORD_SEED), *(zlib.crc32(gram.encode(), _GRAM_SEED) | _GRAM for gram in grams)]

@@ -1,4 +1,4 @@
-"""The model all-MiniLM-L6-v2, computed with numpy alone.
+"""The model all-MiniLM-L6-v2, computed with numpy.
 
 Wang et al. 2020, "MiniLM: Deep Self-Attention Distillation"; an encoder as in Devlin et al. 2019, "BERT".
 """
@@ -16,13 +16,13 @@ _TINY: Final = 1e-12
 
 
 class MiniLmModel:
-    """The weights of a folder. Raises OSError, ValueError, KeyError for one that is not the model."""
+    """The model, loaded from a folder. Raises OSError, ValueError or KeyError if that is not the model's."""
 
     def __init__(self, folder: Path) -> None:
         self._weights = _tensors(folder / "model.safetensors")
 
     def rows(self, ids: "Vector") -> "Vector":
-        """Return, for texts of equal length, the mean of what the last layer makes of their tokens, normalised."""
+        """Return texts x 384: the normalised mean of the last layer's tokens. ids: texts x tokens."""
         import numpy as np
 
         weights = self._weights
@@ -84,8 +84,8 @@ def _gelu(rows: "Vector") -> "Vector":
 
 
 def _tensors(file: Path) -> "dict[str, Vector]":
-    """The tensors of a file of the format safetensors (https://huggingface.co/docs/safetensors): the length of a header
-    in 8 bytes, the header as JSON, and the data. Raises OSError, ValueError, KeyError."""
+    """Map the tensors of a safetensors file (https://huggingface.co/docs/safetensors): 8 bytes with the length of the
+    header, the header as JSON, and the data. Raises OSError, ValueError, KeyError."""
     import numpy as np
 
     with file.open("rb") as opened:

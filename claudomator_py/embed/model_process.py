@@ -1,4 +1,4 @@
-"""An encoder whose model runs in a process of its own, see ``embed.model_worker``."""
+"""The encoder whose model runs in a separate process, see ``embed.model_worker``."""
 
 import json
 import os
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
 
 START_S = 60.0
-"""Seconds for a process to start, on a busy machine too."""
+"""Seconds for the process to start, even on a busy machine."""
 ANSWER_S = 5.0
 A_TEXT_S = 1.0
-"""Seconds for an answer, and more for each text: ten times what the longest takes."""
+"""Seconds for an answer, and for each text in addition: ten times what the longest text takes."""
 BATCH_SIZE = 64
-"""Texts in a question."""
+"""Texts per question."""
 MAX_LENGTH = 20_000
-"""Characters of a text that are sent; far more than count."""
+"""Characters of a text that are sent, far more than the model looks at."""
 _MAX_FAULT = 10_000
 
 
 class ModelProcess:
-    """Starts the process when there is something to encode, and again if it has ended. Safe to use from any thread."""
+    """The encoder. It starts the process when it is needed, and again if it has ended. Thread-safe."""
 
     immediate = False
     weighs_rarity = False
 
     def __init__(self, kind: str, folder: Path, identity: str, dimensions: int = 0) -> None:
-        """kind: which model, see ``model_worker``. folder: of the model. identity: the encoder's id. dimensions: 0:
-        those of its first answer."""
+        """kind: the kind of model, see ``model_worker``. folder: the model's. identity: the encoder's id. dimensions:
+        0 takes those of the first answer."""
         self.id = identity
         self.dimensions = dimensions
         self._kind = kind
@@ -47,7 +47,7 @@ class ModelProcess:
         self._closed = False
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """Return a row of length 1 for each text; only its first 128 tokens count. Raises EncoderFault."""
+        """Return texts x dimensions, rows of length 1. Only the first 128 tokens count. Raises EncoderFault."""
         import numpy as np
 
         with self._lock:
@@ -55,11 +55,11 @@ class ModelProcess:
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), dtype=np.float32)
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the process and start no other."""
         self._closed = True
         process = self._process
         if process is not None:
-            process.kill()  # whoever is waiting for its answer holds the lock, and sees it end
+            process.kill()  # frees a thread that holds the lock while it waits for an answer
         with self._lock:
             self._end()
 
@@ -81,7 +81,7 @@ class ModelProcess:
         return rows.reshape(len(texts), width)
 
     def _exchanged(self, question: bytes, deadline: float) -> bytes:
-        """The answer. One that has ended meanwhile, as it does when it has nothing to do, is started again once."""
+        """Return the answer. A process that has ended, as it does when idle, is restarted once. Raises EncoderFault."""
         for again in (True, False):
             running = self._process is not None
             process = self._running()
@@ -98,9 +98,9 @@ class ModelProcess:
 
     def _running(self) -> "subprocess.Popen[bytes]":
         if self._closed:
-            raise EncoderFault(f"{self._kind}: it is not used any more")
+            raise EncoderFault(f"{self._kind}: it is closed")
         if self._process is None:
-            # The interpreter's own variables are left out: nothing but this package and its requirements is imported.
+            # Without variables such as PYTHONPATH, only this package and its requirements can be imported.
             environment = {"OPENBLAS_NUM_THREADS": "1", "PATH": os.environ.get("PATH", os.defpath)}
             command = [sys.executable, "-P", "-m", "claudomator_py.embed.model_worker", self._kind, str(self._folder)]
             try:
@@ -128,7 +128,7 @@ class ModelProcess:
 
 
 def _exchange(process: "subprocess.Popen[bytes]", question: bytes, deadline: float) -> bytes:
-    """Raises TimeoutError, EOFError, OSError."""
+    """Send a frame and return the one in answer. Raises TimeoutError, EOFError, OSError."""
     stdin, stdout = process.stdin, process.stdout
     if stdin is None or stdout is None:
         raise EOFError
@@ -138,7 +138,7 @@ def _exchange(process: "subprocess.Popen[bytes]", question: bytes, deadline: flo
 
 
 def _write(pipe: IO[bytes], data: bytes, deadline: float) -> None:
-    """A pipe takes only so much at once from whoever must not wait for its reader."""
+    """Write without blocking beyond the deadline: a full pipe takes a part of the data only."""
     os.set_blocking(pipe.fileno(), False)
     left = memoryview(data)
     while left:
@@ -163,4 +163,4 @@ def _close(pipe: IO[bytes]) -> None:
     try:
         pipe.close()
     except OSError:
-        pass  # what it did not take any more is useless
+        pass  # unwritten data is of no interest

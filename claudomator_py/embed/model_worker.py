@@ -1,10 +1,10 @@
-"""A model of sentences as a program of its own: texts come on standard input, vectors go to standard output.
+"""A sentence model as a program: reads texts from standard input, writes vectors to standard output.
 
-Started by ``embed.model_process``, so that some hundred megabytes and the threads of the linear algebra are not the
-daemon's, and a crash is nobody's but its own. It ends with its input, and after a time without questions.
+``embed.model_process`` starts it, which keeps some hundred megabytes, threads of linear algebra and crashes out of the
+daemon. It ends at the end of its input, or when it has been idle for a while.
 
-A frame is its length in 4 bytes, the most significant first, and its content. A question is JSON: a list of texts. An
-answer begins with a byte: 0, and a row of 32-bit floats for each text follows; 1, and the words of a fault follow.
+A frame is its length in 4 bytes, big-endian, followed by its content. A question is a JSON list of texts. An answer is
+the byte 0 and a row of 32-bit floats for each text, or the byte 1 and an error message.
 """
 
 import json
@@ -20,41 +20,41 @@ if TYPE_CHECKING:
     from claudomator_py.domain.vectors import Vector
 
 TOKENS: Final = 128
-"""Of a text that count: the first; sentence models are trained on about as many."""
+"""Tokens of a text that are encoded; sentence models are trained on about as many."""
 IDLE_S: Final = 600.0
-"""Seconds without a question after which it ends."""
+"""Seconds without a question after which the program ends."""
 LENGTH: Final = struct.Struct(">I")
 _SIDE_BY_SIDE = 32
-"""Texts of equal length that are computed at once."""
+"""Texts of equal length in one batch."""
 
 
 class Model(Protocol):
-    """Makes vectors of tokens."""
+    """A model that turns tokens into vectors."""
 
     def rows(self, ids: "Vector") -> "Vector":
-        """Return a row of length 1 for each text. ids: of their tokens, of equally many in each."""
+        """Return texts x dimensions, rows of length 1. ids: texts x tokens."""
 
 
 class Texts:
-    """Makes vectors of texts. folder: has ``tokenizer.json``. Raises OSError, ValueError for one without it."""
+    """Turns texts into vectors. folder: has ``tokenizer.json``. Raises OSError or ValueError if it has not."""
 
     def __init__(self, folder: Path, model: Model) -> None:
         from tokenizers import Tokenizer
 
         self._model = model
-        # Read here, as the library says of a missing file only that something went wrong.
+        # Read here, because the library's error for a missing file does not name it.
         self._tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        self._tokenizer.no_padding()  # without a mask, padding would be part of the mean
+        self._tokenizer.no_padding()  # without an attention mask, padding would distort the mean
         self._tokenizer.enable_truncation(TOKENS)
 
     def encode(self, texts: Sequence[str]) -> bytes:
-        """Return a row for each text."""
+        """Return the rows of the texts as bytes."""
         import numpy as np
 
         found: list[Any] = [None] * len(texts)
         by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
         for place, text in enumerate(texts):
-            ids = self._tokenizer.encode(text).ids or [0]  # some tokenizers find nothing in a blank text
+            ids = self._tokenizer.encode(text).ids or [0]  # some tokenizers return no tokens for a blank text
             by_length[len(ids)].append((place, ids))
         for alike in by_length.values():
             for start in range(0, len(alike), _SIDE_BY_SIDE):
@@ -83,7 +83,7 @@ _MODELS: Final[dict[str, Callable[[Path], Model]]] = {"minilm": _minilm, "onnx":
 def _answer(texts: Texts, question: bytes) -> bytes:
     try:
         return b"\0" + texts.encode(json.loads(question))
-    except Exception as error:  # whatever it is, the next text may well be fine
+    except Exception as error:  # the next question may succeed
         return _fault(error)
 
 
@@ -92,7 +92,7 @@ def _fault(error: Exception) -> bytes:
 
 
 def main(kind: str, folder: str) -> None:
-    """Answer, until there is nobody any more who asks. A model that cannot be loaded is told with the first answer."""
+    """Answer questions until the input ends. If the model cannot be loaded, the first answer is the error."""
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     texts: Texts | Exception
     try:
@@ -100,7 +100,7 @@ def main(kind: str, folder: str) -> None:
     except Exception as error:
         texts = error
     while select.select([stdin.fileno()], [], [], IDLE_S)[0]:
-        # It asks again only when it has the answer, so nothing waits in a buffer that `select` does not see.
+        # The client asks only after an answer, so no question can sit in a buffer where `select` does not see it.
         length = stdin.read(LENGTH.size)
         if len(length) < LENGTH.size:
             return

@@ -1,4 +1,4 @@
-"""A model of sentences as an ONNX graph, computed with onnxruntime."""
+"""A sentence model as an ONNX graph, computed with onnxruntime."""
 
 import json
 from pathlib import Path
@@ -14,8 +14,7 @@ _TINY: Final = 1e-12
 
 
 def graph_of(folder: Path) -> Path:
-    """Return the file with the graph, where models of sentence-transformers have it. Raises ValueError: there is
-    none."""
+    """Return the graph's file where sentence-transformers puts it. Raises ValueError if there is none."""
     for place in _PLACES:
         if (folder / place).is_file():
             return folder / place
@@ -23,14 +22,14 @@ def graph_of(folder: Path) -> Path:
 
 
 class OnnxModel:
-    """The graph of a folder. Raises ValueError for one that takes or gives something else than tokens and vectors, and
-    what onnxruntime raises for one that it cannot load."""
+    """The model, loaded from a folder. Raises ValueError for unknown inputs or pooling, and what onnxruntime raises if
+    it cannot load the graph."""
 
     def __init__(self, folder: Path) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1  # others share the machine
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # leave the other processors to the agents
         self._session: Any = onnxruntime.InferenceSession(
             str(graph_of(folder)), options, providers=["CPUExecutionProvider"]
         )
@@ -40,8 +39,10 @@ class OnnxModel:
         self._of_first = _pooled_by_first(folder)
 
     def rows(self, ids: "Vector") -> "Vector":
-        """Return a row of length 1 for each text: what the graph says of it as a whole, or the mean of its tokens, or
-        that of the first one, as the model was trained."""
+        """Return texts x dimensions, rows of length 1. ids: texts x tokens.
+
+        A graph that returns vectors of tokens is pooled by their mean or by the first token, as the model was trained.
+        """
         import numpy as np
 
         feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
@@ -55,7 +56,7 @@ class OnnxModel:
 
 
 def _pooled_by_first(folder: Path) -> bool:
-    """Whether a text is its first token. Raises ValueError for a way of pooling that is not known."""
+    """Return whether the model pools by its first token instead of the mean. Raises ValueError for other pooling."""
     try:
         said = json.loads((folder / POOLING).read_text(encoding="utf-8"))
     except FileNotFoundError:

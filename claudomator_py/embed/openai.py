@@ -1,4 +1,4 @@
-"""The encoder that asks a server with OpenAI's ``/v1/embeddings``, a local one too.
+"""The encoder that asks a server with OpenAI's ``/v1/embeddings``, possibly a local one.
 
 Format: https://platform.openai.com/docs/api-reference/embeddings/create
 """
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 BATCH_SIZE = 64
-"""Texts of one request; some servers take no more."""
+"""Texts per request; some servers take no more."""
 MAX_LENGTH = 8_000
-"""Characters of a text that are sent: less than the 8,192 tokens that the public models take."""
+"""Characters of a text that are sent: they fit into the 8,192 tokens of the public models."""
 MAX_DIMENSIONS = 16_384
 _MAX_FLOAT32 = 3.4e38
 _MAX_BYTES = BATCH_SIZE * MAX_DIMENSIONS * 32
 
 
 class OpenAi:
-    """Asks over HTTP. Safe to use from any thread.
+    """The encoder. Thread-safe.
 
-    timeout_s: seconds for one request with all its attempts.
+    timeout_s: seconds for one request including retries.
     """
 
     immediate = False
@@ -36,7 +36,7 @@ class OpenAi:
 
     def __init__(self, model: str, base_url: str | None, api_key: str | None, timeout_s: float) -> None:
         base = (base_url or DEFAULT_BASE_URL).rstrip("/")
-        # What another server calls by the same name may be another model.
+        # The same name may be another model on another server.
         place = hashlib.sha256(base.encode()).hexdigest()[:8]
         self.id = f"openai-{model}-{place}-v1"
         self.dimensions = 0
@@ -47,7 +47,7 @@ class OpenAi:
         self._client = client()
 
     def encode(self, texts: Sequence[str]) -> "Vector":
-        """Return a row for each text; only its first 8,000 characters count. Raises EncoderFault."""
+        """Return texts x dimensions. Only the first 8,000 characters count. Raises EncoderFault."""
         import numpy as np
 
         rows: list[list[float]] = []
@@ -55,7 +55,7 @@ class OpenAi:
             rows += self._asked(texts[start : start + BATCH_SIZE])
         if not rows:
             return np.zeros((0, self.dimensions), dtype=np.float32)
-        # Another width than before is another model of the same name: whoever has vectors of that one makes them again.
+        # The width may change when the server replaces the model; callers then encode their texts again.
         dimensions = {len(row) for row in rows}
         if len(dimensions) > 1:
             raise EncoderFault(f"openai: its vectors have {' and '.join(map(str, sorted(dimensions)))} dimensions")
@@ -63,11 +63,11 @@ class OpenAi:
         return np.array(rows, dtype=np.float32)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def _asked(self, texts: Sequence[str]) -> list[list[float]]:
-        # Servers refuse an empty text; a space says as much.
+        # Servers refuse an empty text; a space is equivalent.
         given = [text[:MAX_LENGTH].encode(errors="replace").decode() or " " for text in texts]
         body = {"model": self._model, "input": given, "encoding_format": "float"}
         try:
@@ -75,26 +75,26 @@ class OpenAi:
         except ModelFault as fault:
             raise EncoderFault(f"openai: {fault.detail}") from None
         except RuntimeError:
-            raise EncoderFault("openai: it is not used any more") from None
+            raise EncoderFault("openai: it is closed") from None
         return _rows(answer, len(texts))
 
 
 def _rows(answer: Any, texts: int) -> list[list[float]]:
-    """The vectors in the order of the texts, as each says its place. Raises EncoderFault."""
+    """Return the vectors, ordered by their ``index``. Raises EncoderFault."""
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or len(data) != texts:
-        raise EncoderFault("openai: its answer has not one vector for each text")
+        raise EncoderFault("openai: its answer does not have one vector per text")
     found: dict[int, list[float]] = {}
     for one in data:
         index, row = (one.get("index"), one.get("embedding")) if isinstance(one, dict) else (None, None)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < texts or index in found:
-            raise EncoderFault("openai: its answer says not of each vector to which text it belongs")
+            raise EncoderFault("openai: its answer does not give a valid index for each vector")
         if not isinstance(row, list) or not 0 < len(row) <= MAX_DIMENSIONS or not all(map(_is_finite, row)):
-            raise EncoderFault("openai: its answer has a vector that is none")
+            raise EncoderFault("openai: its answer has an invalid vector")
         found[index] = row
     return [found[index] for index in range(texts)]
 
 
 def _is_finite(value: object) -> bool:
-    """As a 32-bit float, too."""
+    """Return whether the value is a number that is finite as a 32-bit float."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_FLOAT32

@@ -1,4 +1,4 @@
-"""The way to one who is told about things, as the configuration wants it. Only the one that is used is imported."""
+"""Creation of configured notification targets. Only those in use are imported."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -17,11 +17,11 @@ def messenger(
     clock: Callable[[], float],
     umask: int = -1,
 ) -> "Command | Webhook | Unconfigured":
-    """Return the way to that target. environ: where URL and secret are, if they are variables; for_commands: all that a
-    command gets.
+    """Return the messenger for a target. environ: has the URL and secret if variables name them; for_commands: the
+    whole environment of a command.
 
-    clock: epoch seconds. umask: of a command; -1: that of this process. What its variables lack is found out by whoever
-    tells.
+    clock: epoch seconds. umask: of a command; -1: this process's. A missing variable does not raise here: sending
+    fails.
     """
     timeout_s = target.timeout / 1000
     if target.kind is TargetKind.COMMAND:

@@ -1,4 +1,4 @@
-"""A notice as a program that is started: the notice is a line of JSON on its standard input, and in variables."""
+"""Notices to a program: it gets the notice as a line of JSON on standard input, and its essentials in variables."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ _SAID = 200
 
 
 class Command:
-    """Starts the program once a notice. environment: what it gets besides our own variables.
+    """Starts the program once per notice. environment: its environment in addition to our variables.
 
-    umask: of the program; -1: that of this process.
+    umask: of the program; -1: this process's.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class Command:
         self._umask = umask
 
     def send(self, notice: Notice) -> None:
-        """Start it and wait for its end. Raises DeliveryFault unless it exits with 0 in time."""
+        """Run the program to its end. Raises DeliveryFault unless it exits with 0 in time."""
         own = {
             "CLAUDOMATOR_NOTICE": notice.kind.value,
             "CLAUDOMATOR_NOTICE_ID": notice.id,
@@ -46,7 +46,7 @@ class Command:
         except OSError as error:
             raise DeliveryFault(f"{self._command[0]} cannot be started ({error.strerror})", lasting=True) from None
         try:
-            # A whole line, so that what appends it to a file keeps one notice a line.
+            # With a newline, so that a program that appends it to a file gets one notice per line.
             _, said = process.communicate(f"{notice.model_dump_json()}\n".encode(), self._timeout_s)
         except subprocess.TimeoutExpired:
             raise DeliveryFault(f"{self._command[0]} took longer than its timeout and was ended") from None
@@ -57,11 +57,11 @@ class Command:
             raise DeliveryFault(f"{self._command[0]} exited with {process.returncode}" + (f": {last}" if last else ""))
 
     def close(self) -> None:
-        """Do nothing: nothing is kept open."""
+        """Do nothing: there are no resources."""
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """The whole group: its session is its own. Only before it is reaped is the number surely its own, too."""
+    """Kill the process group. Only before it is reaped is the process id certainly still its own."""
     if process.returncode is None:
         try:
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""A notice as an HTTP POST, signed if there is a secret.
+"""Notices by HTTP POST, signed if there is a secret.
 
 Signature: Standard Webhooks (github.com/standard-webhooks/standard-webhooks, spec 1.0): the headers ``webhook-id``,
 ``webhook-timestamp`` (epoch seconds) and ``webhook-signature``, which is ``v1,`` and the base64 of HMAC-SHA256 over
-``id.timestamp.body``. A secret that begins with ``whsec_`` is base64 behind that, any other is its own bytes.
+``id.timestamp.body``. After the prefix ``whsec_`` a secret is base64; without it the key is the secret's bytes.
 """
 
 import base64
@@ -31,12 +31,12 @@ _NTFY_TAGS: Mapping[NoticeKind, str] = {
     NoticeKind.TEST: "bell",
 }
 _URGENT = frozenset({NoticeKind.NEEDS_INPUT, NoticeKind.FAILED, NoticeKind.AGENT_HELD})
-# They stand for links and mentions in Slack's markup: an agent's text must not call everybody.
+# In Slack's markup these form links and mentions: an agent's text must not notify everybody.
 _SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def payload(notice: Notice, form: PayloadFormat, url: str) -> tuple[str, bytes]:
-    """Return where to post it, and what. Raises DeliveryFault for a URL that cannot be of that service."""
+    """Return the URL and the body to post. Raises DeliveryFault if the URL is not one of the format's service."""
     match form:
         case PayloadFormat.JSON:
             return url, notice.model_dump_json().encode()
@@ -51,7 +51,7 @@ def _ntfy(notice: Notice, url: str) -> tuple[str, bytes]:
     parts = urlsplit(url)
     root, _, topic = parts.path.rstrip("/").rpartition("/")
     if not topic:
-        raise DeliveryFault("its URL names no topic of ntfy, such as https://ntfy.sh/my-topic", lasting=True)
+        raise DeliveryFault("its URL has no ntfy topic, such as https://ntfy.sh/my-topic", lasting=True)
     message = {
         "topic": topic,
         "title": notice.title,
@@ -63,13 +63,13 @@ def _ntfy(notice: Notice, url: str) -> tuple[str, bytes]:
 
 
 _PREFIX = "whsec_"
-# What may be otherwise a moment later; every other 4xx says that the request itself is wrong.
+# Client errors that may pass; any other 4xx means that the request itself is wrong.
 _PASSING = frozenset({408, 425, 429})
 _MAX_WAIT_S = 3_600.0
 
 
 class Webhook:
-    """Posts notices to one URL. timeout_s: for one delivery in all. clock: epoch seconds."""
+    """Posts notices to one URL. timeout_s: total for a delivery. clock: epoch seconds."""
 
     def __init__(
         self, url: str, form: PayloadFormat, secret: str | None, timeout_s: float, clock: Callable[[], float]
@@ -78,11 +78,11 @@ class Webhook:
         self._form = form
         self._secret = secret
         self._clock = clock
-        # Not led elsewhere: a redirect would take the notice to where nobody configured it to go.
+        # No redirects: they would send the notice where nobody configured it to go.
         self._http = client(timeout_s, trust_env=True)
 
     def send(self, notice: Notice) -> None:
-        """Post it. Raises DeliveryFault unless the answer is 2xx."""
+        """Post the notice. Raises DeliveryFault unless the response is 2xx."""
         url, body = payload(notice, self._form, self._url)
         try:
             with self._http.stream("POST", url, content=body, headers=self._headers(notice.id, body)) as response:
@@ -98,7 +98,7 @@ class Webhook:
             raise DeliveryFault(f"HTTP {status}", lasting=lasting, after_s=_seconds(retry_after))
 
     def close(self) -> None:
-        """Let go of its connections."""
+        """Close the connections."""
         self._http.close()
 
     def _headers(self, notice_id: str, body: bytes) -> dict[str, str]:
@@ -111,31 +111,31 @@ class Webhook:
 
 
 class Unconfigured:
-    """In the place of a webhook whose variable is not set."""
+    """Stands in for a webhook whose variable is not set."""
 
     def __init__(self, variable: str) -> None:
         self._variable = variable
 
     def send(self, notice: Notice) -> None:
-        """Raise DeliveryFault, always: a daemon that is started with the variable delivers it."""
+        """Raise DeliveryFault. It is not lasting: a daemon started with the variable can deliver the notice."""
         raise DeliveryFault(f"the daemon's variable {self._variable} is not set")
 
     def close(self) -> None:
-        """Do nothing: nothing is kept open."""
+        """Do nothing: there are no resources."""
 
 
 def signature(secret: str, notice_id: str, timestamp: str, body: bytes) -> str:
-    """Return the value of ``webhook-signature``. Raises DeliveryFault for a ``whsec_`` secret that is no base64."""
+    """Return the value of ``webhook-signature``. Raises DeliveryFault if a ``whsec_`` secret is not base64."""
     key = secret.encode()
     try:
         if secret.startswith(_PREFIX):
             key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
-        raise DeliveryFault("its secret begins with whsec_ and is no base64 behind that", lasting=True) from None
+        raise DeliveryFault("its secret begins with whsec_, but the rest is not base64", lasting=True) from None
     digest = hmac.digest(key, f"{notice_id}.{timestamp}.".encode() + body, hashlib.sha256)
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
 def _seconds(retry_after: str) -> float:
-    """Seconds that the header asks for; 0 if it says nothing that is a number."""
+    """Return the header's seconds, at most an hour; 0 if it is not a number."""
     return min(float(retry_after), _MAX_WAIT_S) if retry_after.isascii() and retry_after.isdigit() else 0.0

@@ -1,4 +1,4 @@
-"""The way to the collector of spans, as the configuration wants it. OpenTelemetry is imported only if there is one."""
+"""Creation of the configured span exporter. OpenTelemetry is imported only if there is one."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ INSTALL = "pip install 'claudomator-py[otel]'"
 
 
 def span_exporter(settings: TelemetrySettings, environ: Mapping[str, str]) -> SpanExporter | None:
-    """Return the exporter; None: there is to be none. environ: where the headers are. Raises ValueError, with the
-    remedy, where the extra is not installed."""
+    """Return the exporter, or None if no endpoint is configured. environ: has the headers. Raises ValueError, with the
+    remedy, if the extra is not installed."""
     if settings.endpoint is None:
         return None
     if not all(map(_is_installed, _NEEDED)):
@@ -25,5 +25,5 @@ def span_exporter(settings: TelemetrySettings, environ: Mapping[str, str]) -> Sp
 def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package that it is in
+    except ModuleNotFoundError:  # a parent package is missing
         return False

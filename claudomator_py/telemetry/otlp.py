@@ -1,4 +1,4 @@
-"""Spans over OTLP: protocol buffers by HTTP POST, as OpenTelemetry's own exporter sends them."""
+"""Export of spans by OTLP over HTTP, with OpenTelemetry's own exporter."""
 
 import io
 import logging
@@ -28,25 +28,25 @@ from claudomator_py.schema.settings import TelemetrySettings
 log = logging.getLogger("claudomator.telemetry")
 
 TIMEOUT_S = 10.0
-"""For a request, with what the exporter itself repeats of it."""
+"""Total for a request, including the exporter's own retries."""
 _MAX_ANSWER_BYTES = 64 * 1024
 _PLAIN = {b"accept-encoding": b"identity"}
-"""What is small on the way could be large here."""
+"""No compression: a small response could expand to a large one."""
 _SCOPE = InstrumentationScope("claudomator", __version__)
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _NS_PER_MS = 1_000_000
 _OK = range(200, 300)
-# What is wrong with the spans themselves, and not with the way to the collector.
+# The spans themselves are at fault, so a retry is useless.
 _LASTING = frozenset(
     {requests.codes.bad_request, requests.codes.request_entity_too_large, requests.codes.unprocessable}
 )
 
 
 class OtlpExporter:
-    """Posts spans to one collector. environ: where the headers are."""
+    """Posts spans to one collector. environ: has the headers."""
 
     def __init__(self, settings: TelemetrySettings, environ: Mapping[str, str]) -> None:
-        # It would tell of each attempt, without saying of what; whoever sends says how it went.
+        # The exporter would log each attempt without context; the caller logs the outcome.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._problem, headers = _headers(settings.headers_env, environ)
         self._answer: requests.Response | None = None
@@ -60,14 +60,14 @@ class OtlpExporter:
         self._resource = Resource.create({SERVICE_NAME: settings.service_name, SERVICE_VERSION: __version__})
 
     def send(self, spans: Sequence[Span]) -> None:
-        """Post them. Raises ExportFault unless they were taken."""
+        """Post the spans. Raises ExportFault unless the collector accepts the request."""
         if self._problem is not None:
             raise ExportFault(self._problem)
         self._answer = None
         result = self._exporter.export([_readable(span, self._resource) for span in spans])
         if self._answer is None:
             raise ExportFault("the collector could not be reached, or did not answer in time")
-        # The exporter takes a redirect for success.
+        # The exporter treats a redirect as success.
         if result is not SpanExportResult.SUCCESS or self._answer.status_code not in _OK:
             status = self._answer.status_code
             raise ExportFault(f"the collector answered HTTP {status}", lasting=status in _LASTING)
@@ -75,15 +75,15 @@ class OtlpExporter:
             log.error("the collector rejected %d of %d spans", rejected, len(spans))
 
     def close(self) -> None:
-        """Let go of its connections, and wait for no further attempt."""
-        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # the exporter gives it no types
+        """Close the connections and give up retries."""
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # untyped in the library
 
     def _answered(self, answer: requests.Response, *_: object, **__: object) -> None:
         self._answer = answer
 
 
 class _DeadlineAdapter(BaseAdapter):
-    """Has each request of the session end in time, whatever the collector does."""
+    """Sends the session's requests by our HTTP client, which ends each within its deadline."""
 
     def send(
         self,
@@ -94,7 +94,7 @@ class _DeadlineAdapter(BaseAdapter):
         cert: Any = None,
         proxies: Mapping[str, str] | None = None,
     ) -> requests.Response:
-        """Raises requests.RequestException."""
+        """Send a request. Raises requests.RequestException."""
         try:
             with _client(verify, cert).stream(
                 str(request.method),
@@ -115,11 +115,11 @@ class _DeadlineAdapter(BaseAdapter):
         return answer
 
     def close(self) -> None:
-        """Leave the connections, which are the process's."""
+        """Do nothing: the process shares the connections."""
 
 
 def _beginning(answer: httpx.Response) -> bytes:
-    """What it says, as it came; of a longer one than those of collectors its beginning. Raises httpx.HTTPError."""
+    """Return the first 64 KiB of the raw response, more than collectors send. Raises httpx.HTTPError."""
     content = b""
     for piece in answer.iter_raw():
         content += piece[: _MAX_ANSWER_BYTES - len(content)]
@@ -134,7 +134,7 @@ def _bytes(text: str | bytes) -> bytes:
 
 @cache
 def _client(verify: bool | str, cert: str | tuple[str, str] | None) -> httpx.Client:
-    """With what the exporter is told of certificates. Raises OSError."""
+    """Return the client for the exporter's settings of certificates. Raises OSError."""
     if verify is True and cert is None:
         return client(trust_env=True)
     context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
@@ -146,7 +146,7 @@ def _client(verify: bool | str, cert: str | tuple[str, str] | None) -> httpx.Cli
 
 
 def _headers(variable: str | None, environ: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-    """What is wrong with them, if anything is; and the headers."""
+    """Return a problem with the configured headers, if any, and the headers."""
     if variable is None:
         return None, {}
     if not (text := environ.get(variable)):
@@ -157,15 +157,15 @@ def _headers(variable: str | None, environ: Mapping[str, str]) -> tuple[str | No
 
 
 def _rejected(body: bytes) -> int:
-    """How many spans the collector did not take although it took the request."""
+    """Return how many spans the collector rejected in a request that it accepted."""
     try:
         return int(ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans)
-    except Exception:  # whatever protobuf raises: not every collector answers in kind
+    except Exception:  # not every collector answers with this message, and protobuf raises various errors
         return 0
 
 
 def _readable(span: Span, resource: Resource) -> ReadableSpan:
-    """The span as the SDK has it once it has ended: recorded here, it would get another name and the present time."""
+    """Return the span as an ended one of the SDK. The SDK's own recording would assign new ids and the current time."""
     return ReadableSpan(
         name=span.title,
         context=_context(span.name),
