@@ -32,6 +32,8 @@ from claudomator_py.values import dataclass
 log = get_logger("claudomator.tick")
 
 DUE_BATCH_SIZE = 500
+TOGETHER = 8
+"""Ends that share a commit at most, so that nobody who writes waits for all of them."""
 SOON_MS = 200
 ELSEWHERE_MS = 1_000
 ARRIVING_MS = 20
@@ -180,6 +182,8 @@ class Reconciler:
         self._faults.forget_others(Activity.STOP, ids)
         for run in present.live:
             self._take_further(run, present.running.get(run.task_id), now_ms)
+            if len(self._ending) == TOGETHER:
+                self._settle()
 
     def _settle(self) -> None:
         """Make durable what was written, and tell of it."""

@@ -1,7 +1,7 @@
 """Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import field
 from functools import partial
@@ -44,6 +44,8 @@ from claudomator_py.values import dataclass
 
 log = get_logger("claudomator.start")
 
+TOGETHER = 4
+"""Starts that share a commit at most: nobody else writes while their directories are made."""
 MAX_STARTS = 7
 """So often in a row is a start tried that its own task keeps from succeeding: for some ten minutes, with the pauses."""
 
@@ -120,14 +122,23 @@ class Starter:
                 if begun is not None:
                     committing.append((item, *begun))
                     contents[begun[0].run.id] = queued.content
+                if len(committing) == TOGETHER:
+                    settled, committing = committing, []
+                    started += self._spawn_all(settled, settle)
         finally:
-            try:
-                settle()
-            finally:
-                for item, ready, future in committing:
-                    spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
-                    started += 1 if spawned else 0
+            started += self._spawn_all(committing, settle)
         return Begun(started, tuple(conflicts), contents)
+
+    def _spawn_all(self, committing: "Sequence[tuple[Item, _Ready, Future[None]]]", settle: Callable[[], None]) -> int:
+        """How many were started, of those whose commit is under way."""
+        started = 0
+        try:
+            settle()
+        finally:
+            for item, ready, future in committing:
+                spawned = self._faults.attempt(item, partial(self._spawn, item.name, ready, future))
+                started += 1 if spawned else 0
+        return started
 
     def _begin(
         self,

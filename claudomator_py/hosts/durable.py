@@ -2,7 +2,8 @@
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Self
@@ -11,8 +12,27 @@ _HELPERS = 4
 """Threads that flush beside the one that asks: with it, as many as a run directory has to flush."""
 
 
-_Done = SimpleQueue[Exception | None]
-"""What came of each flush."""
+class _Flushing:
+    """Flushes that are under way. Whoever waits for them is woken by the last one alone."""
+
+    def __init__(self, number: int) -> None:
+        """number: how many there are, at least one."""
+        self._over = threading.Lock()
+        self._over.acquire()
+        self._ended, self._last = count(1), number
+        self._problem: Exception | None = None
+
+    def end(self, problem: Exception | None) -> None:
+        """Say that one has ended. problem: why it failed."""
+        if problem is not None:
+            self._problem = problem
+        if next(self._ended) == self._last:  # one step for all threads
+            self._over.release()
+
+    def wait(self) -> Exception | None:
+        """Return once all have ended: what came of one that failed."""
+        self._over.acquire()
+        return self._problem
 
 
 class _Helpers:
@@ -26,9 +46,9 @@ class _Helpers:
         self._renew()
         os.register_at_fork(after_in_child=self._renew)
 
-    def flush(self, descriptors: Iterable[int]) -> _Done:
-        """Flush these, each on a thread of its own if there are enough; where to find what came of each."""
-        done: _Done = SimpleQueue()
+    def flush(self, descriptors: Sequence[int]) -> _Flushing:
+        """Flush these, at least one, each on a thread of its own if there are enough."""
+        flushing = _Flushing(len(descriptors))
         with self._lock:
             if not self._threads:
                 self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(_HELPERS)]
@@ -36,8 +56,8 @@ class _Helpers:
                     thread.name = f"flush_{number}"
                     thread.start()
             for descriptor in descriptors:
-                self._asked.put((descriptor, done))
-        return done
+                self._asked.put((descriptor, flushing))
+        return flushing
 
     def end(self) -> None:
         """End the threads once all that was asked for is flushed."""
@@ -51,17 +71,17 @@ class _Helpers:
     def _renew(self) -> None:
         self._lock = threading.Lock()
         self._threads = []
-        self._asked: SimpleQueue[tuple[int, _Done] | None] = SimpleQueue()
+        self._asked: SimpleQueue[tuple[int, _Flushing] | None] = SimpleQueue()
 
     def _work(self) -> None:
         while (asked := self._asked.get()) is not None:
-            descriptor, done = asked
+            descriptor, flushing = asked
             problem = None
             try:
                 os.fsync(descriptor)
             except Exception as error:
                 problem = error
-            done.put(problem)
+            flushing.end(problem)
 
 
 _helpers = _Helpers()
@@ -110,15 +130,14 @@ class FlushGroup:
     def flush(self) -> None:
         """Return once all of it is durable. Raises OSError."""
         first, *others = self._descriptors
-        done = _helpers.flush(others) if others else None
+        flushing = _helpers.flush(others) if others else None
         try:
             os.fsync(first)
         finally:
             # Before anything is closed, or has failed, each of them has come to its end.
-            problems = [] if done is None else [done.get() for _ in others]
-        for problem in problems:
-            if problem is not None:
-                raise problem
+            problem = None if flushing is None else flushing.wait()
+        if problem is not None:
+            raise problem
 
 
 def write_new(path: str | Path, data: bytes = b"") -> None:
