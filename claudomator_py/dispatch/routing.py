@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.acts.reach import Reach
 from claudomator_py.dispatch.cheap_model import Chooser
-from claudomator_py.dispatch.deciding import Decided, Decider, Subject
+from claudomator_py.dispatch.deciding import BATCH_SIZE, Decided, Decider, Subject
 from claudomator_py.dispatch.policing import stop
 from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
@@ -100,15 +100,17 @@ class SpecialistRouter:
         self._reach(digest)
         for task, spec in long:
             self._go([task], partial(self._take_long, task, spec), self._reader if is_long(spec) else self._judge)
-        self._take(found, digest)
+        # What this tick passes it sees itself; what was left for the next one it has to be woken for.
+        self._take(found, digest, planned=len(found) + len(long) < BATCH_SIZE)
 
     def _take_long(self, task: Task, spec: TaskSpec) -> None:
         """Route a task that takes long to judge."""
         self._take([self._database.read(partial(self.decider.subject, task=task, spec=spec))])
         self._database.flush()  # as at the end of a tick
 
-    def _take(self, found: Sequence[Subject], digest: str | None = None) -> None:
-        """Route these, or stop them as the policy says. digest: of the registry, if it was read just before."""
+    def _take(self, found: Sequence[Subject], digest: str | None = None, *, planned: bool = False) -> None:
+        """Route these, or stop them as the policy says. digest: of the registry, if it was read just before. planned:
+        whether a look at those that nobody in particular does follows anyway."""
         stopped: list[Subject] = []
         passed: list[Subject] = []
         subjects: list[Subject] = []
@@ -117,7 +119,7 @@ class SpecialistRouter:
             group.append(subject)
         self._written([Decided(subject, None, subject.judged) for subject in stopped])
         if passed:
-            self._pass(passed)
+            self._pass(passed, planned)
         if not subjects:
             return
         if self._weigher is not None:
@@ -149,14 +151,14 @@ class SpecialistRouter:
             if number:
                 log.info("policy_changed", tasks=number, note="queued tasks are judged again")
 
-    def _pass(self, subjects: Sequence[Subject]) -> None:
+    def _pass(self, subjects: Sequence[Subject], planned: bool) -> None:
         """Nobody in particular does these."""
         if self.decider.policing.has_rules:
             self._written([Decided(subject, None, subject.judged) for subject in subjects])
             return
         tasks = [subject.task for subject in subjects]
         # Whoever starts one of them meanwhile commits it together with this, which comes first.
-        self._database.submit(partial(self._passed, tasks), lazily=True)
+        self._database.submit(partial(self._passed, tasks), planned=planned, lazily=True)
 
     def _passed(self, tasks: Sequence[Task], connection: Connection) -> None:
         if self._is_in_force(connection):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from claudomator_py.dispatch.deciding import BATCH_SIZE
 from claudomator_py.dispatch.routing import SpecialistRouter
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.inputs import InputRequest
@@ -212,6 +213,19 @@ def test_without_rules_and_specialists_a_task_waits_for_no_route(database: Datab
     after = world.row("t")
     assert (before.constraints, after.constraints) == (None, Constraints().text)
     assert after.version == before.version
+
+
+@pytest.mark.parametrize(("number", "woken"), [(2, 0), (BATCH_SIZE, 1)])
+def test_what_a_tick_passes_wakes_another_one_only_where_more_may_be_left(
+    database: Database, number: int, woken: int
+) -> None:
+    world = World(database, routing=True)
+    world.take("/in/t.yaml", *(spec(f"t{one}") for one in range(number)))
+    wakes: list[int] = []
+    world.database.on_commit(lambda: wakes.append(world.now_ms), planned=False)
+    with world.database.together():
+        world.router.route()
+    assert len(wakes) == woken
 
 
 # --- what takes its time --------------------------------------------------------------------------------------------
