@@ -321,3 +321,19 @@ def test_columns_of_rows_are_as_broad_as_what_stands_in_them(desktop: Desktop) -
     lefts = "all => [...new Set(all.map(one => Math.round(one.getBoundingClientRect().left)))]"
     assert len(page.locator(".row.task > .name").evaluate_all(lefts)) == 1
     assert len(page.locator(".row.task .changes, .row.task .on").evaluate_all(lefts)) <= 2
+
+
+@pytest.mark.parametrize("path", ["/?state=FAILED", "/select?marked=all"])
+def test_a_reason_can_be_read_on_a_phone(desktop: Desktop, path: str) -> None:
+    """It has the width of the screen, and as many lines as it needs."""
+    _paths(desktop)
+    page = desktop.page(path, viewport=NARROW)
+    why = page.locator(".row .why", has_text="exited with 2").first
+    assert why.evaluate("one => [one.scrollWidth <= one.clientWidth, one.scrollHeight <= one.clientHeight]") == [
+        True,
+        True,
+    ]
+    left, name = (one.bounding_box() for one in (why, page.locator(".row .name").first))
+    assert left is not None
+    assert name is not None
+    assert abs(left["x"] - name["x"]) < 2

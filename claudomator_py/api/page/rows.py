@@ -22,6 +22,8 @@ TONES = {
     "FAILED": "bad",
     "CANCELLED": "off",
 }
+_DOUBTFUL = "no changes, says otherwise"
+"""What a success changed that claims changes, in few words: the page of the task says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def row_of(task: TaskView) -> TaskRow:
     if wait is None and task.waiting_until is not None:
         wait = (Piece("until "), Piece(instant=task.waiting_until))
     label = (task.phase if running else task.reason if asks else None) or words_of(task.state)
+    is_doubtful = task.is_doubtful and task.state == "COMPLETED"
     # Its next agent is not decided yet, wherever it ran before.
     undecided = task.state in ("QUEUED", "WAITING") and task.runs > 0
     return TaskRow(
@@ -154,8 +157,8 @@ def row_of(task: TaskView) -> TaskRow:
         took=took(task.started_at, task.updated_at) if task.started_at and task.state in ENDED else None,
         attempts=task.attempts,
         cost=cost_text(task.cost_usd),
-        changes=task.changes,
-        is_doubtful=task.is_doubtful and task.state == "COMPLETED",
+        changes=_DOUBTFUL if is_doubtful else task.changes,
+        is_doubtful=is_doubtful,
         priority=task.priority if task.priority != "normal" else None,
         tags=task.tags,
         version=task.version,
