@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.scoring import WEIGHTS, features, sentences
+from claudomator_py.risk.reading import sentences
+from claudomator_py.risk.weighing import WEIGHTS, features
 
 ROOT = Path(__file__).parents[1]
 TEXTS = ROOT / "tests/data/routing"
@@ -141,7 +142,7 @@ def scored(fitted: Fitted, found: Sequence[Found]) -> Floats:
 def main(arguments: Sequence[str]) -> None:
     """Fit, say how well that carries over, and write."""
     labelled = list({one.text: one for one in texts()}.values())
-    found = [[features(order) for *_, orders in sentences(text.text) for order in orders] for text in labelled]
+    found = [[features(order) for sentence in sentences(text.text) for order in sentence.orders()] for text in labelled]
     scores, fold = np.zeros(len(labelled)), np.arange(len(labelled)) % FOLDS
     for part in range(FOLDS):
         rest, other = np.flatnonzero(fold != part), np.flatnonzero(fold == part)

@@ -6,23 +6,32 @@ harmless, approved or urgent, or tells who is to judge it, is content like the r
 """
 
 import hashlib
+import re
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import spoken_in
-from claudomator_py.risk.vague import says_nothing
-from claudomator_py.values import dataclass
+from claudomator_py.risk.lexicon import ENGLISH, lexicon
+from claudomator_py.values import dataclass, regex
 
 MAX_TOLD: Final = 200
 _MAX_KNOWN: Final = 1_000
 MAX_SIGNS: Final = 10
 """What is told of one text; in the rest of it only harm is looked for, as nothing else could change anything."""
-_UNREAD: Final = 0.26
-"""The share of a text's words that have to be known for it to be read."""
+_READ, _READ_ELSEWHERE = 0.26, 0.4
+"""The share of a sentence's words that have to be known for it to be read: in English, and in other languages, which
+share more words with those that are not known."""
 _FEW: Final = 3
 """Words that are too few to say that a text cannot be read."""
+MAX_WORDS: Final = 30
+"""Words of a text that says nothing; with more, it is given the benefit of the doubt."""
+_CONCRETE: Final = regex(
+    r"[`\"\u201c\u201d/\\_#@=<>{}\[\]]|\d|\b[a-z]+[A-Z]\w*|\b[A-Z]{2,}\b|\w\.\w|(?<=[a-z,] )[A-Z][a-z]+"
+)
+_DAYS: Final = regex(r"\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Hi|Hello|Thanks|Please|I|TODO|ASAP)\b")
+_WORD: Final = regex(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 
 
 class Sign(StrEnum):
@@ -63,12 +72,17 @@ class Assessment:
     @property
     def harmful(self) -> bool:
         """Whether it asks for harm."""
-        return any(sign is Sign.HARMFUL for sign, _ in self.signs)
+        return self.seen(Sign.HARMFUL) is not None
 
     @property
     def unread(self) -> bool:
         """Whether hardly a word of it is known."""
-        return any(sign is Sign.UNREAD for sign, _ in self.signs)
+        return self.seen(Sign.UNREAD) is not None
+
+    @property
+    def vague(self) -> bool:
+        """Whether it says too little for anybody."""
+        return self.seen(Sign.VAGUE) is not None
 
     @property
     def words(self) -> str:
@@ -78,11 +92,6 @@ class Assessment:
     def seen(self, sign: Sign) -> str | None:
         """Return the words in which that was seen; None: it was not."""
         return next((words for one, words in self.signs if one is sign), None)
-
-    @property
-    def vague(self) -> bool:
-        """Whether it says too little for anybody."""
-        return any(sign is Sign.VAGUE for sign, _ in self.signs)
 
 
 def assess(instructions: str) -> Assessment:
@@ -94,12 +103,11 @@ def assess(instructions: str) -> Assessment:
     enough; a rule of the policy can. It is medium for a text that cannot be read.
     """
     known = _known(hashlib.sha256(instructions.encode(errors="surrogatepass")).digest())
-    if known:
-        return known[0]
-    *before, last = spoken_in(instructions)
-    if before and says_nothing(last) is not None:
-        last = f"{before[-1]}\n{last}"
-    known.append(assess_anew(last))
+    if not known:
+        *before, last = spoken_in(instructions)
+        if before and says_nothing(last) is not None:
+            last = f"{before[-1]}\n{last}"
+        known.append(assess_anew(last))
     return known[0]
 
 
@@ -112,27 +120,41 @@ def _known(digest: bytes) -> list[Assessment]:  # noqa: ARG001 - by which it is 
 
 def assess_anew(text: str) -> Assessment:
     """Judge a text that is one message, whatever is remembered."""
-    # With words that take a tenth of a second to load: for a daemon that judges a text.
-    from claudomator_py.risk.scoring import is_risky, sentences
+    # With a reader of commands that takes a while to import: for a daemon that judges a text.
+    from claudomator_py.risk.reading import sentences
+    from claudomator_py.risk.weighing import is_risky
 
     signs: dict[tuple[Sign, str], None] = {}
-    known = words = 0
-    for said, pasted, sentence, orders in sentences(text, signs, MAX_SIGNS):
-        signs |= {(Sign(one.kind), _told(one.written())): None for one in orders if is_risky(one)}
-        if sentence.harm is not None:
-            if sentence.harm.refuse and not pasted:
-                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(said)), *signs)[:MAX_SIGNS])
-            signs[Sign.DOUBTFUL, _told(said)] = None
-        if not pasted:
-            known, words = known + sentence.known, words + sentence.words
+    known, words, needed = 0, 0, 0.0
+    for sentence in sentences(text):
+        if len(signs) < MAX_SIGNS:
+            signs |= {(Sign(one.kind), _told(one.written())): None for one in sentence.orders() if is_risky(one)}
+        if harm := sentence.harm:
+            if harm.refuse and not sentence.pasted:
+                return Assessment(Risk.HIGH, ((Sign.HARMFUL, _told(sentence.text)), *signs)[:MAX_SIGNS])
+            signs[Sign.DOUBTFUL, _told(sentence.text)] = None
+        if not sentence.pasted and not signs:
+            some, all_of_it = sentence.share_known
+            known, words = known + some, words + all_of_it
+            needed += all_of_it * (_READ if sentence.language.name == ENGLISH else _READ_ELSEWHERE)
     if signs:
         return Assessment(Risk.HIGH, tuple(signs)[:MAX_SIGNS])
-    vague = says_nothing(text)
-    if vague is not None:
+    if (vague := says_nothing(text)) is not None:
         return Assessment(Risk.LOW, ((Sign.VAGUE, vague),))
-    if words >= _FEW and known < words * _UNREAD:
+    if words >= _FEW and known < needed:
         return Assessment(Risk.MEDIUM, ((Sign.UNREAD, "hardly a word of it is known"),))
     return Assessment(Risk.LOW)
+
+
+def says_nothing(text: str) -> str | None:
+    """Return the text, if every word of it could be about anything; None: it says something."""
+    if text.count(" ") > 2 * MAX_WORDS:
+        return None
+    words = _WORD.findall(text[: MAX_TOLD * MAX_WORDS])
+    if len(words) > MAX_WORDS or _CONCRETE.search(_DAYS.sub(" ", text.strip().removesuffix("."))):
+        return None
+    bare = {re.sub(r"['\u2019]s?$|['\u2019]\w+$", "", word.lower()) for word in words}
+    return " ".join(words)[:MAX_TOLD] if bare <= lexicon().sets["vague"] else None
 
 
 def _told(text: str) -> str:

@@ -10,18 +10,17 @@ _INVISIBLE: Final = regex(
 )
 _KEPT: Final = frozenset("\u3099\u309a")
 """Marks that make another letter of kana."""
-_LIKE: Final = str.maketrans(
-    "авекмнорстухіјѕԁԛԝһӏԍьαβεικνορτυχϲ",
-    "abekmhopctyxijsdqwhlgbabeikvoptuxc",
-)
+_LIKE: Final = str.maketrans("авекмнорстухіјѕԁԛԝһӏԍьαβεικνορτυχϲ", "abekmhopctyxijsdqwhlgbabeikvoptuxc")
 """Letters of Cyrillic and Greek that look like Latin ones."""
-_PLAIN: Final = str.maketrans(
-    {"\u00df": "ss", "\u0142": "l", "\u0131": "i", "\u00f8": "o", "\u0111": "d", "\u00e6": "ae", "\u0153": "oe"}
-)
+_PLAIN: Final = str.maketrans({"ß": "ss", "ł": "l", "\u0131": "i", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
 _OTHER: Final = regex("[\u0370-\u052f]")
 _MIXED: Final = regex(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
 _SPACED: Final = regex(r"[ ._*-][^\W\d_][ ._*-][^\W\d_][ ._*-][^\W\d_](?![^\W_])")
 _ALSO_SPACED: Final = regex(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
+_TOKEN: Final = regex(
+    r"(?<!\w)@[\w-]+|[^\W_]+(?:'[^\W_]+)*|[,:](?!\S)|[\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
+    r"|(?<!\S)-+(?!\S)|-->"
+)
 
 
 class _Letters(dict[int, str]):
@@ -50,6 +49,6 @@ def joined(text: str) -> str:
     return _ALSO_SPACED.sub(lambda word: word[0][::2], text) if _SPACED.search(text) else text
 
 
-def listed(text: str) -> list[str]:
-    """Return the entries of a list, folded, which commas separate."""
-    return [entry for one in fold(text).split(",") if (entry := " ".join(one.split()))]
+def words_in(text: str) -> list[str]:
+    """Return the words of a text, folded, and the marks that part them, in order."""
+    return _TOKEN.findall(fold(text).replace("\u2019", "'"))

@@ -4,141 +4,220 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, reduce
+from functools import cache, lru_cache, partial, reduce
 from operator import or_
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from claudomator_py.risk.folding import listed
-from claudomator_py.risk.harm import Harms
+from claudomator_py.risk.folding import fold, words_in
+from claudomator_py.values import regex
 
 ENGLISH: Final = "en"
 SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 """Languages whose words are parts of the text."""
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
-_MAX_GAP: Final = 6
-"""Words among which the second part of a phrase with a gap begins."""
+_ROLES: Final = "reads builds code test prod many own not fails when strong lead passive det back stops breaks"
+_PROGRAMS: Final = "program plain"
+_FINDS: Final = "phrase orders known number harm script strange"
+_CLAUSES: Final = (
+    "order alone bare nothing thing.last code.last code.object code.else heading quoted sole foreign f.pair f.cross "
+    "test.beside prod.beside not.beside prod.before after.order after.read after.build pasted cmd.order cmd.named"
+)
+_NAMES: Final = (
+    *(f"{part}:{kind}" for part in ("v", "done", "t") for kind in KINDS),
+    *f"{_ROLES} {_PROGRAMS} {_FINDS} {_CLAUSES}".split(),
+)
+BIT: Final = {name: 1 << place for place, name in enumerate(_NAMES)}
+"""What a word or a clause can tell. Of each class: that it is its verb (``v``), another form of that (``done``), or
+what it is done to (``t``). Then lists of the lexicon: a language's, and programs, of which ``plain`` ones are words of
+prose too. ``phrase``: one may begin with it; ``orders``: one that orders, or leads to an order; ``script``: it is in
+letters of a language of their own; ``strange``: it is a word of another language. Last, what only a clause tells."""
+SEEN: Final = len(_NAMES)
+"""From this bit on: what is seen in letters, in the order of the lexicon."""
+VERB, DONE, THING = (sum(BIT[f"{part}:{kind}"] for kind in KINDS) for part in ("v", "done", "t"))
+DONE_AT, THING_AT = len(KINDS), 2 * len(KINDS)
+"""How far their bits are from those of verbs."""
+ACTS: Final = VERB | BIT["reads"] | BIT["builds"]
+_LEADS: Final = BIT["lead"] | BIT["reads"] | BIT["builds"]
+_ORDERS: Final = ACTS | DONE | BIT["lead"] | BIT["passive"]
+_KNOWN, _PHRASE = BIT["known"], BIT["phrase"]
+_PASSED_ON: Final = _KNOWN | BIT["program"] | BIT["plain"] | BIT["harm"]
+_LOANED: Final = _PASSED_ON | VERB | THING | BIT["code"] | BIT["test"] | BIT["prod"]
+"""What English words are in other languages, where they are none of theirs."""
 _SHORT: Final = 3
 """Letters of an entry that is a whole word in any language."""
 _KEY: Final = 4
 """Letters of the second word of a phrase by which it is found."""
-_MAX_MEMO: Final = 50_000
-
-# What a word is. Of these three, a bit for each kind: a verb, in its other forms, and what it is done to.
-VERB, DONE, THING = (0b111111 << place for place in (0, 6, 12))
-_ROLES: Final = "reads builds code test prod many own not fails when strong lead passive det back stops breaks"
-ROLE: Final = {name: 1 << 18 + number for number, name in enumerate(_ROLES.split())}
-"""The bit of each list of the lexicon."""
-PHRASE, GAP, ORDERS, KNOWN, NUMBER, PROGRAM, HARM, SCRIPT, FOREIGN = (1 << at for at in range(35, 44))
-"""``PHRASE``: one may begin with it; ``ORDERS``: one that orders, or leads to an order. ``SCRIPT``: it is in letters of
-a language of their own. ``FOREIGN``: it may be a word of another language."""
-SEEN: Final = 44
-"""From this bit on: what is seen in letters, in the order of the lexicon."""
-LEAD, CODE, TEST, BREAKS = (ROLE[name] for name in ("lead", "code", "test", "breaks"))
-ACTS: Final = VERB | ROLE["reads"] | ROLE["builds"]
-_LEADS: Final = LEAD | ROLE["reads"] | ROLE["builds"]
-_ORDERS: Final = ACTS | DONE | LEAD | ROLE["passive"]
-_LOANED: Final = VERB | THING | CODE | TEST | ROLE["prod"] | KNOWN | PROGRAM
-"""What English words are in other languages."""
+_ANY: Final = "_"
+_MAX_GAP: Final = 6
+"""Words among which the second part of a phrase with a gap begins."""
+_MAX_MEMO: Final = 20_000
+_MAX_STEM: Final = 30
+_WITHOUT: Final = -1
+_Phrases: TypeAlias = dict[str, dict[tuple[str, ...], int]]
+_SPACELESS: Final = regex("[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-class Words(dict[str, int]):
-    """What each word of a language tells, found out once."""
+class Language:
+    """The words of a language."""
 
-    def __init__(self, name: str, said: Mapping[str, Any], english: "Words | None", harmful: Iterable[str]) -> None:
+    def __init__(self, name: str, said: Mapping[str, Any], english: "Language | None", harmful: Iterable[str]) -> None:
         self.name, self.english, self.common = name, english, frozenset(listed(said["words"]))
-        self.whole, self.stems = dict[str, int](), dict[str, int]()
-        self.phrases: dict[str, dict[str, dict[tuple[str, ...], int]]] = {}
-        """By their first word and how the second begins; those with a gap under ``_``, by what is behind it."""
+        self.tells = lru_cache(_MAX_MEMO)(self._tells)
+        self._whole, self._stems = dict[str, int](), dict[str, int]()
+        self._phrases = dict[str, _Phrases]()
+        """By their first word and how the second begins; those with a gap by what is behind it."""
         for word in self.common:
-            self._put(word, KNOWN, whole=True)
-        for role, bit in ROLE.items():
+            self._put(word, _KNOWN, whole=True)
+        for role in f"{_ROLES} {_PROGRAMS}".split():
             for entry in listed(said.get(role, "")):
-                self._put(entry, bit, whole=role == "own", plural=role == "code")
-        for number, kind in enumerate(KINDS):
+                self._put(entry, BIT[role], whole=role == "own", plural=role == "code")
+        for kind in KINDS:
             irregular = dict(pair.split() for pair in listed(said[kind].get("irregular", "")))
             for entry in listed(said[kind]["verbs"]):
-                self._put(entry, 1 << number)
+                self._put(entry, BIT[f"v:{kind}"])
                 for form in _forms(entry, irregular) if english is None else ():
-                    self._put(form, 1 << number + 6)
+                    self._put(form, BIT[f"done:{kind}"])
             for entry in listed(said[kind]["things"]):
-                self._put(entry, 1 << number + 12, plural=True)
-        add(self.stems, harmful if english is None or name in SPACELESS else (), HARM)
-        self.lengths = sorted({len(stem) for stem in self.stems})
-        self.starts = {stem[0]: length for length in self.lengths for stem in self.stems if len(stem) == length}
-        """How long the longest stem is with each first letter."""
-
-    def __missing__(self, word: str) -> int:
-        if len(self) > _MAX_MEMO:
-            self.clear()
-        # Whoever is addressed stands before an order: "@ops restart the mail server".
-        tells = LEAD if word[0] == "@" else self.whole.get(word, 0 if word[0].isalnum() else BREAKS)
-        for length in self.lengths:
-            tells |= self.stems.get(word[:length], 0) if length <= len(word) else 0
-        tells |= NUMBER if word[-1].isdigit() else 0
-        tells = tells & ~FOREIGN | KNOWN if tells & ~(HARM | FOREIGN) else tells
-        if self.english is not None:
-            # English words are said in other languages too, where they are none of theirs.
-            tells |= self.english[word] & (_LOANED if not tells and len(word) >= _SHORT else KNOWN | PROGRAM)
-        self[word] = tells
-        return tells
+                self._put(entry, BIT[f"t:{kind}"], plural=True)
+        add(self._stems, harmful, BIT["harm"])
+        self._lengths = sorted({len(stem) for stem in self._stems})
+        self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
 
     def _put(self, entry: str, tells: int, *, whole: bool = False, plural: bool = False) -> None:
-        first, *rest = (entry,) if self.name in SPACELESS else entry.removesuffix("$").replace("-", " ").split()
+        spaceless = self.name in SPACELESS
+        first, *rest = (entry,) if spaceless else entry.removesuffix("$").replace("-", " ").split()
         if rest:
-            key, end = ("_", (rest[-1],)) if "_" in rest else (rest[0][:_KEY], (*rest,))
-            add(self.phrases.setdefault(first, {}).setdefault(key, {}), (end,), tells)
-            tells = PHRASE | (GAP if key == "_" else 0) | (ORDERS if tells & _ORDERS else 0)
+            key, end = (_ANY, rest[-1:]) if _ANY in rest else (rest[0][:_KEY], rest)
+            add(self._phrases.setdefault(first, {}).setdefault(key, {}), [(*end,)], tells)
+            tells = _PHRASE | (BIT["orders"] if tells & _ORDERS else 0)
         exact = rest or whole or self.english is None or entry.endswith("$") or len(first) <= _SHORT
         forms = _plurals(first) if plural and self.english is None and not rest else (first,)
-        add(self.whole if exact and self.name not in SPACELESS else self.stems, forms, tells)
+        add(self._whole if exact and not spaceless else self._stems, forms, tells)
 
-    def read(self, words: list[str], tells: list[int]) -> tuple[list[str], list[int]]:
+    def _tells(self, word: str) -> int:
+        """What a word tells; ``self.tells`` remembers it."""
+        # Whoever is addressed stands before an order: "@ops restart the mail server".
+        breaks = 0 if word[0].isalnum() else BIT["breaks"]
+        tells = BIT["lead"] if word[0] == "@" else self._whole.get(word, breaks)
+        for length in self._lengths:
+            if length > len(word):
+                break
+            tells |= self._stems.get(word[:length], 0)
+        tells |= BIT["number"] if word[-1].isdigit() else 0
+        tells |= _KNOWN if tells & ~BIT["harm"] else 0
+        if self.english is not None:
+            tells |= self.english.tells(word) & (_LOANED if not tells and len(word) >= _SHORT else _PASSED_ON)
+        return tells
+
+    def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[Sequence[str], Sequence[int]]:
         """Return words and what each tells, with those of a phrase as one."""
         said, told, done = list[str](), list[int](), 0
-        for place in [at for at, one in enumerate(tells[:-1]) if one & PHRASE]:
-            known, told_here, length = self.phrases[words[place]], tells[place], 0
-            here = known.get(words[place + 1][:_KEY])
-            if place < done or (here is None and not told_here & GAP):
-                continue
-            for rest, tell in here.items() if here else ():
-                end = place + 1 + len(rest)
-                if (
-                    length < len(rest)
-                    and (*words[place + 1 : end - 1],) == rest[:-1]
-                    and self._ends(words[end - 1 : end], rest[-1])
-                ):
-                    length = len(rest)
-                    told_here = tell | reduce(or_, tells[place:end]) & ~_hidden(tell) | KNOWN
-            for (last,), tell in known["_"].items() if tells[place] & GAP else ():
-                if last in words[place + 1 : place + 1 + _MAX_GAP]:
-                    # "Get it out" is an order, though "get" alone only leads to one.
-                    told_here = (told_here & ~_LEADS if tell & VERB else told_here) | tell
-            if told_here != tells[place]:
-                said += [*words[done:place], " ".join(words[place : place + 1 + length])]
-                told += [*tells[done:place], told_here]
-                done = place + 1 + length
+        for place in [at for at, one in enumerate(tells[:-1]) if one & _PHRASE]:
+            known = self._phrases[words[place]]
+            if place >= done and (_ANY in known or words[place + 1][:_KEY] in known):
+                length, here = self._phrase(known, words, tells, place)
+                # One that tells no more than its first word is left in words.
+                if here != tells[place]:
+                    said += [*words[done:place], " ".join(words[place : place + length])]
+                    told += [*tells[done:place], here]
+                    done = place + length
         return ([*said, *words[done:]], [*told, *tells[done:]]) if done else (words, tells)
 
-    def _ends(self, words: Sequence[str], last: str) -> bool:
-        if self.english is None:
-            return last in words or f"{last}s" in words
-        return any(word.startswith(last) for word in words)
+    def _phrase(self, known: _Phrases, words: Sequence[str], tells: Sequence[int], place: int) -> tuple[int, int]:
+        """How many words the longest of these phrases has that is there, and what it tells."""
+        length, told = 1, tells[place]
+        for rest, tell in known.get(words[place + 1][:_KEY], {}).items():
+            end = place + len(rest)
+            if length <= len(rest) and (*words[place + 1 : end],) == rest[:-1] and self._ends(words[end:], rest[-1]):
+                length, told = len(rest) + 1, tell | reduce(or_, tells[place : end + 1]) & ~_hidden(tell) | _KNOWN
+        for (last,), tell in known.get(_ANY, {}).items():
+            if last in words[place + 1 : place + 1 + _MAX_GAP]:
+                # "Get it out" is an order, though "get" alone only leads to one.
+                told = (told & ~_LEADS if tell & VERB else told) | tell
+        return length, told
 
-    def parts(self, text: str) -> Iterator[tuple[str, int]]:
+    def _ends(self, words: Sequence[str], last: str) -> bool:
+        """Whether these words begin with the last one of a phrase."""
+        if self.english is None:
+            return words[:1] in ([last], [f"{last}s"])
+        return bool(words) and words[0].startswith(last)
+
+    def parts(self, text: str) -> dict[str, int]:
         """Return the words in a text without spaces, and what they tell."""
+        found = dict[str, int]()
         for place, letter in enumerate(text):
             if letter > "\x7f" or not place or text[place - 1] > "\x7f":
-                for end in range(place + 1, place + 1 + self.starts.get(letter, 0)):
-                    if (tells := self.stems.get(text[place:end])) is not None:
-                        yield text[place:end], tells
+                for end in range(place + 1, place + 1 + self._longest.get(letter, 0)):
+                    if (part := text[place:end]) in self._stems:
+                        found[part] = self._stems[part]
+        return found
+
+
+class Harm(NamedTuple):
+    """Something criminal that a sentence may ask for, or that may be meant so."""
+
+    refuse: bool
+    """Whether it is refused; a person is asked about others."""
+    needs: frozenset[int]
+    """Numbers of the lists of which the sentence has to have an entry each."""
+
+
+class Harms:
+    """All of them, with what is refused first; found by words that must stand together."""
+
+    def __init__(self, said: Mapping[str, Any]) -> None:
+        named = {f"${name}": listed(text) for name, text in said["harm_words"].items()}
+        common = {*words_in(f"{said['vague']['words']} {said[ENGLISH]}")}
+        self.all = list[Harm]()
+        self.stems, self.keys = dict[str, list[str]](), dict[str, list[str]]()
+        """Entries by their rarest word, with which words of texts begin; and those of the first lists."""
+        self._lists = dict[str, set[tuple[int, int]]]()
+        """By entry: which harm it is told of, and in which list."""
+        self._keys, self._stems = (lru_cache(_MAX_MEMO)(partial(_begun, table)) for table in (self.keys, self.stems))
+        for number, one in enumerate(sorted(said["harm"], key=lambda one: not one.get("refuse", True))):
+            lists = dict(enumerate((one["key"], *one["with"]))) | {_WITHOUT: one.get("without", "")}
+            self.all.append(Harm(one.get("refuse", True), frozenset(lists) - {_WITHOUT}))
+            for part, text in lists.items():
+                for entry in (entry for one in listed(text) for entry in named.get(one, [one])):
+                    words = re.findall(r"[^\W_]+", entry) or [entry]
+                    rarest = max(words, key=lambda word: (len(word) > 2 and word not in common, len(word)))
+                    self.stems.setdefault(rarest, []).append(entry)
+                    if part == 0:
+                        self.keys.setdefault(rarest, []).append(entry)
+                    self._lists.setdefault(entry, set()).add((number, part))
+
+    def of(self, folded: str, keys: Iterable[str], words: Iterable[str]) -> Harm | None:
+        """Return what a folded sentence asks for; None: nothing of these. words: of it; keys: such as are of a key."""
+        if not any(entry in folded for key in keys for entry in self._keys(key)):
+            return None
+        found = dict[int, set[int]]()
+        for entry in {entry for word in (*keys, *words) for entry in self._stems(word)}:
+            if entry in folded and _stands(entry).search(folded):
+                for number, part in self._lists[entry]:
+                    found.setdefault(number, set()).add(part)
+        asked = [number for number, parts in found.items() if parts == self.all[number].needs]
+        return self.all[min(asked)] if asked else None
+
+
+def _begun(stems: Mapping[str, Sequence[str]], word: str) -> Sequence[str]:
+    """What stands in the table under beginnings of a word."""
+    return [one for end in range(1, min(len(word), _MAX_STEM) + 1) for one in stems.get(word[:end], ())]
+
+
+@cache
+def _stands(entry: str) -> re.Pattern[str]:
+    """Where a word begins with that, or anywhere in a text without spaces."""
+    return re.compile(re.escape(entry) if _SPACELESS.search(entry) else rf"(?<!\w){re.escape(entry)}")
 
 
 class Lexicon(NamedTuple):
     """All that is known of words."""
 
-    languages: Mapping[str, Words]
+    languages: Mapping[str, Language]
+    latin: Sequence[Language]
+    """Those in Latin letters, which are told by their commonest words; English is the first."""
     sets: Mapping[str, frozenset[str]]
-    """Of ``[commands]``, and ``open``."""
+    """Of ``[commands]``, ``open`` and ``vague``."""
     lines: Mapping[str, re.Pattern[str]]
     """How lines begin that are ``pasted``, or behind which somebody tells what was ``reported``."""
     harms: Harms
@@ -157,23 +236,28 @@ def lexicon() -> Lexicon:
     """Return the words that come with Claudomator."""
     said = data()
     sets = {name: frozenset(listed(text)) for name, text in said["commands"].items() if isinstance(text, str)}
-    sets["open"] = frozenset(listed(said["wrapped"]["open"]))
+    sets |= {"open": frozenset(listed(said["wrapped"]["open"])), "vague": frozenset(listed(said["vague"]["words"]))}
     harms = Harms(said)
-    english = Words(ENGLISH, said[ENGLISH], None, harms.stems)
-    add(english.whole, {re.split("[-.]", name)[0] for name in sets["programs"]}, PROGRAM)
-    names = [name for name, one in said.items() if "reads" in one and name != ENGLISH]
-    others = {name: Words(name, said[name], english, harms.stems) for name in names}
-    for one in others.values():
-        add(english.whole, one.common - english.whole.keys(), FOREIGN)
-        for mine, theirs in ((english.whole, one.whole), (english.stems, one.stems)):
-            add(mine, [word for word, tells in theirs.items() if tells & (VERB | ORDERS)], FOREIGN)
-    english.lengths = sorted({len(stem) for stem in english.stems})
+    programs = ", ".join(re.split("[-.]", name)[0] for name in sets["programs"] - sets["plain"])
+    named = {"program": programs, "plain": said["commands"]["plain"]}
+    english = Language(ENGLISH, said[ENGLISH] | named, None, harms.keys)
+    languages = {ENGLISH: english} | {
+        name: Language(name, one, english, harms.stems if name in SPACELESS else ())
+        for name, one in said.items()
+        if "reads" in one and name != ENGLISH
+    }
     seen = {}
     for number, (name, one) in enumerate(said["seen"].items()):
         what, _, kind = name.partition(":")
-        seen[what] = (1 << SEEN + number | (1 << KINDS.index(kind) + 12 if kind else 0), re.compile(one))
+        seen[what] = (1 << SEEN + number | (BIT[f"t:{kind}"] if kind else 0), re.compile(one))
     lines, scripts = ({name: re.compile(one) for name, one in said[key].items()} for key in ("lines", "scripts"))
-    return Lexicon({ENGLISH: english} | others, sets, lines, harms, scripts, seen)
+    latin = [one for name, one in languages.items() if name not in scripts]
+    return Lexicon(languages, latin, sets, lines, harms, scripts, seen)
+
+
+def listed(text: str) -> list[str]:
+    """Return the entries of a list, folded, which commas separate."""
+    return [entry for one in fold(text).split(",") if (entry := " ".join(one.split()))]
 
 
 def add(table: dict[Any, int], words: Iterable[object], tells: int) -> None:
@@ -184,8 +268,9 @@ def add(table: dict[Any, int], words: Iterable[object], tells: int) -> None:
 
 def _hidden(tell: int) -> int:
     """What the single words of a phrase are not, as they are a part of it."""
-    hidden = THING | CODE if tell & CODE else CODE if tell & THING else 0
-    return BREAKS | hidden | (ACTS | DONE | LEAD | CODE | TEST if tell & (ACTS | DONE | LEAD) else 0)
+    code, order = BIT["code"], ACTS | DONE | BIT["lead"]
+    hidden = THING | code if tell & code else code if tell & THING else 0
+    return BIT["breaks"] | hidden | (order | code | BIT["test"] if tell & order else 0)
 
 
 def _plurals(word: str) -> Iterator[str]:

@@ -1,66 +1,71 @@
-"""What a sentence orders: verbs and things of which classes, where, and in what form, as bits that are weighed.
+"""What a text orders: verbs and things of which classes, where, and in what form, as bits that are weighed.
 
-What stands between blanks is looked up once and tells bits; a clause is what its words tell together. Most sentences
-begin with no verb that acts on others, and are left at that, so that length and company hide nothing.
+A text is read in pieces, sentences and lines. What stands between blanks is looked up once and tells bits; a clause is
+what its words tell together. Most sentences begin with no verb that acts on others, and are left at that, so that
+length and company hide nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial, reduce
-from operator import or_
+from itertools import chain
+from operator import itemgetter, or_
 from typing import Final, NamedTuple
 
 from claudomator_py.acts.reading import acts
-from claudomator_py.risk import lexicon as its
-from claudomator_py.risk.folding import fold
-from claudomator_py.risk.harm import Harm
-from claudomator_py.risk.lexicon import ROLE, Words
+from claudomator_py.risk.folding import fold, joined, words_in
+from claudomator_py.risk.lexicon import (
+    ACTS,
+    BIT,
+    DONE,
+    DONE_AT,
+    ENGLISH,
+    KINDS,
+    SEEN,
+    SPACELESS,
+    THING,
+    THING_AT,
+    VERB,
+    Harm,
+    Language,
+    lexicon,
+)
 from claudomator_py.values import regex
 
-_TOKEN: Final = regex(
-    r"(?<!\w)@[\w-]+|[^\W_]+(?:'[^\W_]+)*|[,:](?!\S)|[\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
-    r"|(?<!\S)-+(?!\S)|-->"
-)
-_MAX_MEMO: Final = 50_000
+_MAX_MEMO: Final = 20_000
 _MAX_CHUNK: Final = 200
 """Characters that are looked at of what stands between blanks."""
+_MAX_PASSIVE: Final = 6
+"""Words behind "has to be" among which is what has to be done."""
 _ASIDE: Final = regex(r"\([^()]{1,120}\)")
 _PROGRAM: Final = regex(r"(?<![\w./-])(?:[\w.~-]*/)*([\w.-]+)")
 _SAID: Final = regex(r"[\w:]+")
 _QUOTES: Final = frozenset('"\u201c\u201e\u00ab')
-_PASSIVE, _DET, _BACK, _STOP, _PROD, _STRONG, _READ, _BUILD = (
-    ROLE[name] for name in ("passive", "det", "back", "stops", "prod", "strong", "reads", "builds")
-)
-_MAX_PASSIVE: Final = 6
-"""Words behind "has to be" among which is what has to be done."""
-_SMALL: Final = its.VERB | its.LEAD | its.NUMBER | its.BREAKS | _BACK
-"""Words of which an order may be that names no thing, as "Deploy." and "Ship it!"."""
+_ZEROES: Final = str.maketrans("123456789", "000000000")
 
-# Read while this module is imported, which one thread does: two that were read at a time would not know each other's
-# languages.
-_LEXICON: Final = its.lexicon()
-_ENGLISH: Final = _LEXICON.languages[its.ENGLISH]
-_LATIN: Final = [one for name, one in _LEXICON.languages.items() if name not in _LEXICON.scripts]
-"""Languages that are told by their commonest words; English is the first."""
-_TOLD: Final = (
-    "foreign order passive det bare alone code.last code.object code.else thing.last nothing back heading quoted "
-    "test.beside prod.beside not.beside prod.before after.order after.read after.build pasted f.pair f.cross "
-    "cmd.order cmd.named sole"
-)
-BIT: Final = {name: 1 << its.SEEN + number for number, name in enumerate([*_LEXICON.seen, *_TOLD.split()])}
-"""What a clause tells besides what its words do."""
-_LETTERS: Final = sum(BIT[name] for name in _LEXICON.seen)
-_AROUND: Final = _LETTERS | sum(ROLE[name] for name in ("test", "prod", "many", "own", "not", "fails"))
-_FOREIGN: Final = its.VERB | its.THING | _AROUND | sum(ROLE[name] for name in ("code", "when", "reads", "builds"))
-_COMMANDS: Final = BIT["cmd.order"] | BIT["cmd.named"]
-_ORDER: Final = BIT["order"]
-_AFTER: Final = ((its.VERB, "after.order"), (_READ, "after.read"), (_BUILD, "after.build"))
+
+def _bits(names: str) -> int:
+    return sum(BIT[name] for name in names.split())
+
+
+_CODE, _LEAD, _BREAKS, _KNOWN, _HARM = (BIT[name] for name in ("code", "lead", "breaks", "known", "harm"))
+_PASSIVE, _DET, _BACK, _STOP, _PROD, _SOLE = (BIT[name] for name in ("passive", "det", "back", "stops", "prod", "sole"))
+_BEFORE_VERB: Final = _bits("lead number")
+_RUNS: Final = _bits("program plain")
+_MAY_ORDER: Final = VERB | _BEFORE_VERB | BIT["orders"]
+_SMALL: Final = VERB | _BEFORE_VERB | _BREAKS | _BACK
+"""Words of which an order may be that names no thing, as "Deploy." and "Ship it!"."""
+_LETTERS: Final = -1 << SEEN
+_AROUND: Final = _LETTERS | _bits("test prod many own not fails")
+_OF_COMMANDS: Final = _bits("test prod") | THING | _LETTERS
+_FOREIGN: Final = VERB | THING | _AROUND | _bits("code when reads builds")
+_AFTER: Final = ((VERB, "after.order"), (BIT["reads"], "after.read"), (BIT["builds"], "after.build"))
 
 
 class Order(NamedTuple):
     """A clause that orders something, or in which a command stands."""
 
     tells: int
-    written: partial[str]
+    written: Callable[[], str]
     """Returns it as it is written."""
     words: Sequence[str] = ()
     """Its verb and its things, by which weights are known."""
@@ -68,152 +73,243 @@ class Order(NamedTuple):
     @property
     def kind(self) -> str:
         """The class of what it orders, as far as the words go; ``command`` where only one stands in it."""
-        both = self.tells & its.VERB & self.tells >> 12 or self.tells & its.VERB
-        return its.KINDS[(both & -both).bit_length() - 1] if both else "command"
+        both = self.tells & VERB & self.tells >> THING_AT or self.tells & VERB
+        return KINDS[(both & -both).bit_length() - 1] if both else "command"
 
 
 class Sentence(NamedTuple):
-    """A sentence as it is read: what it orders, and asks of harm."""
+    """A sentence, or a line."""
 
-    orders: Sequence[Order]
-    harm: Harm | None
-    in_use: bool
-    """Whether it speaks of what people use."""
-    known: int
-    words: int
+    text: str
+    language: Language
+    words: Sequence[str]
+    tells: Sequence[int]
+    """What each of them does, in that language."""
+    parts: Mapping[str, int]
+    """Words in it and what they tell, where there are no blanks between them."""
+    told: int
+    """What all of it tells."""
+    around: int
+    """What is told of its orders by where it stands."""
+
+    @property
+    def pasted(self) -> bool:
+        """Whether somebody only shows it, in a text of his own."""
+        return bool(self.around & BIT["pasted"])
+
+    @property
+    def share_known(self) -> tuple[int, int]:
+        """How much of it is known, and how much there is: words, or characters where there are no blanks."""
+        if self.parts:
+            return sum(map(len, self.parts)), sum(map(len, self.words))
+        return len([one for one in self.tells if one & _KNOWN]), len(self.words)
+
+    @property
+    def harm(self) -> Harm | None:
+        """What it asks for that is criminal, or may be meant so."""
+        if not self.told & _HARM:
+            return None
+        keys = [word for word, one in zip(self.words, self.tells, strict=True) if one & _HARM]
+        return lexicon().harms.of(fold(self.text), [*keys, *self.parts], self.words)
+
+    def orders(self) -> Iterator[Order]:
+        """Return what it orders where it stands."""
+        yield from (_english if self.language.name == ENGLISH else _foreign)(self)
 
 
-class _Chunks(dict[str, tuple[list[str], list[int]]]):
-    """Words and marks of what stands between blanks, and what each tells, found out once."""
-
-    def __init__(self, language: Words) -> None:
-        self.language = language
-
-    def __missing__(self, chunk: str) -> tuple[list[str], list[int]]:
-        if len(self) > _MAX_MEMO:
-            self.clear()
-        words, begin = _TOKEN.findall(fold(chunk).replace("\u2019", "'")), chunk[:_MAX_CHUNK]
-        tells = [self.language[word] for word in words]
-        if words:
-            tells[0] |= reduce(or_, (bits for bits, one in _LEXICON.seen.values() if one.search(begin)), 0)
-            tells[0] |= its.SCRIPT if any(map(_script, words)) else 0
-        self[chunk] = words, tells
-        return words, tells
-
-
-def _script(folded: str) -> str | None:
-    return next((name for name, one in _LEXICON.scripts.items() if one.search(folded)), None)
+def sentences(text: str) -> Iterator[Sentence]:
+    """Return them in order; if all of a text is pasted, nothing is. What stands there again is read once, and so are
+    lines of a log that differ by their numbers."""
+    pieces = list(_pieces(joined(text)))
+    every = all(pasted for _, pasted in pieces)
+    around, read = BIT["sole"] if len(pieces) == 1 else 0, set[tuple[str, int]]()
+    for piece, copied in pieces:
+        here = around | (BIT["pasted"] if copied and not every else 0)
+        same = (piece.translate(_ZEROES) if copied else piece, here)
+        if same in read:
+            continue
+        read.add(same)
+        sentence = _sentence(piece, here)
+        yield sentence
+        if sentence.told & _PROD and not sentence.pasted:
+            around |= BIT["prod.before"]
 
 
-_CHUNKS: Final = {name: _Chunks(language) for name, language in _LEXICON.languages.items()}
+# --- pieces -----------------------------------------------------------------------------------------------------------
+
+_MAX_PIECE: Final = 600
+"""Characters of a piece; a longer sentence is read in such."""
+_MAX_WORDS: Final = 90
+_STEP: Final = 60
+"""Words after which the next piece of a long sentence begins, so that an order stands whole in one."""
+_LISTED: Final = regex(r"(?:\d+[.)]|[-*\u2022])\s")
+_END: Final = regex(r"[.!?;\u3002\uff01\uff1f\uff1b](?:\s+|(?<![.!?;]))")
+_GOES_ON: Final = regex(r"[a-z0-9`(\"'/]|--?\w")
+_OPEN: Final = ",)\"'`_"
+"""Marks with which a line may end that goes on."""
+_MAX_LEAD: Final = 4
+"""Words of a line among which its order begins."""
 
 
-def _said(text: str, language: Words = _ENGLISH) -> tuple[list[str], list[int]]:
-    found = [*map(_CHUNKS[language.name].__getitem__, text.split())]
-    return [word for words, _ in found for word in words], [one for _, tells in found for one in tells]
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """Return them in order, each with whether it is pasted, such as logs and code."""
+    split = _END.split
+    for line, pasted in _lines(text):
+        for sentence in split(line):
+            if len(sentence) > _MAX_PIECE:
+                words = sentence.split()
+                for begin in range(0, len(words), _STEP):
+                    yield " ".join(words[begin : begin + _MAX_WORDS]), pasted
+            elif sentence:
+                yield sentence, pasted
 
 
-def read(sentence: str, *, for_harm: bool = False, sole: bool = False) -> Sentence:
-    """Return what a sentence says. for_harm: only what it asks for of harm. sole: it is all that is said."""
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Return lines, and what goes on over some of them in one."""
+    fenced = steps = False
+    is_pasted, is_reported = (lexicon().lines[name].match for name in ("pasted", "reported"))
+    before: list[str] = []
+    for line in (*text.splitlines(), ""):
+        bare = line.strip()
+        fence = bare.startswith(("```", "~~~"))
+        steps = bool(bare and (is_reported(bare) or (steps and _LISTED.match(bare))))
+        pasted = fenced or fence or steps or is_pasted(line)
+        if before and (pasted or not bare or not _goes_on(before[-1], bare)):
+            yield " ".join(before), False
+            before = []
+        if fence:
+            fenced = not fenced
+        elif bare and pasted:
+            yield bare, True
+        elif bare:
+            before.append(bare)
+
+
+def _goes_on(before: str, line: str) -> bool:
+    """Whether a line goes on in the next: not if that begins with an order or a command."""
+    if before[-1].isalpha() and fold(before.rsplit(None, 1)[-1]) in lexicon().sets["open"]:
+        return True
+    if not _GOES_ON.match(line) or not (before[-1].isalnum() or before[-1] in _OPEN):
+        return False
+    english = lexicon().languages[ENGLISH]
+    for word in line.split(None, _MAX_LEAD)[:_MAX_LEAD]:
+        tells = english.tells(fold(word).strip("`,:") or word)
+        if not tells & _BEFORE_VERB:
+            return not tells & (ACTS | _RUNS)
+    return True
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _sentence(text: str, around: int) -> Sentence:
+    known = lexicon()
     # What stands in brackets parts no verb from its place: "Run the scan (ZAP, full policy) on production".
-    sentence = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), sentence) if "(" in sentence else sentence
-    words, tells = _said(sentence)
-    told, known, count = reduce(or_, tells, 0), sum(map(its.KNOWN.__and__, tells)) // its.KNOWN, len(words)
-    language, folded, harm, parts = _ENGLISH, "", None, dict[str, int]()
-    if told & its.SCRIPT:
-        folded = fold(sentence)
-        language = _LEXICON.languages[_script(folded) or its.ENGLISH]
-        if language.name in its.SPACELESS:
-            parts = dict(language.parts(folded))
-            known, count, told = sum(map(len, parts)), len(folded), reduce(or_, parts.values(), told)
-    elif told & its.FOREIGN or known * 2 < count:
+    text = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), text) if "(" in text else text
+    chunks = [*map(_chunk, text.split())]
+    words, tells = ([*chain.from_iterable(map(itemgetter(part), chunks))] for part in (0, 1))
+    told, parts, language = reduce(or_, tells, 0), dict[str, int](), known.languages[ENGLISH]
+    if told & BIT["script"]:
+        named = (name for name, one in known.scripts.items() if any(map(one.search, words)))
+        language = known.languages[next(named, ENGLISH)]
+    elif told & BIT["strange"]:
         language = _told_by(words)
-    if told & its.HARM:
-        may = [word for word, one in zip(words, tells, strict=True) if one & its.HARM]
-        harm = _LEXICON.harms.of(folded or fold(sentence), [*may, *parts])
-    orders: Iterator[Order] = iter(())
-    if for_harm:
-        pass
-    elif language is not _ENGLISH:
-        told = told if parts else reduce(or_, language.read(*_said(sentence, language))[1], 0)
-        orders = _foreign(sentence, told)
-    elif _may_order(tells, told):
-        orders = _english(sentence, *_ENGLISH.read(words, tells), sole=sole)
-    return Sentence([*orders], harm, bool(told & _PROD), known, count)
+    if language.name in SPACELESS:
+        parts = language.parts(fold(text))
+        told = reduce(or_, parts.values(), told)
+    elif language.name != ENGLISH:
+        seen = reduce(or_, (bits for bits, _ in known.seen.values() if bits & told & _LETTERS), 0)
+        tells = [*map(language.tells, words)]
+        told = reduce(or_, language.phrased(words, tells)[1], seen)
+    return Sentence(text, language, words, tells, parts, told, around)
 
 
-def _told_by(words: Sequence[str]) -> Words:
-    """Return the language of a sentence in Latin letters: of which most words are common, or else known."""
-    shares = [sum(map(_ENGLISH.common.__contains__, words))]
-    if shares[0] * 3 >= max(len(words), 9):
-        return _ENGLISH
-    shares += [sum(map(one.common.__contains__, words)) for one in _LATIN[1:]]
-    best = [one for share, one in zip(shares, _LATIN, strict=True) if share == max(shares)]
-    return best[0] if len(best) == 1 else max(best, key=lambda one: sum(one[word] & its.KNOWN for word in words))
+@lru_cache(_MAX_MEMO)
+def _chunk(chunk: str) -> tuple[Sequence[str], Sequence[int]]:
+    """Words and marks of what stands between blanks, and what each tells in English."""
+    known, words = lexicon(), words_in(chunk)
+    tells = [*map(known.languages[ENGLISH].tells, words)]
+    if words:
+        letters = (bits for bits, one in known.seen.values() if one.search(chunk[:_MAX_CHUNK]))
+        tells[0] = reduce(or_, letters, tells[0])
+        script = any(one.search(word) for one in known.scripts.values() for word in words)
+        unknown = [word for word, tell in zip(words, tells, strict=True) if not tell & _KNOWN and word.isalpha()]
+        strange = any(one.tells(word) & _KNOWN for word in unknown for one in known.latin[1:])
+        tells[0] |= (BIT["script"] if script else 0) | (BIT["strange"] if strange else 0)
+    return words, tells
+
+
+def _told_by(words: Sequence[str]) -> Language:
+    """The language of a sentence in Latin letters: of which most words are common, or else known."""
+    english, said = lexicon().latin[0], {*words}
+    if len(said & english.common) * 3 >= max(len(words), 9):
+        return english
+    shares = [len(said & one.common) for one in lexicon().latin]
+    most = max(shares)
+    letters = [english.tells(word) & _KNOWN for word in words if word.isalpha()]
+    if not most and sum(map(bool, letters)) * 2 > len(letters):
+        return english
+    best = [one for share, one in zip(shares, lexicon().latin, strict=True) if share == most]
+    return max(best, key=lambda one: sum(one.tells(word) & _KNOWN for word in words)) if best[1:] else best[0]
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------
 
 
-def _may_order(tells: Sequence[int], told: int) -> bool:
-    """Whether a clause may be an order: by its first word that does not only lead to one, or as to what is said to be
-    done; or whether there may be a command."""
-    if told & its.PROGRAM or (told & its.DONE and told & (_PASSIVE | its.ORDERS)):
-        return True
-    begins = True
-    for one in tells:
-        if one & its.BREAKS:
-            begins = True
-        elif begins:
-            if one & (its.VERB | its.ORDERS):
-                return True
-            begins = bool(one & (its.LEAD | its.NUMBER))
-    return False
-
-
-def _english(part: str, words: list[str], tells: list[int], *, sole: bool) -> Iterator[Order]:
+def _english(sentence: Sentence) -> Iterator[Order]:
+    words, tells, told = sentence.words, sentence.tells, sentence.told
+    begins = [tells[at] for at in (0, *[at for at, one in enumerate(tells[:-1], 1) if one & _BREAKS])] if tells else []
+    if not (reduce(or_, begins, 0) & _MAY_ORDER or told & _RUNS or (told & DONE and told & (_PASSIVE | BIT["orders"]))):
+        return
+    words, tells = sentence.language.phrased(words, tells)
     told, begin, before = reduce(or_, tells), 0, 0
-    beside = BIT["prod.beside"] if told & _PROD else BIT["test.beside"] if told & its.TEST else 0
-    beside |= BIT["not.beside"] if told & ROLE["not"] else 0
-    beside |= BIT["sole"] if sole and told & _STRONG and all(one & _SMALL for one in tells) else 0
+    around = sentence.around & ~_SOLE
+    beside = around | (BIT["prod.beside"] if told & _PROD else BIT["test.beside"] if told & BIT["test"] else 0)
+    beside |= BIT["not.beside"] if told & BIT["not"] else 0
+    beside |= sentence.around & _SOLE if told & BIT["strong"] and all(one & _SMALL for one in tells) else 0
     # Else it is an order only where its first words are.
-    within = bool(told & its.DONE and told & _PASSIVE)
-    for end in (*[at for at, one in enumerate(tells) if one & its.BREAKS], len(words)):
+    within = bool(told & DONE and told & _PASSIVE)
+    for end in (*[at for at, one in enumerate(tells) if one & _BREAKS], len(words)):
         after, before = before, 0
-        if begin < end and (within or told & its.PROGRAM or tells[begin] & (its.ACTS | its.LEAD | its.NUMBER)):
+        if begin < end and (within or told & _RUNS or tells[begin] & (ACTS | _BEFORE_VERB)):
             place, verb = _verb(tells, begin, end, within=within)
             before = verb if end < len(words) and words[end].isalpha() else 0
-            clause, written = reduce(or_, tells[begin:end]), partial(_written, part, words, begin, end)
-            command = _command(written()) if clause & its.PROGRAM else 0
-            if verb & its.VERB:
+            written = partial(_written, sentence.text, words, begin, end)
+            command = _command(written()) if told & _RUNS and _runs(sentence.text, words, tells, begin, end) else 0
+            if verb & VERB:
                 clause = command | _clause(tells, begin, end, place, verb) | beside
-                if after:
-                    clause |= sum(BIT[name] for what, name in _AFTER if after & what)
-                if words[end : end + 1] == [":"]:
-                    clause |= BIT["heading"]
+                clause |= sum(BIT[name] for what, name in _AFTER if after & what) if after else 0
+                clause |= BIT["heading"] if words[end : end + 1] == [":"] else 0
                 if begin and words[begin - 1] in _QUOTES and (end - begin) * 2 < len(words):
                     clause |= BIT["quoted"]
-                things = {
-                    words[at].removesuffix("s") for at in range(begin, end) if tells[at] & its.THING and at != place
-                }
+                things = {words[at].removesuffix("s") for at in range(begin, end) if tells[at] & THING and at != place}
                 yield Order(clause, written, (f"verb {words[place]}", *(f"noun {thing}" for thing in things)))
             elif command:
-                yield Order(command | clause & (its.TEST | _PROD | its.THING | _LETTERS), written)
+                yield Order(command | around | reduce(or_, tells[begin:end]) & _OF_COMMANDS, written)
         begin = end + 1
+
+
+def _runs(text: str, words: Sequence[str], tells: Sequence[int], begin: int, end: int) -> bool:
+    """Whether a program is named there; one that is a word of prose too only in code, or if somebody is to run it."""
+    programs = reduce(or_, tells[begin:end]) & _RUNS
+    return bool(
+        programs & BIT["program"]
+        or (programs and ("`" in text or not lexicon().sets["runs"].isdisjoint(words[begin:end])))
+    )
 
 
 def _verb(tells: Sequence[int], begin: int, end: int, *, within: bool) -> tuple[int, int]:
     """Where the verb of a clause is, and what it tells: one with which it begins, or that says what is to be done."""
     for place in range(begin, end):
-        if not tells[place] & its.LEAD and tells[place] & its.ACTS:
-            return place, tells[place] & its.ACTS
-        if not tells[place] & (its.LEAD | its.NUMBER):
+        if not tells[place] & _LEAD and tells[place] & ACTS:
+            return place, tells[place] & ACTS
+        if not tells[place] & _BEFORE_VERB:
             break
     for place in range(begin, end) if within else ():
         if tells[place] & _PASSIVE:
             for there in range(place + 1, min(end, place + _MAX_PASSIVE)):
-                if tells[there] & its.DONE:
-                    return there, tells[there] >> 6 & its.VERB
+                if tells[there] & DONE:
+                    return there, tells[there] >> DONE_AT & VERB
     return begin, 0
 
 
@@ -223,34 +319,49 @@ def _clause(tells: Sequence[int], begin: int, end: int, place: int, verb: int) -
     rest = reduce(or_, tells[begin:place], after)
     stop = next((there for there in range(place + 1, end) if tells[there] & _STOP), end)
     last = tells[stop - 1] if stop > place + 1 else 0
-    found = _ORDER | verb | tells[place] & _STRONG | (rest | tells[place]) & _AROUND | rest & its.THING
-    if not tells[place] & its.ACTS & verb:
-        found |= BIT["passive"]
+    found = BIT["order"] | verb | tells[place] & BIT["strong"] | (rest | tells[place]) & _AROUND | rest & THING
+    if not tells[place] & ACTS & verb:
+        found |= _PASSIVE
     elif place + 1 == end:
         found |= BIT["alone"]
     else:
-        found |= BIT["det" if tells[place + 1] & (_DET | its.NUMBER) else "bare"]
-    if not rest & its.THING:
-        found |= BIT["nothing"] | (BIT["back"] if place + 1 == end or after & _BACK else 0)
-    if last & its.THING:
+        found |= _DET if tells[place + 1] & (_DET | BIT["number"]) else BIT["bare"]
+    if not rest & THING:
+        found |= BIT["nothing"] | (_BACK if place + 1 == end or after & _BACK else 0)
+    if last & THING:
         found |= BIT["thing.last"]
-    if rest & its.CODE:
-        in_object = reduce(or_, tells[place + 1 : stop], 0) & its.CODE
-        found |= BIT["code.last" if last & its.CODE else "code.object" if in_object else "code.else"]
+    if rest & _CODE:
+        in_object = reduce(or_, tells[place + 1 : stop], 0) & _CODE
+        found |= BIT["code.last" if last & _CODE else "code.object" if in_object else "code.else"]
     return found
 
 
-def _written(part: str, words: Sequence[str], begin: int, end: int) -> str:
+def _written(text: str, words: Sequence[str], begin: int, end: int) -> str:
     """What stands between blanks of which these words are."""
-    chunks = part.split()
-    places = [place for place, chunk in enumerate(chunks) for _ in _CHUNKS[its.ENGLISH][chunk][0]]
+    chunks = text.split()
+    places = [place for place, chunk in enumerate(chunks) for _ in _chunk(chunk)[0]]
     first, stop = (sum(1 + word.count(" ") for word in words[:at]) for at in (begin, end))
     return " ".join(chunks[places[first] : places[stop - 1] + 1]).strip(" .,;!?")
 
 
+# --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
+
+
+def _foreign(sentence: Sentence) -> Iterator[Order]:
+    told, written = sentence.told, partial(str.strip, sentence.text, " .,;!?")
+    command = _command(sentence.text) if told & _RUNS else 0
+    if command | told & VERB:
+        pair = "f.pair" if told & VERB & told >> THING_AT else "f.cross" if told & THING else "nothing"
+        order = BIT["order"] | BIT[pair] if told & VERB else 0
+        yield Order(BIT["foreign"] | told & _FOREIGN | command | order | sentence.around & ~_SOLE, written)
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
 def _command(raw: str) -> int:
     """Whether a command stands there that acts on others, and whether it is ordered or only spoken of."""
-    known = _LEXICON.sets
+    known = lexicon().sets
     for match in _PROGRAM.finditer(raw):
         if match[1] not in known["programs"] and not match[0].startswith("./"):
             continue
@@ -268,18 +379,4 @@ def _command(raw: str) -> int:
 @lru_cache(maxsize=500)
 def _risky(command: str) -> bool:
     """Whether it does what can be much harm; a program alone is only named."""
-    return " " in command and any(act.kind in _LEXICON.sets["risky"] for act in acts(command))
-
-
-# --- other languages: an order is a verb and a thing in one sentence --------------------------------------------------
-
-
-def _foreign(sentence: str, told: int) -> Iterator[Order]:
-    found = BIT["foreign"] | told & _FOREIGN | (_command(sentence) if told & its.PROGRAM else 0)
-    if told & its.VERB:
-        found |= (
-            BIT["order"]
-            | BIT["f.pair" if told & told >> 12 & its.VERB else "f.cross" if told & its.THING else "nothing"]
-        )
-    if found & (its.VERB | _COMMANDS):
-        yield Order(found, partial(str.strip, sentence, " .,;!?"))
+    return " " in command and any(act.kind in lexicon().sets["risky"] for act in acts(command))

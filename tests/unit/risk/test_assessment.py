@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.risk.assessment import MAX_SIGNS, Assessment, Sign, assess, assess_anew
+from claudomator_py.risk.assessment import MAX_SIGNS, Sign, assess, assess_anew
 from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.scoring import features, sentences
+from claudomator_py.risk.reading import sentences
+from claudomator_py.risk.weighing import features
 from tests.growth import grows_linearly
 
 LEAST = 0.6
@@ -64,7 +65,7 @@ def test_most_examples_that_are_are_held_and_none_that_are_not(language: str) ->
 
 @pytest.mark.parametrize(("language", "kind", "text"), list(examples("is")))
 def test_the_verbs_of_each_class_are_found_in_its_examples(language: str, kind: str, text: str) -> None:
-    found = {name for *_, orders in sentences(text) for order in orders for name in features(order)}
+    found = {name for sentence in sentences(text) for order in sentence.orders() for name in features(order)}
     assert f"v:{kind}" in found
 
 
@@ -189,27 +190,10 @@ def test_what_is_pasted_or_quoted_counts_less_than_an_order() -> None:
     assert held(f"Delete the old backups of the server.\n\n{log}")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\u00dcretim veritaban\u0131ndaki eski yedekleri sil.",
-        "S\u1eeda l\u1ed7i hi\u1ec3n th\u1ecb tr\u00ean trang \u0111\u0103ng nh\u1eadp.",
-        "\u0394\u03b9\u03cc\u03c1\u03b8\u03c9\u03c3\u03b5 \u03c4\u03b1 \u03bb\u03ac\u03b8\u03b7.",
-        "\u0627\u062d\u0630\u0641 \u062c\u0645\u064a\u0639 \u0627\u0644\u0646\u0633\u062e.",
-    ],
-)
-def test_a_text_of_which_hardly_a_word_is_known_is_not_read(text: str) -> None:
-    found = assess(text)
-    assert found.risk is Risk.MEDIUM
-    assert found.unread
-    assert found.words
-
-
-@pytest.mark.parametrize(
-    "text", [one["text"] for one in rows("labelled")[:0]] or ["Bump axios", "fix: off by one in pager", "Dark mode"]
-)
-def test_a_short_text_is_read(text: str) -> None:
-    assert assess(text).risk is Risk.LOW
+def test_an_order_is_seen_behind_the_same_words_pasted() -> None:
+    pasted = "2026-03-01 04:00:01 INFO retry\n    Restart the mail server.\n"
+    assert not held(f"Why does it print this?\n{pasted}")
+    assert held(f"Why does it print this?\n{pasted}\nRestart the mail server.")
 
 
 # --- harm among much else ---------------------------------------------------------------------------------------------
@@ -402,31 +386,3 @@ def test_a_text_is_judged_in_time_that_grows_with_its_length(piece: str) -> None
 def test_what_is_said_of_a_long_text_is_known_when_it_is_asked_for_again() -> None:
     text = log_of(300)
     assert assess(text) is assess(str(text.encode(), "utf-8"))
-
-
-# --- what says nothing, and what was seen -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("text", LEXICON["vague"]["is"])
-def test_what_says_nothing(text: str) -> None:
-    assert assess(text).vague
-
-
-@pytest.mark.parametrize("text", LEXICON["vague"]["is_not"])
-def test_what_says_little_and_enough(text: str) -> None:
-    assert not assess(text).vague
-
-
-@pytest.mark.parametrize(("words", "vague"), [(30, True), (31, False)])
-def test_who_says_much_of_nothing_is_given_the_benefit_of_the_doubt(words: int, vague: bool) -> None:
-    assert assess(" ".join(["thing"] * words)).vague is vague
-
-
-def test_what_was_seen_is_told_by_sign_and_of_harm_in_all_its_words() -> None:
-    live, harm, vague = (Sign.LIVE, "drop it in prod"), (Sign.HARMFUL, "secretly"), (Sign.VAGUE, "fix it")
-    both = Assessment(Risk.HIGH, (live, harm, live))
-    assert (both.harmful, both.vague, both.words) == (True, False, "drop it in prod; secretly")
-    assert (both.seen(Sign.HARMFUL), both.seen(Sign.MONEY)) == ("secretly", None)
-    assert not Assessment(Risk.HIGH, (live,)).harmful
-    nothing = Assessment(Risk.LOW, (vague,))
-    assert (nothing.vague, nothing.words, nothing.seen(Sign.VAGUE)) == (True, "", "fix it")

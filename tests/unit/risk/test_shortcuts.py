@@ -7,10 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from claudomator_py.risk.assessment import MAX_SIGNS, Sign, assess_anew
-from claudomator_py.risk.folding import listed
-from claudomator_py.risk.lexicon import KINDS, data
-from claudomator_py.risk.reading import BIT, Order
-from claudomator_py.risk.scoring import features, is_risky, sentences, weights
+from claudomator_py.risk.lexicon import BIT, KINDS, data, listed
+from claudomator_py.risk.reading import Order, sentences
+from claudomator_py.risk.weighing import features, is_risky, weights
 
 LEXICON: Final = data()
 LANGUAGES: Final = sorted(name for name, said in LEXICON.items() if "reads" in said)
@@ -62,8 +61,8 @@ def _adds(order: Order) -> float:
 @example("Delete the production database db-3 now. Pay $300 to prod-db-2 on shop.example v2.1.0.")
 @example("send out orders_old rather than shop.example prod-db-2 Gib dem Praktikanten Admin-Rechte auf dem Server. ")
 def test_whether_a_clause_is_risky_is_what_all_its_weights_say(text: str) -> None:
-    for *_, orders in sentences(text):
-        for order in orders:
+    for sentence in sentences(text):
+        for order in sentence.orders():
             if not order.tells & ORDERED:
                 assert is_risky(order) == (_adds(order) >= -ROUNDED), order
 
@@ -72,8 +71,9 @@ def test_whether_a_clause_is_risky_is_what_all_its_weights_say(text: str) -> Non
 @given(composed)
 def test_what_is_told_of_a_text_is_the_first_of_all_that_is_seen_in_it(text: str) -> None:
     read = list(sentences(text))
-    seen = [(one.kind, " ".join(one.written().split())[:200]) for *_, orders in read for one in orders if is_risky(one)]
+    risky = [one for sentence in read for one in sentence.orders() if is_risky(one)]
+    seen = [(one.kind, " ".join(one.written().split())[:200]) for one in risky]
     told = [sign for sign in assess_anew(text).signs if sign[0] not in (Sign.HARMFUL, Sign.DOUBTFUL)]
-    harm = sum(sentence.harm is not None for _, _, sentence, _ in read)
+    harm = sum(sentence.harm is not None for sentence in read)
     if not harm and seen:
         assert told == list(dict.fromkeys(seen))[:MAX_SIGNS]

@@ -1,0 +1,56 @@
+"""How risky a clause is by its words: the sum of the weights of its features, which were fitted to labelled texts."""
+
+import json
+import pkgutil
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from itertools import product, repeat
+from typing import Final
+
+from claudomator_py.risk.lexicon import BIT, KINDS, SEEN, lexicon
+from claudomator_py.risk.reading import Order
+
+WEIGHTS: Final = "weights.json"
+_SURE: Final = BIT["cmd.order"] | BIT["sole"]
+_ONLY_SHOWN: Final = BIT["pasted"] | BIT["quoted"] | BIT["heading"] | BIT["test"] | BIT["not"]
+"""Of a command: it is not meant to be run, or where it harms nobody."""
+_PROD: Final = BIT["prod"] | BIT["prod.beside"] | BIT["prod.before"]
+_ROUNDED: Final = 1e-6
+"""Weights have three decimals: what is nearer to none than that comes of adding them in another order."""
+_APART: Final = frozenset({"reads", "builds", "code", "own", "not", "fails", "when", "strong"})
+"""What means something else in other languages, where it may be said of any word of a sentence."""
+
+
+def is_risky(order: Order) -> bool:
+    """Return whether the weights of what it tells are more than none. A command that is ordered needs no other words,
+    and neither does a verb that acts on others whatever the thing, where no more is said."""
+    if order.tells & _SURE and not order.tells & _ONLY_SHOWN:
+        return True
+    return _sum(order.tells) + sum(map(weights().get, order.words, repeat(0.0))) >= -_ROUNDED
+
+
+def features(order: Order) -> frozenset[str]:
+    """Return the names of all that it tells, by which weights are known."""
+    return _names(order.tells).union(order.words)
+
+
+@lru_cache(maxsize=20_000)
+def _sum(tells: int) -> float:
+    return sum(weights().get(name, 0.0) for name in _names(tells)) + weights()["bias"]
+
+
+def _names(tells: int) -> frozenset[str]:
+    named = {name for name, bit in BIT.items() if tells & bit}
+    named |= {name for name, (bits, _) in lexicon().seen.items() if tells & bits >> SEEN << SEEN}
+    language = "f" if "foreign" in named else "e"
+    verbs, things = ([kind for kind in KINDS if f"{part}:{kind}" in named] for part in ("v", "t"))
+    found = {f"{language}.{name}" if name in _APART else name for name in named}
+    found |= {f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)}
+    return frozenset(found | {f"v:{one}&prod" for one in verbs if tells & _PROD})
+
+
+@cache
+def weights() -> Mapping[str, float]:
+    """Return the weights that come with Claudomator."""
+    found: Mapping[str, float] = json.loads(pkgutil.get_data("claudomator_py.risk", WEIGHTS) or b"{}")
+    return found
