@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis slurm slurm-gate slurm-night nights bench mutants clean
+.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis slurm slurm-gate slurm-page slurm-night nights bench mutants clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -89,6 +89,9 @@ slurm: $(VENV)/dev.stamp ## runs on a cluster of two nodes, with Slurm's daemons
 
 slurm-gate: $(VENV)/dev.stamp ## those of them that CI runs, in less than a minute
 	$(PYTEST) -m "slurm and not (slow or chaos)" tests/e2e/test_slurm.py $(ARGS)
+
+slurm-page: $(VENV)/dev.stamp ## the page that sets up a cluster, followed on a fresh Debian 12 in namespaces: packages to a bad night
+	$(PYTEST) -m "slurm and slow" tests/docs/test_cluster.py $(ARGS)
 
 slurm-night: $(VENV)/dev.stamp ## a night of 24 tasks on a cluster that loses a node, its controller twice, and the daemon
 	$(PYTEST) -m "slurm and slow" tests/chaos/test_cluster_night.py $(ARGS)

@@ -14,7 +14,7 @@ _LEAST_PAUSE_S, _MAX_PAUSE_S = 0.2, 0.6
 """The longer a look takes, the more is left for what is waited for; but some pages show what lasts two seconds."""
 # A reader who does not see it yet looks again.
 _LOOKS = re.compile(
-    r"(?:\S*/)?claudomator (?:status|show|why|logs|agents|result|doctor|schedule list|channel read)\b|cat |ls\b"
+    r"(?:\S*/)?claudomator (?:status|show|why|logs|agents|result|report|doctor|schedule list|channel read)\b|cat |ls\b"
 )
 
 Differs = Callable[[Command, str], None]
@@ -33,18 +33,23 @@ def follow(
 
     command: what ``claudomator`` is in its terminal.
     """
-    count = 0
     with open_terminal(root, command) as terminal:
-        for step in steps_of(page):
-            for one in step.commands:
-                count += 1
-                printed = _do(terminal, step, one, patience_s)
-                if matches(one.expected, printed):
-                    continue
-                if differs is None:
-                    raise AssertionError(_difference(page, one, printed, terminal))
-                differs(one, printed)
-            _do_silently(terminal, step)
+        return follow_in(terminal, page, differs, patience_s)
+
+
+def follow_in(terminal: Terminal, page: Path, differs: Differs | None = None, patience_s: float = PATIENCE_S) -> int:
+    """Do all steps in that terminal; like ``follow``."""
+    count = 0
+    for step in steps_of(page):
+        for one in step.commands:
+            count += 1
+            printed = _do(terminal, step, one, patience_s)
+            if matches(one.expected, printed):
+                continue
+            if differs is None:
+                raise AssertionError(_difference(page, one, printed, terminal))
+            differs(one, printed)
+        _do_silently(terminal, step)
     return count
 
 

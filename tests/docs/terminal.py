@@ -34,18 +34,20 @@ _PR_SET_PDEATHSIG = 1
 class Terminal:
     """A bash whose working directory and variables last from command to command."""
 
-    def __init__(self, root: Path, command: Sequence[str]) -> None:
+    def __init__(self, root: Path, environ: Mapping[str, str], shell: Sequence[str] = ("bash",)) -> None:
+        """shell: the command of one, before its arguments."""
         self.root = root
-        self._environ = _environ(root, command)
+        self._environ = environ
+        self._command = [_found(shell[0]), *shell[1:], "--noprofile", "--norc"]
         self._shell = subprocess.Popen(
-            [_found("bash"), "--noprofile", "--norc"],
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=root,
-            env=self._environ,
+            env=environ,
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,
         )
         self._daemon: subprocess.Popen[bytes] | None = None
         self._log = root / ".daemon.log"
@@ -68,7 +70,7 @@ class Terminal:
 
     def write(self, path: str, text: str, *, append: bool) -> None:
         """Write a file, relative to the shell's folder."""
-        target = Path(self._folder(), path)
+        target = Path(self.folder(), path)
         target.parent.mkdir(parents=True, exist_ok=True)
         # As an editor does it: complete at once.
         partial = target.with_name(f".{target.name}.partial")
@@ -81,14 +83,14 @@ class Terminal:
         self._log.write_bytes(b"")
         with self._log.open("ab") as log:
             self._daemon = subprocess.Popen(
-                [_found("bash"), "--noprofile", "--norc", "-c", f"exec {command}"],
+                [*self._command, "-c", f"exec {command}"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd=self._folder(),
+                cwd=self.folder(),
                 env=self._environ,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
         end = time.monotonic() + PATIENCE_S
         while _READY not in self.log():
@@ -120,7 +122,8 @@ class Terminal:
             time.sleep(0.01)
         self._shell.communicate()  # last, as what it had in the background holds its output open
 
-    def _folder(self) -> str:
+    def folder(self) -> str:
+        """Return where its shell is, as this process sees it."""
         return self.run("pwd").strip().replace(HOME, str(self.root))
 
     def _shown(self, text: str) -> str:
@@ -133,15 +136,16 @@ class Terminal:
 def open_terminal(root: Path, command: Sequence[str] = COMMAND) -> Iterator[Terminal]:
     """A terminal in that folder, which is its user's home. command: what ``claudomator`` is there."""
     root.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(root.resolve(), command)
+    root = root.resolve()
+    terminal = Terminal(root, _environ(root, command))
     try:
         yield terminal
     finally:
         terminal.close()
 
 
-def _end_with_parent() -> None:
-    """Neither a daemon nor a loop of a page must outlive a test that was killed itself."""
+def end_with_parent() -> None:
+    """Have a process end with the test: neither a daemon nor a loop of a page may outlive one that was killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -18,7 +18,11 @@ from tests.warm.starter import WarmStarter
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("**/*.md"))]
-WITH_COMMANDS = [page for page in PAGES if any(step.commands for step in steps_of(page))]
+FOLLOWED_ELSEWHERE = {"cluster.md"}
+"""Their commands install packages: see ``test_cluster.py``."""
+WITH_COMMANDS = [
+    page for page in PAGES if page.name not in FOLLOWED_ELSEWHERE and any(step.commands for step in steps_of(page))
+]
 
 
 def _name(page: Path) -> str:
