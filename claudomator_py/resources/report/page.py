@@ -103,4 +103,8 @@ def _night_of(report: ReportView) -> str:
 def _branches(one: RepositoryReport) -> str:
     """Two of them by name; of more, their number: the page of repositories has those that are left."""
     number = len(one.branches) + one.more_branches
-    return ", ".join(branch.words for branch in one.branches) if number <= _NAMED else counted(number, "branch")
+    if number <= _NAMED:
+        return ", ".join(branch.words for branch in one.branches)
+    settled = sum(branch.since is not None for branch in one.branches)
+    known = settled and not one.more_branches
+    return f"{counted(number, 'branch')}, {settled} merged or discarded" if known else counted(number, "branch")

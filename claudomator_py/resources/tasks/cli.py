@@ -90,7 +90,7 @@ def tasks(
     elif output is Format.JSON:
         out_json(found)
     elif found:
-        out(table_text(TASKS, found, wide=output is Format.WIDE))
+        out(list_text(found, wide=output is Format.WIDE))
     else:
         note("No task matches.")
     if found and next(listed, None) is not None:
@@ -113,24 +113,28 @@ def _is_below(folder: Path, place: Path) -> bool:
         return False
 
 
-TASKS = Table[TaskView](
-    Column("STATE", lambda view: view.phase or view.state),
-    Column("NAME", lambda view: view.name, flexible=True, least=40),
-    Column("ID", lambda view: view.id or None, wide=True),
-    Column("REPOSITORY", lambda view: _folder(view), flexible=True, spare=4),
-    Column("BRANCH", lambda view: view.branch, flexible=True, wide=True),
-    Column("AGENT", lambda view: view.agent, spare=2),
-    Column("AGE", lambda view: table.age(view.created_at), spare=1),
-    Column("CHANGES", lambda view: view.changes, wide=True),
-    Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True, spare=3),
-    Column("DETAIL", lambda view: _detail(view, now_ms()), flexible=True, least=44),
-)
+def list_text(found: Sequence[TaskView], *, wide: bool = False) -> str:
+    """Return one line for each task. wide: with what it changed in a column of its own."""
+    now = now_ms()
+    columns = Table[TaskView](
+        Column("STATE", lambda view: view.phase or view.state),
+        Column("NAME", lambda view: view.name, flexible=True, least=40),
+        Column("ID", lambda view: view.id or None, wide=True),
+        Column("REPOSITORY", lambda view: _folder(view), flexible=True, spare=4),
+        Column("BRANCH", lambda view: view.branch, flexible=True, wide=True),
+        Column("AGENT", lambda view: view.agent, spare=2),
+        Column("AGE", lambda view: table.age(view.created_at), spare=1),
+        Column("CHANGES", lambda view: view.changes, wide=True),
+        Column("COST", lambda view: None if view.cost_usd is None else f"${view.cost_usd:.2f}", right=True, spare=3),
+        Column("DETAIL", lambda view: _detail(view, now, with_changes=not wide), flexible=True, least=44),
+    )
+    return table_text(columns, found, wide=wide)
 
 
-def _detail(view: TaskView, now: int) -> str:
+def _detail(view: TaskView, now: int, *, with_changes: bool) -> str:
     """What it changed, if it is done; else why it is where it is."""
     said = _why(view, now, whole=False)
-    if view.state == "COMPLETED" and view.changes is not None:
+    if with_changes and view.state == "COMPLETED" and view.changes is not None:
         return f"{view.changes}: {said}" if said else view.changes
     waits = view.waiting_until if view.state in ("WAITING", "QUEUED") else None
     return said if waits is None else f"{said} until {clock(waits, now)}"

@@ -3,7 +3,6 @@
 import pytest
 from freezegun import freeze_time
 
-from claudomator_py.cli.output import table_text
 from claudomator_py.domain.blocked import on_hold
 from claudomator_py.domain.lifecycle import Completed, Failed, Queued
 from claudomator_py.domain.outcome import Provenance, Reason
@@ -11,7 +10,7 @@ from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.units import MINUTE_MS, format_instant, parse_instant
 from claudomator_py.resources.overview.cli import overview
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.resources.tasks.cli import TASKS, tasks_table
+from claudomator_py.resources.tasks.cli import list_text, tasks_table
 from tests.fakes.prepared import START_MS, PreparedService
 
 NOW = "2026-09-21T14:20:02.000Z"
@@ -39,12 +38,13 @@ def a_view(name: str, **changes: object) -> TaskView:
 def test_a_list_of_80_columns_has_the_whole_name_and_the_whole_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = a_view("write-the-notes", state="COMPLETED", reason=None, reason_text=None, reason_short=None)
-    lines = table_text(TASKS, [a_view("fix-the-login-redirect"), done]).splitlines()
+    lines = list_text([a_view("fix-the-login-redirect"), done]).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["STATE", "NAME", "DETAIL"]
     assert "fix-the-login-redirect" in lines[1]
     assert CHECK in lines[1]
     assert lines[2].endswith("2 commits, 14 files (+1,204 -388)")
+    assert list_text([done], wide=True).count("14 files") == 1, "with a column for it, it is said there alone"
 
 
 @freeze_time(NOW)
@@ -60,7 +60,7 @@ def test_a_list_of_80_columns_has_the_whole_name_and_the_whole_reason(monkeypatc
 )
 def test_the_least_useful_column_goes_first(monkeypatch: pytest.MonkeyPatch, columns: int, heads: str) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    line = table_text(TASKS, [a_view("a-name-of-thirty-four-letters-here")]).splitlines()[0]
+    line = list_text([a_view("a-name-of-thirty-four-letters-here")]).splitlines()[0]
     assert " ".join(line.split()) == heads
 
 
