@@ -1,4 +1,4 @@
-"""API tokens, and browsers that are logged in: what is kept of each, never the token itself or what is in a cookie."""
+"""Rows of API tokens and browser sessions. Neither tokens nor cookies are stored in the clear."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -9,26 +9,26 @@ from claudomator_py.store.tables import API_TOKEN, BROWSER_SESSION, ApiToken, Br
 
 
 def current_sessions(connection: Connection, issuer: str, now_ms: int) -> Sequence[BrowserSession]:
-    """Return the sessions of that issuer which have neither ended nor expired."""
+    """Return the issuer's sessions that have neither ended nor expired."""
     query = select(BROWSER_SESSION).where(_is_current(issuer, now_ms))
     return [BrowserSession(**row._mapping) for row in connection.execute(query)]
 
 
 def add_session(connection: Connection, session: BrowserSession) -> None:
-    """Insert a new one, and let go of those that are over, or of another issuer."""
+    """Insert a session, and delete those that are over or have another issuer."""
     connection.execute(delete(BROWSER_SESSION).where(not_(_is_current(session.issuer, session.created_ms))))
     values = {column.name: getattr(session, column.name) for column in BROWSER_SESSION.columns}
     connection.execute(insert(BROWSER_SESSION).values(values))
 
 
 def note_session_use(connection: Connection, session_id: str, used_ms: int, expires_ms: int) -> None:
-    """Write when it was last seen, and when it expires then."""
+    """Record the last use of a session, and its new expiry."""
     changed = update(BROWSER_SESSION).where(BROWSER_SESSION.c.id == session_id)
     connection.execute(changed.values(used_ms=used_ms, expires_ms=expires_ms))
 
 
 def end_sessions(connection: Connection, session_ids: Collection[str], now_ms: int) -> Sequence[BrowserSession]:
-    """End them, permanently; those that had not ended before."""
+    """End the sessions permanently. Return those that had not ended before."""
     changed = update(BROWSER_SESSION).where(BROWSER_SESSION.c.id.in_(session_ids), BROWSER_SESSION.c.ended_ms.is_(None))
     ended = connection.execute(changed.values(ended_ms=now_ms).returning(*BROWSER_SESSION.c))
     return [BrowserSession(**row._mapping) for row in ended]
@@ -40,29 +40,29 @@ def _is_current(issuer: str, now_ms: int) -> ColumnElement[bool]:
 
 
 def add_token(connection: Connection, token: ApiToken) -> None:
-    """Insert a new one. Raises IntegrityError for a name that was given before."""
+    """Insert a token. Raises IntegrityError if the name was ever used."""
     values = {column.name: getattr(token, column.name) for column in API_TOKEN.columns}
     connection.execute(insert(API_TOKEN).values(values))
 
 
 def tokens(connection: Connection) -> Sequence[ApiToken]:
-    """Return every token that was ever given out, the newest first."""
+    """Return every token ever issued, newest first."""
     query = select(API_TOKEN).order_by(API_TOKEN.c.created_ms.desc(), API_TOKEN.c.id)
     return [ApiToken(**row._mapping) for row in connection.execute(query)]
 
 
 def find_token(connection: Connection, ref: str) -> ApiToken | None:
-    """Return the token of that id, else the one of that name."""
+    """Return the token with this id, else the one with this name, else None."""
     row = connection.execute(select(API_TOKEN).where(API_TOKEN.c.id == ref)).one_or_none()
     return token_named(connection, ref) if row is None else ApiToken(**row._mapping)
 
 
 def token_named(connection: Connection, name: str) -> ApiToken | None:
-    """Return the token of that name."""
+    """Return the token with this name, or None."""
     row = connection.execute(select(API_TOKEN).where(API_TOKEN.c.name == name)).one_or_none()
     return None if row is None else ApiToken(**row._mapping)
 
 
 def change_token(connection: Connection, token_id: str, **changes: Any) -> None:
-    """Write the columns."""
+    """Update columns of the token."""
     connection.execute(update(API_TOKEN).where(API_TOKEN.c.id == token_id).values(**changes))

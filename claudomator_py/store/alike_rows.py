@@ -1,4 +1,4 @@
-"""Of a list of the status that names its first tasks: how many of the others are there for the same reason."""
+"""Counts for truncated lists of the status: how many unlisted tasks share the reason of a listed one."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -23,9 +23,10 @@ _ASKED = ("kind", "text", "refused_handoff", "unclear", "until_ms")
 def unlisted(
     connection: Connection, lists: Mapping[StatusList, Listed], failed_since_ms: int, by: Principal = OPERATOR
 ) -> dict[str, int]:
-    """Return how many tasks that exist for that principal, and that these lists do not name, are in the same list for
-    the same reason as one that they name, by its id. Each counts once. Of questions, which are all different, nothing
-    is said."""
+    """Return, by id of a listed task, how many unlisted tasks are in the same list for the same reason.
+
+    Only tasks visible to the principal count, each once. Questions are left out, as each is different.
+    """
     found: dict[str, int] = {}
     for name, query in _queries(alike(by)).items():
         listed = lists[name]
@@ -51,7 +52,7 @@ def _queries(by: Principal) -> Mapping[StatusList, Sequence[Statement]]:
     since = TASK.c.updated_ms >= bindparam("since", type_=BigInteger)
     in_use = select(RUN.c.dir_key).where(RUN.c.live)
     kept = select(_OTHER.c.dir_key).where(_OTHER.c.kept_until_ms.is_not(None))
-    # Whose directory is free waits for what its whole lane waits for.
+    # A task whose directory is free waits for the same thing as its whole lane.
     place = case((TASK.c.dir_key.in_(in_use), TASK.c.dir_key), (TASK.c.dir_key.in_(kept), TASK.c.dir_key))
     unready = case(
         (TASK.c.reason == WaitReason.DEPENDENCY.value, _dependencies(_OTHER.c.state.is_distinct_from("COMPLETED")))
@@ -77,10 +78,10 @@ def _queries(by: Principal) -> Mapping[StatusList, Sequence[Statement]]:
 
 
 def _counted(alike_in: Select[Any], *which: ColumnElement[bool] | Any) -> Statement:
-    """Of tasks that have all of this and their reason in common, one that is listed, and how many are not."""
+    """Group tasks by columns and reason: for each group with a listed task, its id and the number unlisted."""
     listed = case((TASK.c.id.in_(bindparam("listed", expanding=True)), TASK.c.id)).label("listed")
     parts = [column.label(f"part_{number}") for number, column in enumerate(alike_in.selected_columns)]
-    # In a subquery: PostgreSQL takes an expression with parameters for another one in each place.
+    # A subquery, because PostgreSQL treats an expression with parameters as a different one at each occurrence.
     found = (
         alike_in.with_only_columns(listed, TASK.c.reason, *parts, maintain_column_froms=True).where(*which).subquery()
     )
@@ -91,7 +92,7 @@ def _counted(alike_in: Select[Any], *which: ColumnElement[bool] | Any) -> Statem
 
 
 def _dependencies(which: ColumnElement[bool]) -> ScalarSelect[str]:
-    """What the task depends on, as far as it is so."""
+    """Return the names and states of the dependencies that meet the condition, as one string."""
     said = TASK_DEPENDENCY.c.name + " " + func.coalesce(_OTHER.c.state, "")
     pairs = TASK_DEPENDENCY.outerjoin(_OTHER, _OTHER.c.id == TASK_DEPENDENCY.c.depends_on_id)
     query = select(func.aggregate_strings(said, ",")).select_from(pairs)

@@ -1,4 +1,4 @@
-"""Rows of channels: who takes part, what is written, and who is to answer it."""
+"""Rows of channels: members, messages, and the specialists who are to answer them."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -34,14 +34,14 @@ _answer_from = loader(ChannelAnswer)
 
 
 def add(connection: Connection, channel: Channel) -> None:
-    """Insert it. Raises IntegrityError for a name that is taken."""
+    """Insert a channel. Raises IntegrityError if the name is taken."""
     connection.execute(
         insert(CHANNEL).values({column.name: getattr(channel, column.name) for column in CHANNEL.columns})
     )
 
 
 def get(connection: Connection, channel_id: str) -> Channel:
-    """Return the channel of that id, whoever sees it. Raises LookupError."""
+    """Return the channel with this id, whoever may see it. Raises LookupError."""
     row = connection.execute(select(CHANNEL).where(CHANNEL.c.id == channel_id)).one_or_none()
     if row is None:
         raise LookupError(f"there is no channel {channel_id}")
@@ -49,9 +49,9 @@ def get(connection: Connection, channel_id: str) -> Channel:
 
 
 def find(connection: Connection, ref: str, by: Principal) -> Sequence[Channel]:
-    """Return the channels of that id or name that exist for that principal; its own organisation's goes before
-    others."""
-    if "\0" in ref:  # PostgreSQL refuses such a text altogether
+    """Return the channels with this id or name that are visible to the principal. An id or a channel of its own
+    organisation takes precedence over others."""
+    if "\0" in ref:  # PostgreSQL refuses NUL in text
         return []
     query = select(CHANNEL).where((CHANNEL.c.id == ref) | (CHANNEL.c.name == ref), channels_seen(by))
     found = [Channel(**row._mapping) for row in connection.execute(query.order_by(CHANNEL.c.id))]
@@ -60,7 +60,7 @@ def find(connection: Connection, ref: str, by: Principal) -> Sequence[Channel]:
 
 
 def seen(connection: Connection, by: Principal, *, after: str | None = None, limit: int = 50) -> Sequence[Channel]:
-    """Return the channels that exist for that principal, by id. after: only those behind this id."""
+    """Return the channels visible to the principal, ordered by id. after: only those with a greater id."""
     query = select(CHANNEL).where(channels_seen(by)).order_by(CHANNEL.c.id).limit(limit)
     if after is not None:
         query = query.where(CHANNEL.c.id > after)
@@ -68,38 +68,38 @@ def seen(connection: Connection, by: Principal, *, after: str | None = None, lim
 
 
 def change(connection: Connection, channel: Channel, now_ms: int, **changes: Any) -> None:
-    """Write the columns; its version rises."""
+    """Update columns of the channel and increment its version."""
     values = {**changes, "version": channel.version + 1, "updated_ms": now_ms}
     connection.execute(update(CHANNEL).where(CHANNEL.c.id == channel.id).values(values))
 
 
 def members(connection: Connection, channel_id: str) -> Sequence[ChannelMember]:
-    """Return who takes part, by when they joined."""
+    """Return the members in the order in which they joined."""
     query = select(CHANNEL_MEMBER).where(CHANNEL_MEMBER.c.channel_id == channel_id)
     rows = connection.execute(query.order_by(CHANNEL_MEMBER.c.joined_ms, CHANNEL_MEMBER.c.id))
     return [ChannelMember(**row._mapping) for row in rows]
 
 
 def add_member(connection: Connection, member: ChannelMember) -> None:
-    """Insert them. Raises IntegrityError for one that takes part already."""
+    """Insert a member. Raises IntegrityError if it is one already."""
     values = {column.name: getattr(member, column.name) for column in CHANNEL_MEMBER.columns}
     connection.execute(insert(CHANNEL_MEMBER).values(values))
 
 
 def change_member(connection: Connection, channel_id: str, member_id: str, **changes: Any) -> None:
-    """Write the columns."""
+    """Update columns of the member."""
     chosen = (CHANNEL_MEMBER.c.channel_id == channel_id) & (CHANNEL_MEMBER.c.id == member_id)
     connection.execute(update(CHANNEL_MEMBER).where(chosen).values(changes))
 
 
 def remove_member(connection: Connection, channel_id: str, member_id: str) -> None:
-    """Remove members: they take part no more; what they have written stays."""
+    """Remove a member. Its messages stay."""
     chosen = (CHANNEL_MEMBER.c.channel_id == channel_id) & (CHANNEL_MEMBER.c.id == member_id)
     connection.execute(CHANNEL_MEMBER.delete().where(chosen))
 
 
 def add_message(connection: Connection, message: ChannelMessage) -> ChannelMessage:
-    """Insert it, and give it its id. Raises IntegrityError for an external id that is there."""
+    """Insert a message and return it with its id. Raises IntegrityError if its external id exists."""
     columns = [column.name for column in CHANNEL_MESSAGE.columns if column.name != "id"]
     values = {name: getattr(message, name) for name in columns}
     given = connection.execute(insert(CHANNEL_MESSAGE).values(values).returning(CHANNEL_MESSAGE)).one()
@@ -107,7 +107,7 @@ def add_message(connection: Connection, message: ChannelMessage) -> ChannelMessa
 
 
 def message(connection: Connection, channel_id: str, message_id: int) -> ChannelMessage | None:
-    """Return the message of that id in that channel."""
+    """Return the channel's message with this id, or None."""
     query = select(CHANNEL_MESSAGE).where(
         CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.id == message_id
     )
@@ -116,7 +116,7 @@ def message(connection: Connection, channel_id: str, message_id: int) -> Channel
 
 
 def of_external(connection: Connection, channel_id: str, external_id: str) -> ChannelMessage | None:
-    """Return the message that an incoming webhook calls that."""
+    """Return the message with this external id, given by an incoming webhook, or None."""
     query = select(CHANNEL_MESSAGE).where(
         CHANNEL_MESSAGE.c.channel_id == channel_id, CHANNEL_MESSAGE.c.external_id == external_id
     )
@@ -127,7 +127,7 @@ def of_external(connection: Connection, channel_id: str, external_id: str) -> Ch
 def messages(
     connection: Connection, channel_id: str, *, before: int | None = None, limit: int = 50
 ) -> Sequence[ChannelMessage]:
-    """Return what was written, newest first. before: only older ones than that."""
+    """Return the channel's messages, newest first. before: only those with a smaller id."""
     query = select(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.channel_id == channel_id)
     if before is not None:
         query = query.where(CHANNEL_MESSAGE.c.id < before)
@@ -136,12 +136,12 @@ def messages(
 
 
 def change_message(connection: Connection, message_id: int, **changes: Any) -> None:
-    """Write the columns."""
+    """Update columns of the message."""
     connection.execute(update(CHANNEL_MESSAGE).where(CHANNEL_MESSAGE.c.id == message_id).values(changes))
 
 
 def thread(connection: Connection, message: ChannelMessage, most: int) -> Sequence[ChannelMessage]:
-    """Return what that message answers, what that one answered, and so on, oldest first, without itself."""
+    """Return the chain of messages that this one replies to, oldest first, without itself. most: maximum length."""
     found: list[ChannelMessage] = []
     answered = message.reply_to
     while answered is not None and len(found) < most:
@@ -154,33 +154,33 @@ def thread(connection: Connection, message: ChannelMessage, most: int) -> Sequen
 
 
 def put_answer(connection: Connection, answer: ChannelAnswer) -> None:
-    """Insert it. Raises IntegrityError where that one is to answer that message already."""
+    """Insert an answer. Raises IntegrityError if this specialist is to answer this message already."""
     values = {column.name: getattr(answer, column.name) for column in CHANNEL_ANSWER.columns}
     connection.execute(insert(CHANNEL_ANSWER).values(values))
 
 
 def change_answer(connection: Connection, answer: ChannelAnswer, **changes: Any) -> None:
-    """Write the columns."""
+    """Update columns of the answer."""
     chosen = (CHANNEL_ANSWER.c.message_id == answer.message_id) & (CHANNEL_ANSWER.c.specialist == answer.specialist)
     connection.execute(update(CHANNEL_ANSWER).where(chosen).values(changes))
 
 
 def answers(connection: Connection, message_ids: Collection[int]) -> Sequence[ChannelAnswer]:
-    """Return who is to answer these messages, in the order of messages."""
+    """Return the answers to these messages, ordered by message and specialist."""
     query = select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.message_id.in_(sorted(message_ids)))
     rows = connection.execute(query.order_by(CHANNEL_ANSWER.c.message_id, CHANNEL_ANSWER.c.specialist))
     return [ChannelAnswer(**row._mapping) for row in rows]
 
 
 def answer_given(connection: Connection, message_id: int) -> ChannelAnswer | None:
-    """Return what that message is the answer to."""
+    """Return the answer that was given by this message, or None."""
     row = connection.execute(select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.given_id == message_id)).one_or_none()
     return None if row is None else ChannelAnswer(**row._mapping)
 
 
 def asked_in(connection: Connection, channel_id: str, task_id: str) -> ChannelMessage | None:
-    """Return what a person wrote that led to the task: the message that it answers, or, where an agent wrote that, the
-    one that this answers in turn; None: it is not known any more."""
+    """Return the person's message that led to the task: the one the task answers or, if an agent wrote that, its
+    origin. None if it is gone."""
     asked = select(CHANNEL_ANSWER.c.message_id).where(
         CHANNEL_ANSWER.c.channel_id == channel_id, CHANNEL_ANSWER.c.task_id == task_id
     )
@@ -192,13 +192,13 @@ def asked_in(connection: Connection, channel_id: str, task_id: str) -> ChannelMe
 
 
 def by_a_person(connection: Connection, message: ChannelMessage) -> ChannelMessage | None:
-    """Return the message of a person to which one that an agent wrote leads back; None: it is not known any more."""
+    """Return the person's message at the origin of an agent's message, or None if it is gone."""
     led = thread(connection, message, message.hops)
     return next((one for one in reversed(led) if not one.hops), None)
 
 
 def asked_since(connection: Connection, channel_id: str, specialist: str, since_ms: int) -> Sequence[int]:
-    """Return when that one was asked something in that channel since then, newest first, in epoch milliseconds."""
+    """Return when the specialist was asked in the channel after ``since_ms``, newest first, in epoch milliseconds."""
     query = select(CHANNEL_ANSWER.c.at_ms).where(
         CHANNEL_ANSWER.c.channel_id == channel_id,
         CHANNEL_ANSWER.c.specialist == specialist,
@@ -209,28 +209,28 @@ def asked_since(connection: Connection, channel_id: str, specialist: str, since_
 
 
 def ready(connection: Connection, limit: int = 100) -> Sequence[ChannelAnswer]:
-    """Return those who were asked and whose tasks have ended, or are no more."""
+    """Return the answers still open whose tasks have ended or are gone."""
     return [_answer_from(row) for row in _READY.rows(connection, most=limit)]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFigures:
-    """How many messages one rule decided, of which operators have said the same."""
+    """Counts of messages decided by one rule and marked with one verdict."""
 
     reason: str
     verdict: str | None
-    """See ``domain.channel.MarkVerdict``."""
+    """An operator's verdict, see ``domain.channel.MarkVerdict``. None: not marked."""
     messages: int
     shadowed: int
-    """Those about which other settings decided as well."""
+    """Messages also decided by the shadow settings."""
     differs: int
-    """Those about which they decided differently who answers."""
+    """Messages for which the shadow settings chose other specialists."""
     shadow_right: int
-    """Those about which they decided as the operator says that it is right."""
+    """Messages for which the shadow settings chose as the verdict says is right."""
 
 
 def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[RuleFigures]:
-    """Count the channel's messages since then, but for questions of its own."""
+    """Count the channel's messages after ``since_ms``, without those that the channel itself wrote."""
     wanted = (
         CHANNEL_MESSAGE.c.channel_id == channel_id,
         CHANNEL_MESSAGE.c.created_ms > since_ms,
@@ -249,7 +249,7 @@ def figures(connection: Connection, channel_id: str, since_ms: int) -> Sequence[
 
 
 def _is_right(agents: Sequence[str], marked: Sequence[str], verdict: str | None) -> bool:
-    """Whether it is right that these answer, by what an operator said of a decision that others answer."""
+    """Return whether answers by ``agents`` are right, given the verdict on answers by ``marked``."""
     match verdict:
         case MarkVerdict.RIGHT:
             return agents == marked
@@ -261,8 +261,7 @@ def _is_right(agents: Sequence[str], marked: Sequence[str], verdict: str | None)
 
 
 def answer_counts(connection: Connection, channel_id: str, since_ms: int) -> dict[tuple[str, str | None], int]:
-    """Return how many of those who were to answer in the channel since then are in each state, and why they were
-    skipped."""
+    """Return the number of the channel's answers after ``since_ms`` by state and reason for skipping."""
     query = select(CHANNEL_ANSWER.c.state, CHANNEL_ANSWER.c.skipped, func.count()).where(
         CHANNEL_ANSWER.c.channel_id == channel_id, CHANNEL_ANSWER.c.at_ms > since_ms
     )

@@ -1,4 +1,4 @@
-"""Connections that stay open: to take one out of SQLAlchemy's pool and put it back costs more than most reads do."""
+"""Pools of open connections. Checking one out of SQLAlchemy's own pool costs more than most reads."""
 
 import threading
 import time
@@ -11,28 +11,26 @@ from sqlalchemy.exc import DBAPIError
 from claudomator_py.store.errors import CLOSED, StoreUnavailable
 
 WAIT_S = 30.0
-"""How long somebody waits for one of them to be free."""
+"""How long a caller waits for a free connection."""
 
 
 class Connections:
-    """As many connections of an engine as there may be, each opened when it is first needed. Safe to use from any
-    thread; whoever takes one gives it back, outside any transaction.
-    """
+    """A pool of at most ``most`` connections of an engine, each opened when it is first needed. Thread-safe. A
+    connection must be given back outside of any transaction."""
 
     def __init__(self, engine: Engine, most: int) -> None:
         self._engine = engine
         self._closed = False
-        # From the right: the one that was used last has its pages and its statements at hand. No queue.LifoQueue: its
-        # locks take longer than a read.
+        # Used as a stack: the last used connection has its pages and statements cached. The locks of queue.LifoQueue
+        # take longer than a read.
         self._free: deque[Connection | None] = deque([None] * most)
         self._waiting = 0
         self._returned = threading.Condition()
-        # A local file does not hang up; a server that was restarted is noticed before the first statement, not by it.
+        # Connections to a server are pinged when taken, so that no statement fails because the server was restarted.
         self._is_local = engine.dialect.name == "sqlite"
 
     def take(self) -> Connection:
-        """Return one that nobody else has meanwhile. Raises StoreUnavailable, once closed at once, and what opening
-        raises."""
+        """Take a connection, waiting for a free one. Raises StoreUnavailable, and what opening one raises."""
         try:
             connection = self._free.pop()
         except IndexError:
@@ -47,14 +45,14 @@ class Connections:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """Give it back: somebody else may have it."""
+        """Return a connection to the pool."""
         kept = not (self._closed or connection.invalidated or connection.in_transaction())
         if not kept:
             connection.close()
         self._put(connection if kept else None)
 
     def close(self) -> None:
-        """Close those that are free, and each of the others once it is given back. Whoever waits for one is refused."""
+        """Close the free connections now and the others once they are given back. Waiting callers are refused."""
         self._closed = True
         self._close_free()
         with self._returned:
@@ -73,13 +71,13 @@ class Connections:
         self._free.append(connection)
         if self._closed:
             self._close_free()
-        # Whoever waits has said so before the last look at what is free, so that nobody is forgotten here.
+        # A caller increments `_waiting` before its last look at the free connections, so none is missed here.
         elif self._waiting:
             with self._returned:
                 self._returned.notify()
 
     def _wait(self) -> Connection | None:
-        """The next one that is given back. Raises StoreUnavailable."""
+        """Wait for a free connection. Raises StoreUnavailable."""
         until_s = time.monotonic() + WAIT_S
         with self._returned:
             self._waiting += 1
@@ -87,7 +85,7 @@ class Connections:
                 while (left_s := until_s - time.monotonic()) > 0:
                     if self._closed:
                         raise StoreUnavailable(*CLOSED)
-                    # Another may take it before this one is awake.
+                    # Another thread may take it before this one is awake.
                     if self._free:
                         try:
                             return self._free.pop()
@@ -100,14 +98,14 @@ class Connections:
 
 
 class Transactions(Connections):
-    """Connections of which each is in a transaction from being taken until it is given back.
+    """A pool whose connections are in a transaction while they are taken.
 
-    For SQLAlchemy that is one transaction for as long as they are open, so that it begins and ends none of its own.
-    Those that there are are the driver's: one call for each step, where SQLAlchemy takes twenty.
+    For SQLAlchemy a connection is in a single transaction as long as it is open, so it begins and ends none itself.
+    The real transactions are the driver's: one call per step, where SQLAlchemy needs twenty.
     """
 
     def take(self) -> Connection:
-        """Return one whose transaction has begun. Raises as ``Connections.take``."""
+        """Take a connection and begin its transaction. Raises as ``Connections.take``."""
         connection = super().take()
         try:
             if connection.in_transaction():
@@ -120,7 +118,7 @@ class Transactions(Connections):
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """Give it back, once its transaction has been committed or rolled back."""
+        """Return a connection whose transaction has been committed or rolled back."""
         if self._closed or connection.invalidated or not connection.in_transaction():
             self._forget(connection)
         else:
@@ -128,17 +126,17 @@ class Transactions(Connections):
 
 
 class Snapshots(Connections):
-    """Connections of which each sees one snapshot from being taken until it is given back, as ``Transactions``."""
+    """A pool whose connections see one snapshot while they are taken. Transactions as in ``Transactions``."""
 
     def take(self) -> Connection:
-        """Return one that sees a snapshot. Raises as ``Connections.take``."""
+        """Take a connection with a new snapshot. Raises as ``Connections.take``."""
         connection = super().take()
         try:
             if not connection.in_transaction():
                 connection.begin()
                 driver_of(connection).rollback()
             if self._is_local:
-                # For PostgreSQL the driver begins it with the first statement.
+                # PostgreSQL's driver begins the transaction with the first statement.
                 driver_of(connection).execute("BEGIN")
         except BaseException:
             self._forget(connection)
@@ -146,7 +144,7 @@ class Snapshots(Connections):
         return connection
 
     def give_back(self, connection: Connection) -> None:
-        """Give it back: its snapshot is over."""
+        """Return a connection and end its snapshot."""
         try:
             if self._closed or connection.invalidated or not connection.in_transaction():
                 self._forget(connection)
@@ -164,7 +162,7 @@ def driver_of(connection: Connection) -> Any:
 
 
 def raise_translated(connection: Connection, error: BaseException) -> NoReturn:
-    """Raise an error of the driver as SQLAlchemy would have raised it, and any other as it is."""
+    """Raise a driver's error as SQLAlchemy would, and any other unchanged."""
     dialect = connection.dialect
     base = dialect.loaded_dbapi.Error
     if isinstance(error, base):

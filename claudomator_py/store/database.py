@@ -1,6 +1,6 @@
-"""The database: SQLite in the state folder or PostgreSQL by URL, snapshot reads on any thread, writes by one writer.
+"""The database: SQLite in the state folder or PostgreSQL by URL, with snapshot reads on any thread and a single writer.
 
-To whoever asks for something, a store that cannot be used is a refusal, ``Unavailable``: see ``read_or_refuse``.
+``read_or_refuse`` and ``write_or_refuse`` are for requests: they turn StoreUnavailable into ``Unavailable``.
 """
 
 import importlib.util
@@ -33,22 +33,22 @@ T = TypeVar("T")
 FILE_NAME = "claudomator.db"
 BUSY_TIMEOUT_MS = 5_000
 READERS = 16
-"""Snapshots that can be open at once; further readers wait."""
+"""Concurrent snapshots with PostgreSQL; further readers wait."""
 SQLITE_READERS = 6
-"""The same of a file: each takes two descriptors, and memory for its pages, for as long as it is open; what reads a
-file waits for the processor, not for a network."""
+"""The same with SQLite. An open connection costs two descriptors and a page cache, and reads are bound by the
+processor, not by a network."""
 STATEMENTS = 512
-"""That a connection keeps prepared: more than there are, so that none is prepared twice."""
+"""Prepared statements kept per connection: more than exist, so that none is prepared twice."""
 PROBE = "write_probe"
 PROBE_BYTES = 64 * 1024
-"""More than a tick writes at once as a rule, so that the next one does not fail where this did not."""
+"""More than a tick usually writes, so that a tick after a successful probe has room, too."""
 
 _WAL = "journal_mode=WAL"
 _WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
 class Database:
-    """An open database. Safe to use from any thread; open it with ``Database.open``."""
+    """An open database. Thread-safe. Use ``Database.open``."""
 
     def __init__(self, *, state_dir: Path, file: Path | None, engines: "_Engines") -> None:
         self.state_dir = state_dir
@@ -60,9 +60,9 @@ class Database:
 
     @classmethod
     def open(cls, url: str, *, state_dir: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> Self:
-        """Open ``sqlite`` (a file in state_dir, made if missing) or ``postgresql://...``.
+        """Open ``sqlite`` (a file in state_dir, created if missing) or ``postgresql://...``.
 
-        busy_timeout_ms: how long a write waits for a lock another process holds. Raises StoreUnavailable.
+        busy_timeout_ms: how long a write waits for another process's lock. Raises StoreUnavailable.
         """
         _make_private_folder(state_dir)
         file = None
@@ -88,12 +88,11 @@ class Database:
         return self._engines.writer.dialect.name
 
     def read(self, fn: Callable[[Connection], T]) -> T:
-        """Run fn on a read-only connection that sees one snapshot, here and now, beside any write. What this thread
-        has written ``together`` it sees as well.
+        """Run fn in this thread on a read-only connection with a snapshot of its own. Writes do not block it.
 
-        Raises what fn raises, and StoreUnavailable.
+        In ``together`` it sees this thread's uncommitted writes. Raises what fn raises, and StoreUnavailable.
         """
-        # Written out, not a ``with``: this is done several times a task.
+        # Not a `with`, for speed: this runs several times per task.
         try:
             if (uncommitted := self._writer.uncommitted) is not None:
                 return fn(uncommitted)
@@ -108,10 +107,10 @@ class Database:
             _raise_explained(error)
 
     def write(self, fn: Callable[[Connection], T], *, planned: bool = False) -> T:
-        """Run fn in the writer and return once it is durable. planned: see ``on_commit``.
+        """Run fn on the writer's thread and return its result once it is durable. planned: see ``on_commit``.
 
-        Raises what fn raises, and then nothing of fn was kept; and StoreUnavailable: nothing was kept either, except
-        where the connection to PostgreSQL broke during the commit, when only a look at the rows can tell.
+        Raises what fn raises, and StoreUnavailable. In both cases nothing was written, with one exception: if the
+        connection to PostgreSQL breaks during the commit, only the rows can tell.
         """
         if self._writer.is_current_thread():
             raise RuntimeError("a write inside a write would wait for itself; use submit, or the connection given")
@@ -140,54 +139,54 @@ class Database:
         self._writer.flush()
 
     def probe(self) -> None:
-        """Find out whether writing works, by a write that needs room on the disk. Nobody is woken by its commit.
+        """Test whether writing works, by a write that takes disk space. Its commit triggers no callbacks.
 
-        An empty transaction would succeed on a full disk, and say that the trouble is over. Raises StoreUnavailable.
+        An empty transaction would succeed even on a full disk. Raises StoreUnavailable.
         """
         filler = {"filler": "." * PROBE_BYTES}
         self._writer.submit(lambda connection: remembered.keep(connection, PROBE, filler), quiet=True).result()
 
     @property
     def trouble(self) -> StoreUnavailable | None:
-        """Why the last write failed that did for the database's sake; None if none has since one went well."""
+        """The database's fault in the last failed write, or None if a later write succeeded."""
         return self._writer.trouble
 
     @property
     def written(self) -> Histogram:
-        """Seconds that writes took until they were durable, the wait for their turn included."""
+        """Seconds until writes were durable, including their time in the queue."""
         return self._writer.written
 
     @property
     def pending(self) -> int:
-        """How many writes wait for their turn."""
+        """The number of queued writes."""
         return self._writer.pending
 
     def clean_with(self, clean: Clean) -> None:
-        """Store what people may see without the secrets that this takes out (see ``stored_json``). It must be quick."""
+        """Set the function that removes secrets from what people may see (see ``stored_json``). It must be fast."""
         self._writer.clean = clean
 
     def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
-        """Call callback, on the thread that made it, after each commit. A wake-up: it must be quick and must not wait.
+        """Call callback on the committing thread after each commit. It must be fast and must not wait.
 
-        planned: also after commits of whoever sees to what follows from them: a tick, or the inbox, which wakes one.
+        planned: call it also for commits whose author handles the consequences itself, such as a tick.
         """
         self._writer.on_commit(callback, planned=planned)
 
     @contextmanager
     def exclusive(self) -> Iterator[Connection]:
-        """Begin a transaction that keeps every other writer out, without foreign key checks: for changes of the schema.
+        """Begin a transaction for a change of the schema: it excludes other writers and does not check foreign keys.
 
-        Commits at the end of the block, rolls back if it raises.
+        Commits at the end of the block, or rolls back if that raises.
         """
         with _explained(), self._engines.schema.connect() as connection, connection.begin():
             if self.dialect == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('claudomator schema'))")
             yield connection
-        # Rarely needed, and on SQLite without foreign keys: no connection of this kind is kept.
+        # Such connections are rarely needed and, on SQLite, lack foreign keys, so none is kept.
         self._engines.schema.dispose()
 
     def backup(self, target: Path) -> None:
-        """Copy the database, as it is now, into a new file (0600) that appears complete or not at all. SQLite only."""
+        """Copy the database to a new file (mode 0600) that appears complete or not at all. SQLite only."""
         if self.file is None:
             raise StoreUnavailable("a PostgreSQL database is not copied by the daemon", "use `pg_dump`")
         _make_private_folder(target.parent)
@@ -196,7 +195,7 @@ class Database:
         try:
             with closing(sqlite3.connect(self.file)) as source, closing(sqlite3.connect(partial)) as copy:
                 source.backup(copy)
-                # One file, whole in itself: a backup must not depend on a -wal beside it.
+                # The backup must be a single file, without a -wal.
                 copy.execute("PRAGMA journal_mode=DELETE")
             _fsync(partial)
             partial.rename(target)
@@ -209,7 +208,7 @@ class Database:
         _fsync(target.parent)
 
     def close(self) -> None:
-        """Finish what is queued and let go of the database. Later calls of ``submit`` are refused."""
+        """Finish queued writes and close the database. Later writes are refused."""
         self._writer.close()
         self._readers.close()
         self._engines.dispose()
@@ -222,7 +221,7 @@ class Database:
 
 
 class _Engines:
-    """One engine per kind of connection: snapshots, the writer's one, and changes of the schema."""
+    """Engines for snapshots, for the writer, and for changes of the schema."""
 
     def __init__(self, reader: Engine, writer: Engine, schema: Engine) -> None:
         self.reader = reader
@@ -243,7 +242,7 @@ def _explained() -> Iterator[None]:
 
 
 def _raise_explained(error: Exception) -> NoReturn:
-    """As StoreUnavailable, where it is about the database."""
+    """Raise StoreUnavailable if the error is the database's, else the error itself."""
     unavailable = explain(error)
     if unavailable is None or unavailable is error:
         raise error
@@ -255,7 +254,7 @@ def _sqlite_engines(file: Path, busy_timeout_ms: int) -> _Engines:
     wal = (_WAL, f"journal_size_limit={_WAL_LIMIT_BYTES}")
     return _Engines(
         reader=_sqlite_engine(file, SQLITE_READERS, "BEGIN", (*always, "foreign_keys=ON", "query_only=ON")),
-        # The journal of a savepoint is for this process alone: once it is large it would be a new file each time.
+        # In memory, because a large savepoint journal would otherwise be a new temporary file each time.
         writer=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=ON", "temp_store=MEMORY")),
         schema=_sqlite_engine(file, 1, "BEGIN IMMEDIATE", (*always, *wal, "foreign_keys=OFF")),
     )
@@ -271,7 +270,7 @@ def _sqlite_engine(file: Path, connections: int, begin: str, pragmas: tuple[str,
     )
 
     def prepare(connection: Any, _record: object) -> None:
-        # The driver's own guesses at where a transaction starts are off; the BEGIN below is the only one.
+        # Switch off the driver's implicit transactions; `do_begin` below sends the only BEGIN.
         connection.isolation_level = None
         for pragma in pragmas:
             answer = connection.execute(f"PRAGMA {pragma}").fetchone()
@@ -306,7 +305,7 @@ def _postgresql_url(text: str) -> URL:
 
 
 def _postgresql_engines(url: URL, busy_timeout_ms: int) -> _Engines:
-    # A server whose default is off would acknowledge what a crash then takes back.
+    # With the server's default possibly off, a crash could undo acknowledged commits.
     settings = f"-c synchronous_commit=on -c lock_timeout={busy_timeout_ms}"
     return _Engines(
         reader=_postgresql_engine(url, READERS, settings).execution_options(
@@ -334,7 +333,7 @@ def _postgresql_engine(url: URL, connections: int, settings: str) -> Engine:
 
 
 def _make_private_folder(folder: Path) -> None:
-    """Make the folder (0700) with its parents. One that is there keeps its mode unless it is empty and ours."""
+    """Create the folder (mode 0700) with its parents. An existing one keeps its mode unless it is empty and ours."""
     try:
         folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         if folder.stat().st_uid == os.geteuid() and not any(folder.iterdir()):
@@ -347,7 +346,7 @@ def _make_private_folder(folder: Path) -> None:
 
 
 def _make_private_file(file: Path) -> None:
-    """Make the file (0600) if it is missing, durably; SQLite gives its side files the same mode."""
+    """Create the file (mode 0600) durably if it is missing. SQLite gives its side files the same mode."""
     try:
         descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -370,7 +369,7 @@ def _fsync(path: Path) -> None:
 
 @contextmanager
 def or_unavailable() -> Iterator[None]:
-    """Raise Unavailable where the block raises StoreUnavailable."""
+    """Translate StoreUnavailable in the block to Unavailable."""
     try:
         yield
     except StoreUnavailable as error:
@@ -378,13 +377,13 @@ def or_unavailable() -> Iterator[None]:
 
 
 def read_or_refuse(database: Database, fn: Callable[[Connection], T]) -> T:
-    """Return what fn reads. Raises what fn raises, and Unavailable."""
+    """Return what fn returns on a snapshot. Raises what fn raises, and Unavailable."""
     with or_unavailable():
         return database.read(fn)
 
 
 def write_or_refuse(database: Database, fn: Callable[[Connection], T], by: str) -> T:
-    """Write, and return what fn returns once what it wrote is durable; events name who asked. Raises what fn raises,
+    """Return what fn returns once its writes are durable. by: the principal that events name. Raises what fn raises,
     and Unavailable."""
     with or_unavailable():
         return database.write(caused_by(by, fn))

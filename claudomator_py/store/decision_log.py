@@ -1,4 +1,4 @@
-"""Recorded decisions of every kind, as they are listed: for whoever they exist, with what became of them."""
+"""Queries on recorded decisions of every kind, restricted to a principal, with what became of them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,31 +20,31 @@ from claudomator_py.store.visibility import agent_hidden, cards_seen, decisions_
 from claudomator_py.values import dataclass
 
 Position = tuple[int, str]
-"""When a decision was made, in epoch milliseconds, and its id."""
+"""A decision's time in epoch milliseconds, and its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A decision, and what became of it."""
+    """A decision with what became of it."""
 
     decision: Decision
     task_name: str | None
     """None: as for ``task_state``."""
     task_state: StateName | None
-    """None: it is about no task, or about one that was removed."""
+    """None: it concerns no task, or the task was removed."""
     superseded_by: str | None
     overridden: bool
     route: str | None
-    """The label of the route; None: it is about none."""
+    """The route's name. None: the decision has no route."""
     run: dict[str, Any] | None
-    """State, ``ended_as``, ``reason``, tokens and dollars of the run that it started; None: it started none."""
+    """State, ``ended_as``, ``reason``, tokens and dollars of the run that it started, or None."""
 
 
 def page(
     connection: Connection, wanted: DecisionFilter, before: Position | None, limit: int, by: Principal
 ) -> Sequence[Recorded]:
-    """Return those that exist for that principal, the newest first, behind that position; shadows only if they are
-    wanted."""
+    """Return the matching decisions visible to the principal, newest first, after the position ``before``. Shadow
+    decisions are returned only if their kind is asked for."""
     conditions = [decisions_seen(by), *_wanted(wanted, by)]
     if before is not None:
         at_ms, last = before
@@ -53,13 +53,13 @@ def page(
 
 
 def find(connection: Connection, decision_id: str, by: Principal) -> Recorded | None:
-    """Return the decision of that id, if it exists for that principal."""
+    """Return the decision with this id if it is visible to the principal, else None."""
     found = _read(connection, [decisions_seen(by), DECISION.c.id == decision_id], 1)
     return found[0] if found else None
 
 
 def placements(connection: Connection, task_id: str, by: Principal) -> Sequence[Recorded]:
-    """Return why the task's runs were started where they were, for whom that exists, the newest run first."""
+    """Return the task's placements visible to the principal, newest run first."""
     query = _all().where(decisions_seen(by), DECISION.c.task_id == task_id)
     query = query.where(DECISION.c.kind == DecisionKind.PLACEMENT.value)
     query = query.order_by(None).order_by(RUN.c.generation.desc(), RUN.c.seq.desc())
@@ -74,7 +74,7 @@ def of_kind(
     after: Position | None,
     limit: int,
 ) -> Sequence[Decision]:
-    """Return everybody's of that kind, oldest first, behind that position."""
+    """Return all decisions of a kind, whoever may see them, oldest first, after the position."""
     conditions = [DECISION.c.kind == kind.value, *_between(since_ms, until_ms)]
     if after is not None:
         at_ms, last = after
@@ -86,23 +86,23 @@ def of_kind(
 def newest_of_kind(
     connection: Connection, kind: DecisionKind, since_ms: int, limit: int, by: Principal
 ) -> Sequence[Decision]:
-    """Return those of that kind that exist for that principal, from that time on, the newest first."""
+    """Return decisions of a kind that are visible to the principal, from that time on, newest first."""
     query = select(DECISION).where(DECISION.c.kind == kind.value, decisions_seen(by), *_between(since_ms, None))
     return [decision_from(row) for row in connection.execute(query.order_by(DECISION.c.at_ms.desc()).limit(limit))]
 
 
 def newest_shadow(connection: Connection, since_ms: int | None, until_ms: int | None) -> Decision | None:
-    """Return the last shadow of that time."""
+    """Return the last shadow decision in the time span, or None."""
     query = select(DECISION).where(DECISION.c.kind == DecisionKind.SHADOW.value, *_between(since_ms, until_ms))
     row = connection.execute(query.order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc()).limit(1)).one_or_none()
     return None if row is None else decision_from(row)
 
 
 def following(connection: Connection, kinds: Sequence[DecisionKind], after: Position, limit: int) -> Sequence[Decision]:
-    """Return everybody's of these kinds, oldest first, behind that position."""
+    """Return all decisions of these kinds, whoever may see them, oldest first, after the position."""
     at_ms, last = after
     behind = or_(DECISION.c.at_ms > at_ms, and_(DECISION.c.at_ms == at_ms, DECISION.c.id > last))
-    # The first condition alone can be looked up.
+    # Only the first condition can use the index.
     query = select(DECISION).where(DECISION.c.at_ms >= at_ms, behind, DECISION.c.kind.in_([one.value for one in kinds]))
     query = query.order_by(DECISION.c.at_ms, DECISION.c.id).limit(limit)
     return [decision_from(row) for row in connection.execute(query)]
@@ -122,12 +122,12 @@ def _wanted(wanted: DecisionFilter, by: Principal) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if wanted.kind is not None:
         conditions.append(DECISION.c.kind == wanted.kind)
-    else:  # Nothing followed from these.
+    else:  # shadow decisions had no effect
         conditions.append(DECISION.c.kind != DecisionKind.SHADOW.value)
     if wanted.task is not None:
         conditions.append(DECISION.c.task_id == wanted.task)
     if wanted.specialist is not None:
-        # One who does not exist for whoever asks is found by no name.
+        # A specialist that is hidden from the principal must not be found by guessing its name.
         known = exists().where(SPECIALIST.c.id == wanted.specialist, cards_seen(by))
         conditions.append(and_(DECISION.c.specialist == wanted.specialist, known))
     if wanted.agent is not None:
@@ -152,7 +152,7 @@ def _ms(time: datetime) -> int:
 
 
 def _route() -> ColumnElement[str]:
-    """Where the task went: as the decision says; of a placement, as it was decided last before it."""
+    """Return the decision's route. For a placement, that of the last decision on the specialist before it."""
     before, data = DECISION.alias("before"), sound(DECISION.c.data)
     went = (
         select(sound(before.c.data)["route"].as_string())
@@ -167,7 +167,7 @@ def _route() -> ColumnElement[str]:
         .limit(1)
         .scalar_subquery()
     )
-    verdict = data["verdict"].as_string()  # of the policy, whose records have had no route before
+    verdict = data["verdict"].as_string()  # older records of the policy have no route
     own = func.coalesce(
         data["route"].as_string(), case((verdict == "held", "human_review"), (verdict == "denied", "reject"))
     )
@@ -179,7 +179,7 @@ def _overridden() -> ColumnElement[bool]:
 
 
 _ROUTE_SHOWN = case({one.value: one.value for one in Route}, value=_route())
-"""None for what is none: a text that is half of a character would be an error of the driver."""
+"""NULL for anything but a route: the driver raises for damaged text such as half a character."""
 _OF_RUN = ("state", "ended_as", "reason", "input_tokens", "output_tokens", "cost_usd")
 
 

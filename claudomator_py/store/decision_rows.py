@@ -1,4 +1,4 @@
-"""Decisions, which are added and never changed, and the snapshots that they were made from."""
+"""Rows of decisions, which are immutable, and of the snapshots that they were made from."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from claudomator_py.store.tables import DECISION, SNAPSHOT, Decision
 from claudomator_py.values import dataclass
 
 decision_from = loader(Decision)
-"""The row as a Decision."""
+"""Converts a row to a Decision."""
 _stored = writer(DECISION)
 _HASH = Statement(select(SNAPSHOT.c.hash).where(SNAPSHOT.c.hash == bindparam("digest")))
 _ADD_SNAPSHOT = Statement(insert(SNAPSHOT))
@@ -41,41 +41,40 @@ _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55").bytes
 
 
 def identity(kind: DecisionKind, about: str) -> str:
-    """Return the id of the decision of that kind: the same for the same question, however often it is answered.
+    """Return a decision's id, which is the same however often the same question is decided.
 
-    about: what is decided once, such as the id of a run.
+    about: identifies the question, such as the id of a run.
     """
     return named_id(_DECISIONS, f"{kind.value}/{about}")
 
 
 @dataclass(frozen=True, slots=True)
 class PackedSnapshot:
-    """What a tick observed, as it is stored: by SHA-256 of its canonical JSON, which is compressed."""
+    """A tick's snapshot as it is stored: the SHA-256 of its canonical JSON, and the JSON compressed."""
 
     digest: str
     packed: bytes
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
-        """Return what was observed, as plain JSON."""
+        """Pack a snapshot given as plain JSON."""
         canonical = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
-        # The fastest level: on the way of each start, and half a percent larger than the slowest.
+        # The fastest level, as each start waits for it; the slowest would be half a percent smaller.
         return cls(hashlib.sha256(canonical).hexdigest(), zlib.compress(canonical, 1))
 
 
 _MAX_SNAPSHOT_BYTES: Final = 256 * 1024 * 1024
-"""Unpacked: far more than that of a tick with as many tasks and runs as there may be."""
+"""Maximum size unpacked: far more than a tick with the maximum of tasks and runs needs."""
 
 
 def add_snapshot(connection: Connection, observed: PackedSnapshot, now_ms: int) -> None:
-    """Store what a tick observed, once per content."""
+    """Store a tick's snapshot, once per content."""
     if _HASH.row(connection, digest=observed.digest) is None:
         _ADD_SNAPSHOT.run(connection, hash=observed.digest, packed=observed.packed, created_ms=now_ms)
 
 
 def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
-    """Return what a tick observed, by its hash; None: it was removed for its age. Raises ValueError where it is
-    damaged."""
+    """Return the snapshot with this hash, or None if retention removed it. Raises ValueError if it is damaged."""
     packed = connection.execute(select(SNAPSHOT.c.packed).where(SNAPSHOT.c.hash == digest)).scalar_one_or_none()
     if packed is None:
         return None
@@ -85,30 +84,29 @@ def snapshot(connection: Connection, digest: str) -> dict[str, Any] | None:
     except (zlib.error, ValueError, RecursionError) as error:
         raise ValueError(f"the snapshot {digest[:12]} is damaged: {error}") from None
     if unpacking.unconsumed_tail or not isinstance(data, dict):
-        raise ValueError(f"the snapshot {digest[:12]} is damaged: it is none")
+        raise ValueError(f"the snapshot {digest[:12]} is damaged: not an object, or too large")
     return data
 
 
 def add(connection: Connection, decision: Decision) -> None:
-    """Insert it. Raises IntegrityError if it, or another that supersedes the same one, already exists."""
+    """Insert a decision. Raises IntegrityError if it, or another that supersedes the same one, exists."""
     _ADD.run(connection, **_stored(decision))
 
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
-    """Return the id of the task's decision of that kind that nothing has superseded; None: there is none."""
+    """Return the id of the task's decision of a kind that is not superseded, or None."""
     found: str | None = _STANDING.value(connection, task=task_id, of_kind=kind.value)
     return found
 
 
 def _standing() -> Select[str]:
-    """See ``standing``."""
     later = DECISION.alias()
     query = select(DECISION.c.id).where(
         DECISION.c.task_id == bindparam("task"),
         DECISION.c.kind == bindparam("of_kind"),
         ~exists().where(later.c.supersedes == DECISION.c.id),
     )
-    # Where retention has taken one out of the middle, what that had superseded stands again, but is older.
+    # If retention removed a decision, the one that it superseded looks current again, but is older.
     return query.order_by(DECISION.c.at_ms.desc()).limit(1)
 
 
@@ -116,17 +114,17 @@ _STANDING = Statement(_standing())
 
 
 def find(connection: Connection, decision_id: str) -> Decision | None:
-    """Return the decision, if it is there."""
+    """Return the decision with this id, or None."""
     row = _FIND.row(connection, decision=decision_id)
     return None if row is None else decision_from(row)
 
 
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
-    """Return the last decision of that kind about the task in that generation."""
+    """Return the last decision of a kind about a generation of the task, or None."""
     row = _LATEST.row(connection, task=task_id, of_kind=kind.value, of_generation=generation)
     return None if row is None else decision_from(row)
 
 
 def of_task(connection: Connection, task_id: str) -> Sequence[Decision]:
-    """Return all that was decided about the task, of every kind but shadows, oldest first."""
+    """Return the task's decisions of every kind but shadows, oldest first."""
     return [decision_from(row) for row in _OF_TASK.rows(connection, task=task_id)]

@@ -1,4 +1,4 @@
-"""Dependencies: names, and the tasks they were bound to at first match."""
+"""Rows of dependencies: names, and the tasks to which they were bound at the first match."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from claudomator_py.store.task_rows import task_from
 
 _NOTHING_MEANT: Mapping[str, str] = MappingProxyType({})
 
-# On the way of every task.
+# Compiled once, as they run for every task.
 _OF = TASK_DEPENDENCY.c.task_id == bindparam("task")
 _OF_TASK = Statement(select(TASK_DEPENDENCY.c.name, TASK_DEPENDENCY.c.depends_on_id).where(_OF))
 _WAITS_FOR = (
@@ -60,9 +60,9 @@ _BOUND_IDS = Statement(
 def replace(
     connection: Connection, task_id: str, names: Sequence[str], meant: Mapping[str, str] = _NOTHING_MEANT
 ) -> None:
-    """Set the task's dependencies. A name that it already depended on stays bound to what it was bound to.
+    """Set the task's dependencies. A name that it already depended on keeps its binding.
 
-    meant: ids of the tasks that names stand for, by name; any other name stands for the newest task of that name.
+    meant: task ids by name; any other name is bound to the newest task with that name.
     """
     kept: dict[str, str | None] = dict(_OF_TASK.rows(connection, task=task_id))
     if kept:
@@ -73,7 +73,7 @@ def replace(
 
 
 def bind(connection: Connection, task: Task) -> Sequence[str]:
-    """Bind every name that waits for a task of this name, in its organisation; the ids of the tasks that waited."""
+    """Bind unbound dependencies on the task's name in its organisation. Return the ids of the tasks that waited."""
     given = {"called": task.name, "bound_to": task.id, "its_organisation": task.organisation}
     waiting = _UNBOUND.values(connection, **given)
     if waiting:
@@ -82,17 +82,17 @@ def bind(connection: Connection, task: Task) -> Sequence[str]:
 
 
 def awaited(connection: Connection, names: Collection[str]) -> set[str]:
-    """Return which of these names a task of any organisation waits for."""
+    """Return those of the names that a task of any organisation waits for."""
     return set(_AWAITED.values(connection, names=sorted(names)))
 
 
 def states(connection: Connection, task_id: str) -> Sequence[DependencyState]:
-    """Return the task's dependencies, each with the state of the task that it was bound to."""
+    """Return the task's dependencies with the states of the tasks they are bound to."""
     return [DependencyState(name, state) for name, _, state in _BOUND.rows(connection, task=task_id)]
 
 
 def bound(connection: Connection, task_id: str) -> Sequence[tuple[str, str | None, str | None]]:
-    """Name, task id and state of each dependency."""
+    """Return name, task id and state of each dependency."""
     return [(name, bound_id, state) for name, bound_id, state in _BOUND.rows(connection, task=task_id)]
 
 
@@ -102,16 +102,17 @@ def dependents(connection: Connection, task_id: str) -> Sequence[Task]:
 
 
 def dependencies(connection: Connection, task_id: str) -> Sequence[Task]:
-    """Return the tasks that this one depends on directly, as far as they are known."""
+    """Return the tasks that this one depends on directly, without unbound names."""
     return [task_from(row) for row in _DEPENDENCIES.rows(connection, task=task_id)]
 
 
 def cycle(
     connection: Connection, wanted: Mapping[str, Sequence[str]], coming: Mapping[str, Sequence[str]]
 ) -> list[str] | None:
-    """Return the names along a cycle that these tasks close, its first again at the end, or None.
+    """Return the names along a cycle through one of these tasks, the first repeated at the end, or None.
 
-    wanted: what they depend on, or will, by task id; coming: what others will; for all others that is what is stored.
+    wanted: the tasks' new dependencies, by task id; coming: those of other tasks being added. Any other task has the
+    stored ones.
     """
     known = {**coming, **wanted}
     done: set[str] = set()
@@ -135,7 +136,7 @@ def cycle(
 
 
 def _edges(connection: Connection, task_id: str, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Name and id of each task that this one depends on, as far as they are known."""
+    """Return name and id of each task that this one depends on, without unbound names."""
     bound_now = _bound_ids(connection, task_id)
     if task_id not in wanted:
         return iter(bound_now.items())
@@ -150,9 +151,9 @@ def _bound_ids(connection: Connection, task_id: str) -> dict[str, str]:
 
 
 def _newest_named(connection: Connection, name: str, besides: str) -> str | None:
-    """The task of that name that ``besides`` depends on: one of its own organisation.
+    """Return the task that a dependency of ``besides`` on this name means: unfinished before finished, newest first.
 
-    So a name says nothing of what others have, and nobody's task continues in what a stranger has named so.
+    Only tasks of its own organisation count, so that a name reveals nothing of others' tasks and binds to none.
     """
     over = case((TASK.c.state.in_(("COMPLETED", "FAILED", "CANCELLED")), 1), else_=0)
     dependent = TASK.alias("dependent")
@@ -167,7 +168,7 @@ def _newest_named(connection: Connection, name: str, besides: str) -> str | None
 
 
 def is_followed(connection: Connection, task_id: str) -> bool:
-    """Return whether a task continues in the thread of this one."""
+    """Return whether another task continues in this one's thread."""
     follows = exists().where(
         TASK_DEPENDENCY.c.depends_on_id == task_id, TASK.c.id == TASK_DEPENDENCY.c.task_id, TASK.c.thread.is_not(None)
     )

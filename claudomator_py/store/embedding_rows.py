@@ -1,4 +1,4 @@
-"""Vectors of texts, kept so that a text is encoded once per encoder."""
+"""Rows of embeddings: cached vectors, so that each encoder encodes a text once."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,8 +14,8 @@ _BATCH_SIZE = 500
 
 
 def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> "Mapping[str, Vector]":
-    """Return the vectors of these texts, by hash, as far as that encoder has made them."""
-    from claudomator_py.domain.vectors import from_bytes  # with numpy, which is for whoever compares
+    """Return the encoder's cached vectors of these texts, by hash."""
+    from claudomator_py.domain.vectors import from_bytes  # imported late, as it loads numpy
 
     wanted = sorted(set(text_hashes))
     found: dict[str, Vector] = {}
@@ -28,7 +28,7 @@ def kept(connection: Connection, encoder: str, text_hashes: Collection[str]) -> 
 
 
 def keep(connection: Connection, encoder: str, vectors: "Mapping[str, Vector]", now_ms: int) -> None:
-    """Keep vectors by the hash of their text, instead of what was."""
+    """Cache vectors by the hash of their text, replacing existing ones."""
     if not vectors:
         return
     from claudomator_py.domain.vectors import to_bytes  # see ``kept``
@@ -48,13 +48,13 @@ def keep(connection: Connection, encoder: str, vectors: "Mapping[str, Vector]", 
 
 
 def made_before(connection: Connection, before_ms: int) -> Sequence[str]:
-    """Return the hashes of the texts whose vectors any encoder has made before then, in epoch milliseconds."""
+    """Return the hashes of texts with a vector made before ``before_ms`` (epoch milliseconds) by any encoder."""
     query = select(EMBEDDING.c.text_hash).where(EMBEDDING.c.created_ms < before_ms).distinct()
     return connection.execute(query.order_by(EMBEDDING.c.text_hash)).scalars().all()
 
 
 def drop(connection: Connection, text_hashes: Collection[str]) -> None:
-    """Remove the vectors of these texts, whichever encoder has made them."""
+    """Remove the vectors of these texts, of every encoder."""
     _drop(connection, text_hashes, true())
 
 
