@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, cast
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from claudomator_py.api.guard.limits import ConnectionLimit, Rate, TokenBucket
@@ -24,29 +26,24 @@ _LINGER_S = 2.0
 
 
 class _MessageQueue:
-    """``asyncio.Queue`` for one reader, in a tenth of its memory, as most connections are silent."""
+    """What uvicorn uses of ``asyncio.Queue``, in a tenth of its memory, as most connections are silent."""
 
-    __slots__ = ("_messages", "_reader")
+    __slots__ = ("_arrived", "_messages")
 
-    def __init__(self) -> None:
+    def __init__(self, arrived: Callable[[], None]) -> None:
+        """arrived: called after each message."""
+        self._arrived = arrived
         self._messages: list[Any] = []
-        self._reader: asyncio.Future[None] | None = None
 
     def put_nowait(self, message: Any) -> None:
         self._messages.append(message)
-        if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+        self._arrived()
 
     def empty(self) -> bool:
         return not self._messages
 
     async def get(self) -> Any:
-        while not self._messages:
-            self._reader = asyncio.get_running_loop().create_future()
-            try:
-                await self._reader
-            finally:
-                self._reader = None
+        """Return the oldest message. Only called when there is one."""
         return self._messages.pop(0)
 
 
@@ -55,13 +52,29 @@ _OPEN: Final = asyncio.Event()
 _OPEN.set()
 
 
+Taker = Callable[[Mapping[str, Any]], Awaitable[bool]]
+"""Handles one message; returns whether it wants more."""
+
+
 class GuardedWebSocket(WebSocketsSansIOProtocol):
     """A WebSocket with limits. Until ``keep`` is called, it may be closed to make room, the most silent ones first."""
+
+    # Includes the attributes of uvicorn's class: in a dictionary, forty of them take four times the memory.
+    __slots__ = (
+        *("app", "app_state", "asgi_version", "client", "close_sent", "close_timeout", "close_timer", "config", "conn"),
+        *("connections", "curr_msg_data_type", "default_headers", "disconnected", "frames", "handshake_complete"),
+        *("handshake_initiated", "initial_response", "last_ping_rtt", "logger", "loop", "pending_ping_payload"),
+        *("ping_interval", "ping_sent_at", "ping_timeout", "ping_timer", "pong_timer", "queue", "read_paused"),
+        *("request", "response", "root_path", "scheme", "scope", "server", "tasks", "transport", "writable"),
+        *("_frames", "_has_failed", "_is_at_work", "_is_kept", "_limit", "_taker", "_turn", "_unread", "pace"),
+    )
 
     def __init__(self, *, limit: ConnectionLimit, **server: Any) -> None:
         """limit: of WebSockets. server: uvicorn's arguments."""
         super().__init__(**server)
-        self.queue = cast("asyncio.Queue[Any]", _MessageQueue())
+        self.queue = cast("asyncio.Queue[Any]", _MessageQueue(self._arrived))
+        self._is_at_work = True
+        self._taker: Taker | None = None
         self.writable = _OPEN
         self._limit = limit
         self._frames = TokenBucket(FRAMES)
@@ -88,6 +101,45 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
     def may_go(self) -> bool:
         """Return whether no agent has registered over it."""
         return not self._is_kept
+
+    def hand_over(self, taker: Taker) -> None:
+        """Pass each message to ``taker`` once the ASGI application, which calls this, has returned. The last message
+        is ``websocket.disconnect``.
+
+        No task waits for messages then: it would take more memory than the rest of a silent connection.
+        """
+        self._taker = taker
+
+    async def run_asgi(self) -> None:
+        """Run the application, or pass the messages to the taker, until there are none left."""
+        goes_on = False
+        try:
+            if self._taker is None:
+                await self.app(self.scope, self.receive, self.send)
+            while self._taker is not None and not self.queue.empty():
+                if not await self._taker(await self.receive()):
+                    self._taker = None
+            goes_on = self._taker is not None
+        except ClientDisconnected:
+            pass
+        except Exception:
+            self.logger.exception("the handler of a WebSocket failed")
+        finally:
+            self._is_at_work = False
+            if not goes_on:
+                self._taker = None
+                self.send_500_response()  # does nothing if a response was sent
+                if self.close_timer is None:
+                    self.transport.close()
+
+    def _arrived(self) -> None:
+        """Start a task for the messages, unless one is running."""
+        if self._taker is None or self._is_at_work:
+            return
+        self._is_at_work = True
+        task = self.loop.create_task(self.run_asgi())
+        task.add_done_callback(self.on_task_complete)
+        self.tasks.add(task)
 
     def drop(self) -> None:
         """Close it at once."""
@@ -173,7 +225,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         # In place, as others may hold copies of the scope, and the frame parser keeps the request.
         cast("list[tuple[bytes, bytes]]", self.scope["headers"]).clear()
         self.request.headers.clear()
-        del self.request, self.response
+        del self.request, self.response, self.scope, self.app_state, self.default_headers
         super().start_keepalive()
 
     def send_receive_event_to_app(self) -> None:

@@ -9,12 +9,12 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
 from starlette.types import Receive, Scope, Send
-from starlette.websockets import WebSocket, WebSocketState
 
 from claudomator_py.api.guard.limits import Rate, TokenBucket
 from claudomator_py.api.guard.pace import Pace, Paces
@@ -34,6 +34,7 @@ from claudomator_py.protocols.hub.methods import (
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.schema.validation import MAX_JSON_PARTS, MAX_PROBLEMS, has_too_many_parts, odd_values
+from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ _TOGETHER_S: Final = 1.0
 
 
 class Seat(Protocol):
-    """A connection's slot in the server. Absent in tests without a server."""
+    """A connection's slot in the server."""
 
     pace: Pace | None
     """The account that its frames are charged to."""
@@ -67,6 +68,9 @@ class Seat(Protocol):
 
     def keep(self) -> None:
         """Keep the slot even when others need one."""
+
+    def hand_over(self, taker: Callable[[Mapping[str, Any]], Awaitable[bool]]) -> None:
+        """Pass each message to ``taker`` as it arrives, until that returns False."""
 
 
 class HubEndpoint:
@@ -86,41 +90,39 @@ class HubEndpoint:
         self._returning: asyncio.Future[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection, from the opening handshake to its end."""
-        websocket = WebSocket(scope, receive, send)
+        """Accept a connection and hand it over, or refuse the handshake with HTTP 403."""
         if scope["path"] != PATH:
-            await websocket.close()  # becomes HTTP 403, as it is not accepted yet
+            await send({"type": "websocket.close", "code": 1000})
             return
         self._loop = asyncio.get_running_loop()
-        state = websocket.scope["state"]
-        by, standing = state["principal"], state["standing"]
-        seat: Seat | None = state.get("seat")
-        most = _MAX_CONNECTIONS if seat is None else min(_MAX_CONNECTIONS, seat.share)
-        others = [one for one in self._open if one.by == by]
-        if len(others) >= most:
-            await websocket.close(1008)
+        seat: Seat = scope["state"]["seat"]
+        by, standing = scope["state"]["principal"], scope["state"]["standing"]
+        others = [one for one in self._open if one.guest.by == by]
+        if len(others) >= min(_MAX_CONNECTIONS, seat.share):
+            await send({"type": "websocket.close", "code": 1008})
             return
-        granted = others[0].granted if others else self._access.as_(by)
-        pace = self._paces.of(by)
-        if seat is not None:
-            seat.pace = pace
-        connection = _Connection(websocket, self._hub, granted, self._streams, by, pace, standing, self._registered)
+        guest = others[0].guest if others else _Guest(by, self._access.as_(by), standing, self._paces.of(by))
+        seat.pace = guest.pace
+        connection = _Connection(send, seat, self._hub, guest, self._streams, self._registered, self._left)
         self._open.add(connection)
         try:
-            if pace is not None:
-                await pace.turn(_CONNECTION_S)
-            await websocket.accept()
-            await connection.serve()
-        finally:
-            self._open.discard(connection)
-            self._count_closed(self._loop)
+            if guest.pace is not None:
+                await guest.pace.turn(_CONNECTION_S)
+            await receive()
+            await send({"type": "websocket.accept"})
+        except BaseException:
+            self._left(connection)
+            raise
+        seat.hand_over(connection.take)
 
-    def _count_closed(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _left(self, connection: "_Connection") -> None:
+        self._open.discard(connection)
         self._closed += 1
         if self._closed < _CROWD:
             return
         if self._return_timer is not None:
             self._return_timer.cancel()
+        loop = asyncio.get_running_loop()
         self._return_timer = loop.call_later(_SETTLED_S, self._return_memory, loop)
 
     def _return_memory(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -152,58 +154,76 @@ class HubEndpoint:
             connection.check()
 
 
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    """What all connections of a principal share."""
+
+    by: Principal
+    granted: Session
+    standing: Callable[[], bool]
+    pace: Pace | None
+
+
 class _Connection:
     """An accepted connection. Implements ``HubPeer``."""
 
+    __slots__ = (
+        *("_asked", "_bucket", "_closing", "_ids", "_is_over", "_left", "_methods", "_seat", "_send_message"),
+        *("_sending", "guest"),
+    )
+
     def __init__(
         self,
-        websocket: WebSocket,
+        send: Send,
+        seat: Seat,
         hub: Hub,
-        granted: Session,
+        guest: _Guest,
         streams: Streams,
-        by: Principal,
-        pace: Pace | None,
-        standing: Callable[[], bool],
         registered: Callable[[str], None],
+        left: Callable[["_Connection"], None],
     ) -> None:
-        self._websocket = websocket
-        self.granted = granted
-        """The principal's session, shared by all its connections."""
-        self._methods = Methods(hub, granted, streams, by, self, registered, pace)
-        self._pace = pace
-        self.by = by
-        self._standing = standing
+        self.guest = guest
+        self._methods = Methods(hub, guest.granted, streams, guest.by, self, registered, guest.pace)
         self._ids = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._sending = asyncio.Lock()
+        self._send_message = send
         self._bucket = TokenBucket(FRAMES)
-        self._seat: Seat | None = websocket.scope["state"].get("seat")
-        self._closing: set[asyncio.Task[None]] = set()
+        self._seat = seat
+        self._left = left
+        self._is_over = False
+        self._closing: asyncio.Task[None] | None = None
 
-    async def serve(self) -> None:
-        """Handle frames until the connection ends."""
+    async def take(self, message: Mapping[str, Any]) -> bool:
+        """Handle a frame or the end of the connection. Return whether the connection goes on."""
+        goes_on = False
         try:
-            while True:
-                message = await self._websocket.receive()
-                if message["type"] != "websocket.receive":
-                    return
-                if message.get("text") is None:
-                    await self._end(1003, "frames are text")
-                    return
-                if self._bucket.take():
-                    await self._end(1008, "too many messages")
-                    return
-                if self._pace is not None:
-                    await self._pace.turn(_MESSAGE_S + len(message["text"]) * _CHARACTER_S)
-                if not self.check():
-                    return
-                await self._take(message["text"])
+            goes_on = message["type"] == "websocket.receive" and await self._handle(message.get("text"))
         except AgentGone:
-            return
+            pass
         finally:
-            for future in self._asked.values():
-                future.cancel()
-            self._methods.leave()
+            if not goes_on:
+                self._is_over = True
+                for future in self._asked.values():
+                    future.cancel()
+                self._methods.leave()
+                self._left(self)
+        return goes_on
+
+    async def _handle(self, text: str | None) -> bool:
+        """Handle a frame. Return whether the connection goes on. Raises AgentGone."""
+        if text is None:
+            await self._end(1003, "frames are text")
+            return False
+        if self._bucket.take():
+            await self._end(1008, "too many messages")
+            return False
+        if self.guest.pace is not None:
+            await self.guest.pace.turn(_MESSAGE_S + len(text) * _CHARACTER_S)
+        if not self.check():
+            return False
+        await self._take(text)
+        return True
 
     # --- requests of the hub to the agent -------------------------------------------------------------------------
 
@@ -227,33 +247,32 @@ class _Connection:
 
     def close(self, code: int, reason: str) -> None:
         """See ``HubPeer``."""
-        task = asyncio.ensure_future(self._end(code, reason))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._end(code, reason))
 
     def check(self) -> bool:
         """Return whether the token is still valid. If not, close the connection."""
-        if self._standing():
+        if self.guest.standing():
             return True
         self._methods.leave()
         self.close(1008, "the token is no longer valid")
         return False
 
     async def _end(self, code: int, reason: str) -> None:
-        if self._websocket.application_state is WebSocketState.CONNECTED:
-            try:
-                await self._websocket.close(code, reason[:100])
-            except (RuntimeError, OSError):  # already closed
-                return
+        if self._is_over:
+            return
+        self._is_over = True
+        with suppress(RuntimeError, OSError):  # already closed
+            await self._send_message({"type": "websocket.close", "code": code, "reason": reason[:100]})
 
     async def _send(self, document: Mapping[str, Any]) -> None:
         """Send a JSON document. Raises AgentGone."""
         text = json.dumps(document, ensure_ascii=False, allow_nan=False)
         async with self._sending:
-            if self._websocket.application_state is not WebSocketState.CONNECTED:
+            if self._is_over:
                 raise AgentGone("the connection has ended")
             try:
-                await self._websocket.send_text(text)
+                await self._send_message({"type": "websocket.send", "text": text})
             except Exception as error:  # the server's libraries raise various errors for a lost connection
                 raise AgentGone(f"the connection has ended: {type(error).__name__}") from None
 
@@ -276,8 +295,8 @@ class _Connection:
             await self._send({"jsonrpc": "2.0", "id": rpc_id, "error": error.document})
             return
         finally:
-            if self._pace is not None:  # the cost of parsing varies a hundredfold for texts of one length
-                self._pace.charge(time.thread_time() - began_s)
+            if self.guest.pace is not None:  # the cost of parsing varies a hundredfold for texts of one length
+                self.guest.pace.charge(time.thread_time() - began_s)
         try:
             said: dict[str, Any] = {"result": await self._methods.call(method, params)}
         except HubError as error:
@@ -285,7 +304,7 @@ class _Connection:
         except Exception:
             log.exception("%s of the hub failed", method)
             said = {"error": HubError(INTERNAL, "the daemon failed; see its log").document}
-        if self._methods.has_registered and self._seat is not None:
+        if self._methods.has_registered:
             self._seat.keep()
         if wanted:
             await self._send({"jsonrpc": "2.0", "id": rpc_id, **said})

@@ -97,6 +97,8 @@ class _Result(_Params):
 class Methods:
     """The methods on one connection, for its principal ``by``. Used on the loop."""
 
+    __slots__ = ("_by", "_granted", "_hub", "_link", "_pace", "_peer", "_registered", "_streams")
+
     def __init__(
         self,
         hub: Hub,

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import os
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -29,6 +29,10 @@ FLOOD = FRAMES.burst + 10 * int(FRAMES.per_second)
 GUEST = Principal("guest", Role.OPERATE, "acme")
 
 
+ENDED: list[str] = []
+"""What was taken last of each connection."""
+
+
 class DEBTOR:
     """Who owes something, by a clock that is put forward."""
 
@@ -39,19 +43,29 @@ class DEBTOR:
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer each message with its length; ``register`` keeps the place, ``share`` asks how many there may be, ``owe``
-    has it owe more than it may, and ``owe nothing`` nothing.
+    has it owe more than it may, ``owe nothing`` nothing, ``fail`` is a fault, and ``enough`` the last that is taken.
     """
+    seat = scope["state"]["seat"]
+
+    async def answer(message: Mapping[str, Any]) -> bool:
+        if message["type"] != "websocket.receive":
+            ENDED.append(message["type"])
+            return False
+        text = message["text"]
+        if text == "register":
+            seat.keep()
+        if text.startswith("owe"):
+            DEBTOR.among = Paces(lambda: DEBTOR.now_s)
+            seat.pace = DEBTOR.pace = DEBTOR.among.of(GUEST)
+            DEBTOR.pace.charge(2 * ONE_PRINCIPAL.burst_s if text == "owe" else 0)
+        if text == "fail":
+            raise ValueError(text)
+        await send({"type": "websocket.send", "text": str(seat.share if text == "share" else len(text))})
+        return bool(text != "enough")
+
     assert (await receive())["type"] == "websocket.connect"
     await send({"type": "websocket.accept"})
-    while (message := await receive())["type"] == "websocket.receive":
-        if message["text"] == "register":
-            scope["state"]["seat"].keep()
-        if message["text"].startswith("owe"):
-            DEBTOR.among = Paces(lambda: DEBTOR.now_s)
-            scope["state"]["seat"].pace = DEBTOR.pace = DEBTOR.among.of(GUEST)
-            DEBTOR.pace.charge(2 * ONE_PRINCIPAL.burst_s if message["text"] == "owe" else 0)
-        said = scope["state"]["seat"].share if message["text"] == "share" else len(message["text"])
-        await send({"type": "websocket.send", "text": str(said)})
+    seat.hand_over(answer)
 
 
 def served(scenario: Callable[[str], Awaitable[None]], most: int = 100) -> None:
@@ -255,3 +269,55 @@ def test_who_owes_and_goes_leaves_nothing_behind() -> None:
             await asyncio.sleep(0.01)
 
     served(scenario)
+
+
+def test_no_task_waits_for_a_silent_connection_and_its_end_is_taken() -> None:
+    async def scenario(address: str) -> None:
+        before = len(asyncio.all_tasks())
+        connections = [await opened(address) for _ in range(20)]
+        assert await told(connections[0], "hello") == "5"
+        # Two tasks of each are the client's own, which is of this loop as well.
+        assert len(asyncio.all_tasks()) <= before + 2 * len(connections) + 1
+        ENDED.clear()
+        for connection in connections:
+            await connection.close()
+        while len(ENDED) < len(connections):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+
+    served(scenario)
+
+
+def test_messages_are_taken_one_after_the_other_in_their_order() -> None:
+    async def scenario(address: str) -> None:
+        connection = await opened(address)
+        for length in range(300):
+            await connection.send("x" * length)
+        assert [await connection.recv() for _ in range(300)] == [str(length) for length in range(300)]
+        await connection.close()
+
+    served(scenario)
+
+
+@pytest.mark.parametrize("last", ["enough", "fail"])
+def test_who_takes_no_more_or_fails_ends_the_connection(last: str) -> None:
+    async def scenario(address: str) -> None:
+        connection, other = [await opened(address) for _ in range(2)]
+        await connection.send(last)
+        if last == "enough":
+            assert await connection.recv() == "6"
+        assert await is_closed(connection)
+        assert await told(other, "hello") == "5"
+        await other.close()
+
+    served(scenario)
+
+
+def test_when_the_server_ends_so_do_those_who_are_silent() -> None:
+    connections = []
+
+    async def scenario(address: str) -> None:
+        ENDED.clear()
+        connections.extend([await opened(address) for _ in range(5)])
+
+    served(scenario)
+    assert ENDED == ["websocket.disconnect"] * 5
