@@ -65,8 +65,9 @@ def measure() -> None:
         sys.stdout.write(
             "| page | KiB | p50, ms | p99, ms | longest, ms | ms of CPU |\n|---|---:|---:|---:|---:|---:|\n"
         )
-        connection, headers = _logged_in(subject)
+        connection, browser, program = _logged_in(subject)
         for path in PAGES:
+            headers = program if path.startswith("/v1/") else browser
             sys.stdout.write(f"| {path} | {' | '.join(_asked(subject, connection, headers, path))} |\n")
             sys.stdout.flush()
         subject.stop()
@@ -92,8 +93,9 @@ def _fill(subject: Claudomator) -> None:
         )
 
 
-def _logged_in(subject: Claudomator) -> tuple[http.client.HTTPConnection, dict[str, str]]:
-    """Return a connection, and the headers of a browser that has logged in, as a person does within seconds."""
+def _logged_in(subject: Claudomator) -> tuple[http.client.HTTPConnection, dict[str, str], dict[str, str]]:
+    """Return a connection, and the headers of a browser that has logged in, as a person does within seconds, and of a
+    program."""
     address = urlsplit(str(subject.site.endpoint))
     token = (subject.site.state / "token").read_text().strip()
     host = WebSettings(token=token, listen=address.netloc).page_host
@@ -106,7 +108,8 @@ def _logged_in(subject: Claudomator) -> tuple[http.client.HTTPConnection, dict[s
     connection.request("POST", "/login", urlencode({"code": code}), form)
     answer = connection.getresponse()
     answer.read()
-    return connection, {"Host": host, "Cookie": str(answer.headers["Set-Cookie"]).partition(";")[0]}
+    browser = {"Host": host, "Cookie": str(answer.headers["Set-Cookie"]).partition(";")[0]}
+    return connection, browser, {"Authorization": f"Bearer {token}"}
 
 
 def _asked(
