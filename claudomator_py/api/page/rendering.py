@@ -33,6 +33,7 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from claudomator_py.api.operation import ACCESS, guarded
@@ -99,7 +100,10 @@ def render(
 
     shown = {**values, "may": permitted, "by": by, "standing": _standing(by)}
     text = _environment().get_template(template).render(shown)
-    return HTMLResponse(text, status, headers=_HEADERS)
+    response = HTMLResponse(text, status, headers=_HEADERS)
+    if by is not None and not compile_templates.cache_info().currsize:
+        response.background = BackgroundTask(compile_templates)
+    return response
 
 
 def page_before(request: Request, otherwise: str = "/") -> Response:
@@ -134,8 +138,9 @@ def sentence(text: str) -> "Markup":
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(plain(text)))))  # noqa: S704 - escaped in it
 
 
+@cache
 def compile_templates() -> None:
-    """Compile the templates of all pages, each of which is otherwise compiled when its page is first asked for."""
+    """Compile the templates of all pages, once. Called after the first page, so that the next ones do not wait."""
     environment = _environment()
     for name in environment.list_templates():
         environment.get_template(name)

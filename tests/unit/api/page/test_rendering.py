@@ -29,20 +29,34 @@ def test_what_stands_in_backticks_is_shown_as_code_and_nothing_else_as_a_tag(tex
     assert sentence(text) == shown
 
 
+@pytest.fixture
+def _cold() -> None:
+    rendering._environment.cache_clear()
+    rendering.compile_templates.cache_clear()
+
+
+def compiled() -> bool:
+    """Whether all templates are."""
+    cached = rendering._environment().cache
+    return cached is not None and len(cached) >= len(rendering._environment().list_templates())
+
+
+@pytest.mark.usefixtures("_cold")
+def test_the_first_page_prepares_the_others(operator: Visitor) -> None:
+    assert not compiled(), "a login alone does not"
+    assert operator.get("/agents").status == 200
+    wait_until(compiled, "all templates to be compiled")
+
+
+@pytest.mark.usefixtures("_cold")
 @pytest.mark.parametrize(("code_of", "prepared_pages"), [("the daemon", True), ("nobody", False)])
 def test_pages_are_prepared_while_somebody_logs_in(daemon: Daemon, code_of: str, prepared_pages: bool) -> None:
-    rendering._environment.cache_clear()
     code = "wrong"
     if code_of == "the daemon":
         headers = {"Authorization": f"Bearer {daemon.token}"}
         code = daemon.ask("POST", "/v1/login-codes", headers=headers).json()["code"]
     answer = Visitor(daemon).get(f"/login?code={code}")
     assert answer.status == 200
-
-    def compiled() -> bool:
-        cached = rendering._environment().cache
-        return cached is not None and len(cached) >= len(rendering._environment().list_templates())
-
     if prepared_pages:
         wait_until(compiled, "all templates to be compiled")
     else:
