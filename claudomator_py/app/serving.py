@@ -198,7 +198,7 @@ async def _run(
     try:
         await web.server.until_up()
         notifier.ready()
-        # However many files there are, or were: who asks has an answer meanwhile.
+        # In a thread, so that requests are served however many files there are.
         await asyncio.to_thread(folders.follow, settings)
         await loop.run()
     except StateLost as lost:
@@ -212,7 +212,7 @@ async def _run(
 
 
 async def _keep_looking(local: Local, loop: Daemon, *, at_once: bool) -> None:
-    """Programs of agents are installed, upgraded and removed while the daemon runs. at_once: begin with a look."""
+    """Look for installed, upgraded and removed agents periodically. at_once: begin with a look."""
     registry = local.around.registry
     while True:
         if at_once:
@@ -220,7 +220,7 @@ async def _keep_looking(local: Local, loop: Daemon, *, at_once: bool) -> None:
             try:
                 await asyncio.to_thread(refresh_agents, registry, configured=configured)
             except Exception:
-                # The next look may see more; that there is one matters most.
+                # Keep looking: the next look may succeed.
                 log.exception("agents_not_looked_at")
             loop.wake()
         at_once = True
@@ -232,5 +232,6 @@ async def _keep_looking(local: Local, loop: Daemon, *, at_once: bool) -> None:
 
 
 def _drains(settings: Settings) -> bool:
-    """Whether live runs are awaited. The environment goes first: a unit that ends what is left has to be sure of it."""
+    """Return whether stopping waits for live runs. The environment takes precedence: a unit that kills leftovers must
+    be able to rely on it."""
     return OnStop(os.environ.get(ON_STOP_VARIABLE) or settings.on_stop) is OnStop.DRAIN

@@ -35,14 +35,14 @@ MIGRATION_S = 600
 
 
 def load(named: Path | None) -> LoadedConfig:
-    """Return the named configuration, else the one that is found, else the defaults. Raises ConfigError."""
+    """Return the named configuration, else a discovered one, else the defaults. Raises ConfigError."""
     path = find_config(named, os.environ, Path.cwd())
     is_named = named is not None or bool(os.environ.get(CONFIG_VARIABLE))
     return load_config(None) if path is None else load_trusted(path, named=is_named)
 
 
 def read_again(path: Path | None) -> LoadedConfig:
-    """Return what is in the file of the start, or, if there was none, in one that has come since.
+    """Return the configuration of the file used at the start or, if there was none, of one created since.
 
     Raises ConfigurationRefused.
     """
@@ -58,18 +58,18 @@ def service_manager() -> Notifier:
     for name in VARIABLES:
         os.environ.pop(name, None)
     if notifier.watchdog_s is not None:
-        faulthandler.enable()  # the watchdog ends a daemon that hangs by SIGABRT: the log will say where it hung
+        faulthandler.enable()  # systemd's watchdog sends SIGABRT to a daemon that hangs: log where it hung
     return notifier
 
 
 def migrate_database(database: Database, notifier: Notifier) -> None:
     """Migrate the database unless it already has this version. Raises StoreUnavailable."""
-    # Should what a new one begins with be of an older version, it is brought to this one like any other.
+    # A new database starts from a stored schema; if that is older than this version, it is migrated like any other.
     if not (is_current(database) or (begin(database) and is_current(database))):
-        notifier.status("bringing the database to this version")
+        notifier.status("migrating the database")
         notifier.extend_timeout(MIGRATION_S)
         with bulk_import():
-            from claudomator_py.store.migrate import migrate  # with alembic, which hardly a start needs
+            from claudomator_py.store.migrate import migrate  # imported late, as it loads alembic
 
         report = migrate(database)
         if report.before is not None:
@@ -77,7 +77,7 @@ def migrate_database(database: Database, notifier: Notifier) -> None:
 
 
 def ship_cards(database: Database, *, wanted: bool) -> None:
-    """Let the registry have this version's cards, unless it already has them; or remove all shipped cards."""
+    """Bring the registry's shipped cards to this version. wanted: if false, remove them all."""
     contents = shipped_files() if wanted else {}
     shipped = {"hash": files_hash(contents)}
     try:

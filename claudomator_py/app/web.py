@@ -22,7 +22,7 @@ from claudomator_py.schema.settings import Http
 
 
 class Web:
-    """The listening web server. Its sockets are open once this is made; ``server`` answers once it is served."""
+    """The web server. Its sockets are open after construction; ``server`` answers once it serves."""
 
     def __init__(self, daemon: Components, loop: Daemon, settings: Http, token: str, listen: str, state: Path) -> None:
         """listen: the address. state: the state folder, in which clients find the address. Raises CannotListen,
@@ -57,12 +57,12 @@ class Web:
 
 
 def publish(url: str, state: Path, in_place: Callable[[], bool], stack: ExitStack) -> None:
-    """Have commands find the daemon at that address until the stack is closed."""
+    """Publish the address, by which commands find the daemon, until the stack is closed."""
     stack.callback(withdraw, state, in_place)
     publish_endpoint(state, url)
 
 
 def withdraw(state: Path, in_place: Callable[[], bool]) -> None:
-    """Withdraw the address so that commands no longer look for it there, unless the folder is now another daemon's."""
+    """Withdraw the published address, unless the state folder is another daemon's by now."""
     if in_place():
         withdraw_endpoint(state)

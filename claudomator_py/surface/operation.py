@@ -310,17 +310,17 @@ def operation(
             bound.apply_defaults()
             return self._call(declared(), bound.arguments)
 
-        call.declared = declared  # type: ignore[attr-defined]  # which ``declared_by`` calls
+        call.declared = declared  # type: ignore[attr-defined]  # read by ``declared_by``
         return call  # type: ignore[return-value]
 
     return declare
 
 
 def answers(call: Callable[..., Any]) -> Callable[[F], F]:
-    """Say that the method below it, of a service, answers the operation of that call."""
+    """Mark a service's method as the implementation of the operation that ``call`` declares."""
 
     def mark(method: F) -> F:
-        method.answers = call  # type: ignore[attr-defined]  # which ``answered_by`` reads
+        method.answers = call  # type: ignore[attr-defined]  # read by ``answered_by``
         return method
 
     return mark

@@ -70,20 +70,20 @@ def acceptance_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem
 
 
 def _tree_warnings(spec: TaskSpec) -> list[Problem]:
-    """It can only begin where one of them ended."""
+    """Warn that a work tree can start from only one of several dependencies."""
     others = [name for name in spec.depends_on if name != spec.continues]
     if spec.isolation is not Isolation.WORKTREE or len(others) < 2 or spec.continues is not None or spec.base:
         return []
     message = (
-        f"names {len(others)} tasks, and the work tree begins where that one ended which has what the others committed "
-        "in work trees; where none has, at what is checked out in the repository"
+        f"names {len(others)} tasks; the work tree starts from the one that contains the commits of the others' work "
+        "trees, or, if none does, from what is checked out in the repository"
     )
     remedy = "name one of them as `base`, or have them merged first"
     return [Problem(field="depends_on", message=message, remedy=remedy)]
 
 
 def _secret_warnings(spec: TaskSpec) -> list[Problem]:
-    """A task file is read by whoever reads the inbox, and the database keeps what is in it."""
+    """Warn of secrets in ``env``: everybody who can read the inbox sees them, and the database stores them."""
     message = "looks like a secret, and task files and the database keep it as it is"
     remedy = "set it for the daemon instead, and name it in `pass_env` of the agent"
     return [
@@ -94,20 +94,20 @@ def _secret_warnings(spec: TaskSpec) -> list[Problem]:
 
 
 def _permission_warnings(spec: TaskSpec, registry: AgentRegistry) -> list[Problem]:
-    """A task that is to work in a directory and allows nothing there fails at night, when nobody is asked."""
+    """Warn of a task with a directory but no permissions: it would fail unattended."""
     if spec.working_dir is None or spec.permissions != Permissions() or spec.approval:
         return []
     able = [agent for agent in registry.configured if agent.auto_select]
     wished = [agent for agent in registry.configured if spec.agent.type in (agent.name, agent.kind)]
     if not any(agent.kind in MODEL_KINDS for agent in wished or able):
         return []
-    message = "are not named, so most agents may read in the directory and nothing else, and nobody is there to ask"
+    message = "are not set, so most agents may only read in the directory, and nobody is there to approve more"
     remedy = "write permissions: {mode: acceptEdits}, or name the tools in permissions.allowed_tools"
     return [Problem(field="permissions", message=message, remedy=remedy)]
 
 
 def zone_problems(spec: TaskSpec) -> list[Problem]:
-    """Return why the schedule's zone cannot be used."""
+    """Return the problem with the schedule's time zone, if any."""
     problem = zone_problem(spec.timezone)
     return [] if problem is None else [problem]
 
@@ -127,24 +127,24 @@ def _agent_problems(spec: TaskSpec, agent_type: str, registry: AgentRegistry) ->
 
 
 def _insists(spec: TaskSpec) -> bool:
-    """Whether only an agent that its ``agent.type`` means will do: one of a kind that has to be named is no wish."""
+    """Return whether only agents that ``agent.type`` means may do the task. Kinds that must be named always insist."""
     return spec.agent.strict or spec.agent.type in BY_NAME_KINDS
 
 
 def _remedy(agent_type: str, registry: AgentRegistry) -> str:
-    """What to do about an agent that nobody has: correct its name, or have one."""
+    """Return the remedy for an unknown agent: correct its name, or configure it."""
     of, _, specialist = agent_type.partition(":")
     if specialist and of in _REMOTE:
-        # Whether or not there is one: the agents of specialists are shown to those who see the specialist.
+        # The same text whether or not the specialist exists, as the caller may not be allowed to see it.
         return f"write `specialist: {shown(specialist)}` instead"
     if agent_type in registry.kinds:
         return f"configure or install {agent_type}, or leave it out"
-    # Nobody who mistypes an agent means the one that only pretends.
+    # Never suggest the simulated agent for a typing error.
     return suggestion(agent_type, [agent.name for agent in registry.configured if agent.kind != "simulated"])
 
 
 def standing_warnings(spec: TaskSpec) -> list[Problem]:
-    """Return what the task would fail at if it started now, as far as a look at the file system tells."""
+    """Return what the task would fail at if it started now, as far as the file system tells."""
     return [*_folder_warnings(spec), *_check_warnings(spec)]
 
 
@@ -165,7 +165,7 @@ def _folder_warnings(spec: TaskSpec) -> Iterator[Problem]:
 
 
 def _folder_problem(folder: str) -> tuple[str, str] | None:
-    """What is wrong with a folder, behind its name, and what to do."""
+    """Return what is wrong with a folder, to follow its name, and the remedy."""
     path = Path(folder).expanduser()
     try:
         found = path.stat()
@@ -182,8 +182,7 @@ def _folder_problem(folder: str) -> tuple[str, str] | None:
 
 
 def _missing_of_repository(folder: str) -> tuple[str, str] | None:
-    """What keeps git from making a work tree there, and what to do; nothing is said of a folder that is not there
-    itself."""
+    """Return what keeps git from making a work tree of the folder, and the remedy. None for a missing folder."""
     try:
         place = resolve(folder)
         if not place.is_dir():
@@ -199,12 +198,12 @@ def _missing_of_repository(folder: str) -> tuple[str, str] | None:
 
 
 def _is_git_directory(folder: Path) -> bool:
-    """Whether git keeps a repository right in that folder, which has none of its files."""
+    """Return whether the folder is a bare repository or a ``.git`` directory."""
     return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def _is_unborn(git: Path) -> bool:
-    """Whether HEAD is a branch without a commit, in a repository whose refs are files. Raises OSError."""
+    """Return whether HEAD is a branch without a commit, judged by the files of the repository. Raises OSError."""
     ref = (git / "HEAD").read_text().strip().removeprefix("ref: ")
     packed = git / "packed-refs"
     if (git / "reftable").exists() or not ref.startswith("refs/") or (git / ref).exists():
@@ -230,13 +229,13 @@ def _check_warnings(spec: TaskSpec) -> Iterator[Problem]:
 
 
 def _missing(program: str, spec: TaskSpec) -> str | None:
-    """Where the program is looked for and is not; None: it is there, or nothing can be said of it."""
+    """Return the path or name under which the program is not found, or None if it is found or cannot be judged."""
     where = _place_of(program, spec)
     return None if where is None or shutil.which(where, path=spec.env.get("PATH")) is not None else where
 
 
 def _place_of(program: str, spec: TaskSpec) -> str | None:
-    """Where the program is looked for; None: nothing can be said before the task has its folder."""
+    """Return the path or name to look up, or None for a relative path if the folder does not exist yet."""
     if "/" not in program or program.startswith("/"):
         return program
     if spec.working_dir is None or _folder_problem(spec.working_dir) is not None:

@@ -374,14 +374,14 @@ def _task(connection: Connection, place: _Place, message: ChannelMessage, specia
 
 
 def _continued(connection: Connection, channel: Channel, message: ChannelMessage, specialist: str) -> str | None:
-    """Name of the task to continue: the completed one whose answer by this specialist the message replies to."""
+    """Return the name of the task to continue, if any: the completed one whose answer the message replies to."""
     if message.reply_to is None:
         return None
     given = channel_rows.answer_given(connection, message.reply_to)
     if given is None or given.specialist != specialist or given.task_id is None:
         return None
     task = task_rows.find(connection, given.task_id)
-    # A task is continued by its name, so it has to be the newest of that name to be meant by it.
+    # A task is continued by name, and a name means the newest task that has it.
     return task.name if task is not None and task.state == "COMPLETED" and task.channel == channel.id else None
 
 

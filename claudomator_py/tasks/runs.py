@@ -152,8 +152,8 @@ def stop_over_budget(connection: Connection, run: Run, over: SpentBudget, now_ms
 
 
 def begin_check(connection: Connection, run: Run, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
-    """Return the agent succeeded: record its outcome and the intent to check it (again). False, and nothing was
-    written: the run is no longer live, or has gone on to another check since it was read."""
+    """Record the successful agent's outcome, and that its check starts. Return False, without writing, if the run is
+    no longer live or has reached another check since it was read."""
     changes = {
         "state": "checking",
         "check_seq": run.check_seq + 1,

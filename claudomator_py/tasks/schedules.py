@@ -140,9 +140,8 @@ def skip(connection: Connection, schedule: Schedule, at_ms: int, why: str, now_m
 
 
 def make_way(connection: Connection, schedule: Schedule, now_ms: int) -> Task | None:
-    """End what the schedule replaces, or what has held it up for too long. The task for whose end it still waits before
-    it makes another; None: it may make one.
-    """
+    """End tasks that the schedule replaces, or that have blocked it for too long. Return the task whose end it still
+    waits for, or None if it may create the next one."""
     spec = TaskSpec.model_validate(schedule.spec)
     if spec.overlap is Overlap.QUEUE:
         return None

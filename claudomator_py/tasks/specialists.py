@@ -1,8 +1,8 @@
-"""What can happen to a specialist's card in the registry, each in one transaction.
+"""Changes to specialists' cards in the registry, each in one transaction.
 
-Nobody takes over the card of another, and what does not exist for somebody is refused in the words for what does not
-exist at all. Cards that come with Claudomator (source ``shipped``) belong to nobody who asks: an operator's card of the
-same id stands for one, and when that is removed, the shipped one is there again.
+Nobody can take over another's card. A card that is hidden from the caller is refused in the same words as one that
+does not exist. An operator's card may replace a shipped one (source ``shipped``) with the same id; when it is removed,
+the shipped one is restored.
 """
 
 from collections.abc import Collection, Sequence
@@ -52,7 +52,7 @@ def register(
     registered_with: Collection[str] = (),
     is_own: bool = True,
 ) -> Registration:
-    """Add the card, or update the creator's own card of that id; harmless when repeated.
+    """Add the card, or update the creator's own card with that id. Idempotent.
 
     file_path: the file that the card follows from now on. is_own: if true, registration by an administrator of the
     daemon also admits the card; if false, nobody has read it as their own. registered_with: see ``ways_on_problems``.
@@ -123,7 +123,7 @@ def change(
     *,
     versions: Collection[int] | None = None,
 ) -> Registration:
-    """Give the specialist with the card's id that content. versions: the only acceptable current versions; None: any.
+    """Replace the card with that id. versions: the acceptable current versions; None: any.
 
     Changing a shipped card makes the operator's own card, which replaces it; a changed card of the hub no longer
     follows its agent. Raises NotFound, Forbidden, StaleVersion, Conflict if the card follows a file, and Invalid as
@@ -186,7 +186,7 @@ def grant(
     by: Principal,
     now_ms: int,
 ) -> Registration:
-    """Let a shared card exist for a principal (by id) or an organisation (``org:NAME``); harmless when repeated.
+    """Show a shared card to a principal (by id) or an organisation (``org:NAME``). Idempotent.
 
     Raises as ``change``, and Conflict for a card that is not shared.
     """
@@ -209,7 +209,7 @@ def revoke(
     by: Principal,
     now_ms: int,
 ) -> Registration:
-    """Take the grant back; harmless when repeated. Tasks that have not begun are routed again. Raises as ``change``."""
+    """Take the grant back. Idempotent. Tasks that have not begun are routed again. Raises as ``change``."""
     row = _changeable(connection, specialist_id, by)
     registration = specialist_rows.get(connection, row.id, by)
     if grantee in registration.grants:
@@ -221,8 +221,7 @@ def revoke(
 
 
 def admit(connection: Connection, specialist_id: str, by: Principal, now_ms: int) -> Registration:
-    """Admit the card in its current content, including prompt and permissions, to the work of others; harmless when
-    repeated.
+    """Admit the card's current content, including prompt and permissions, to the work of others. Idempotent.
 
     A card that its creator changes must be admitted again. Raises NotFound, Forbidden for all but administrators of the
     daemon, and Conflict for a private card.
@@ -230,7 +229,7 @@ def admit(connection: Connection, specialist_id: str, by: Principal, now_ms: int
     row = _admissible(connection, specialist_id, by)
     if row.visibility == Visibility.PRIVATE:
         remedy = "Have its creator set its visibility to `public` or `shared` first."
-        raise Conflict(f"The specialist {row.id} is private: it does the work of its creator alone.", remedy=remedy)
+        raise Conflict(f"The specialist {row.id} is private: it works for its creator only.", remedy=remedy)
     if row.admitted_hash != row.content_hash:
         admitted = {"admitted_hash": row.content_hash, "admitted_by": by.id}
         specialist_rows.change(connection, row.id, version=row.version + 1, updated_ms=now_ms, **admitted)
@@ -240,7 +239,7 @@ def admit(connection: Connection, specialist_id: str, by: Principal, now_ms: int
 
 
 def dismiss(connection: Connection, specialist_id: str, by: Principal, now_ms: int) -> Registration:
-    """Take an admission back; harmless when repeated. Tasks of others that have not begun are routed again.
+    """Take an admission back. Idempotent. Tasks of others that have not begun are routed again.
 
     Raises NotFound, Forbidden for all but administrators of the daemon.
     """
@@ -265,7 +264,7 @@ def _admissible(connection: Connection, specialist_id: str, by: Principal) -> Sp
 
 
 def _admission(by: Principal) -> str | None:
-    """Who admits a card by writing it: the principal, if an administrator of the daemon; else nobody."""
+    """Return the principal's id if writing a card admits it: if it administers the daemon; else None."""
     return by.id if _administers_all(by) else None
 
 
@@ -327,10 +326,10 @@ def missing(connection: Connection, specialist_id: str, field: str, by: Principa
 def ways_on_problems(
     connection: Connection, card: Card, by: Principal, registered_with: Collection[str] = ()
 ) -> list[Problem]:
-    """Return where the card sends tasks on to a specialist that does not exist for whoever registers it, or to itself.
+    """Return problems where the card sends tasks on to itself, or to a specialist that its creator cannot see.
 
-    A card that is registered unchanged stays valid when whom it names is removed later: an agent of the hub registers
-    at each connection, and is not kept out for what another has done. registered_with: ids that are registered with it.
+    An unchanged card stays valid if a specialist it names is removed later: an agent of the hub registers at each
+    connection, and must not be locked out by others. registered_with: ids that are registered together with the card.
     """
     named = {field: to for field in WAYS_ON if (to := getattr(card, field)) is not None and to not in WAYS_ON[field]}
     if not named:
@@ -350,8 +349,8 @@ def ways_on_problems(
 
 
 def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list[Problem]:
-    """Return why nobody could do the task as it names its specialist: none of that id exists for whoever sends it, or
-    it has no such skill."""
+    """Return the problem with the task's specialist or skill, if any: unknown to the sender, not admitted, or without
+    that skill."""
     if spec.specialist is None:
         return []
     registration = specialist_rows.find(connection, spec.specialist, by)
@@ -370,19 +369,19 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
 def _not_given(registration: Registration) -> Problem:
     card, whose = registration.card, registration.organisation or registration.creator
     if card.transport is Transport.HTTP and registration.creator != OPERATOR.id:
-        message = "is reached over HTTP, where only cards of the operator are"
+        message = "is reached over HTTP, which only the operator's cards may be"
         remedy = "have the operator register it, connect its agent to the hub, or name another one"
     elif card.visibility is Visibility.PRIVATE:
-        message, remedy = "is private: it does the work of its creator", "name another one"
+        message, remedy = "is private: it works for its creator only", "name another one"
     else:
-        message = f"does the work of {whose}, and no administrator has admitted it to that of others"
+        message = f"works for {whose} only, as no administrator has admitted it to the work of others"
         remedy = f"have an administrator run `claudomator specialists admit {card.id}`, or name another one"
     return Problem(field="specialist", message=f"`{card.id}` {message}", remedy=remedy)
 
 
 def may_change(registration: Registration, by: Principal) -> bool:
-    """Return whether that principal, for whom the card exists, may change it: its creator, or an administrator of the
-    daemon or of the card's organisation."""
+    """Return whether a principal who sees the card may change it: as its creator, or as an administrator of the daemon
+    or of the card's organisation."""
     return _may_change(registration.creator, registration.organisation, by)
 
 
@@ -392,7 +391,7 @@ def _may_change(creator: str, organisation: str | None, by: Principal) -> bool:
 
 
 def _is_free(row: Specialist, by: Principal) -> bool:
-    """Whether that principal may register a card of that id."""
+    """Return whether the principal may register a card with the id of this row."""
     if row.source == "shipped":
         return _administers_all(by)
     return row.creator == by.id or row.removed_ms is not None
@@ -442,8 +441,8 @@ def _put(
 ) -> Registration:
     """Write the card.
 
-    row: as it is now; None: there is none. admitted_by: the administrator who writes it, which admits it; None: only
-    if the same content was admitted before.
+    row: the current one, if any. admitted_by: the administrator who writes and so admits it; None: it is admitted only
+    if the same content was before.
     """
     columns: dict[str, Any] = {
         "creator": creator,
@@ -457,13 +456,13 @@ def _put(
         columns["admitted_hash"] = card.content_hash
     present = row is not None and row.removed_ms is None
     same = row is not None and present and all(getattr(row, name) == value for name, value in columns.items())
-    # One that cannot be read is written, although its content was the same.
+    # A card that is unreadable in the database is written again although its content is the same.
     if same and (known := specialist_rows.find(connection, card.id)) is not None:
         return known
     shipped = None
     if row is not None and source != "shipped":
         shipped = row.card if row.source == "shipped" else row.shipped
-    # What another has had under the id, and removed, is nobody's business.
+    # A new owner starts at version 1, so that the number reveals nothing of a removed card.
     version = 1 if row is None or (not present and row.creator != creator) else row.version + 1
     columns |= {"card": card.document, "shipped": shipped, "version": version, "updated_ms": now_ms}
     if admitted_by is not None:
@@ -487,6 +486,6 @@ def _put(
 
 
 def _route_again(connection: Connection, specialist_id: str, now_ms: int) -> None:
-    """What was routed to a card that says something else now is routed again, unless it has begun."""
+    """Have queued tasks for the specialist routed again, as its card has changed."""
     for task in task_rows.queued_for(connection, specialist_id):
         task_rows.change(connection, task, now_ms, constraints=None)

@@ -1,8 +1,8 @@
-"""Sends the spans of what has ended to the collector in the background, in order; a crash loses none.
+"""Sends spans of ended work to the collector in the background, in order; a crash loses none.
 
-Spans are made from the rows, and the event cursor is stored once the collector has taken their spans. So a crash in
-between sends spans again, under the same names. A collector that is down is retried with growing pauses, which delays
-only its spans.
+Spans are made from rows, and the event cursor is stored after the collector has accepted their spans. A crash in
+between sends spans again, with the same ids. A collector that is down is retried with growing pauses, which delays
+nothing but its spans.
 """
 
 import logging
@@ -38,19 +38,19 @@ SETTLE_S = 1.0
 
 @dataclass(slots=True)
 class _Page:
-    """Events that were looked at together. spans: what is left to be sent of those that ended with them."""
+    """A page of events. spans: those that ended with them and are not sent yet."""
 
     spans: list[Span]
     reached: int
-    """The last of the events."""
+    """The id of the last event."""
     more: bool
-    """Whether others may follow at once."""
+    """Whether further events may be available."""
     worth_noting: bool
-    """Whether looking at them again would be a pity."""
+    """Whether to store the cursor, because reading the page again would be costly or would send spans twice."""
 
 
 class SpanSender(Worker):
-    """Sends what ends from its first start on. secrets: what no span may hold."""
+    """Sends the spans that end after its very first start. secrets: removed from spans."""
 
     wakes_on_commit = True
 
@@ -61,31 +61,31 @@ class SpanSender(Worker):
         self._secrets = secrets
         self._page: _Page | None = None
         self._reached: int | None = None
-        """The last event whose spans were sent; None: it is to be read."""
+        """The last event whose spans were sent; None: not read yet."""
         self._failures = 0
-        """Times in a row."""
+        """Consecutive failures."""
         self._fault: tuple[str, int] | None = None
-        """Why nothing is taken at present, and since when."""
+        """The current problem, and since when, in epoch milliseconds."""
         self._refused = 0
-        """Spans that the collector will never take."""
+        """Spans that the collector refused permanently."""
 
     def close(self) -> None:
-        """Send nothing more; the next daemon continues."""
+        """Stop sending; the next daemon continues."""
         self.stop()
         self._exporter.close()
         super().close()
 
     def check(self) -> CheckView:
-        """Return whether spans are taken."""
+        """Return the check of whether the collector accepts spans."""
         if (fault := self._fault) is not None:
-            detail = f"no span was taken since {format_instant(fault[1])}: {fault[0]}"
-            remedy = "check the collector and `telemetry` in the configuration; spans are sent once it takes them"
+            detail = f"no span was accepted since {format_instant(fault[1])}: {fault[0]}"
+            remedy = "check the collector and `telemetry` in the configuration; spans are kept and sent later"
             return CheckView(name="telemetry", ok=False, detail=detail, remedy=remedy, blocking=False)
-        detail = f"{self._refused} spans were refused, see the log" if self._refused else "spans are taken"
+        detail = f"{self._refused} spans were refused, see the log" if self._refused else "spans are accepted"
         return CheckView(name="telemetry", ok=True, detail=detail, blocking=False)
 
     def run_once(self) -> None:
-        """Send all that there is; after a failure wait, whatever wakes it. Raises StoreUnavailable."""
+        """Send all pending spans, and pause after a failure. Raises StoreUnavailable."""
         try:
             self.send_all()
         except ExportFault as fault:
@@ -93,7 +93,7 @@ class SpanSender(Worker):
             self.wake()
 
     def send_all(self) -> None:
-        """Send all that there is. Raises ExportFault and StoreUnavailable: what was not sent is sent the next time."""
+        """Send all pending spans. Raises ExportFault, StoreUnavailable; the rest is sent the next time."""
         while not self._stopped.is_set():
             page = self._page = self._page or self._look()
             while page.spans:
@@ -107,7 +107,7 @@ class SpanSender(Worker):
                 break
 
     def _look(self) -> _Page:
-        """The next events, with the spans that ended with them."""
+        """Read the next page of events, and make the spans that ended with them."""
         newest = self._database.read(events.last_id)
         after = self._begun_at(newest) if self._reached is None else self._reached
         changes = self._database.read(lambda connection: trace_rows.changes_after(connection, after, PAGE))
@@ -119,14 +119,14 @@ class SpanSender(Worker):
         return _Page(spans, reached, more, bool(spans) or reached - after >= PAGE)
 
     def _begun_at(self, newest: int) -> int:
-        """The event to continue after. Of a past that nobody collected nothing is sent."""
+        """Return the event to continue after. At the very first start that is the newest: the past is not sent."""
         found = self._database.read(trace_rows.cursor)
         if found is None:
             self._database.write(lambda connection: trace_rows.move_cursor(connection, newest))
         return newest if found is None else found
 
     def _spans(self, history: TaskHistory, ended_by: Container[int]) -> list[Span]:
-        """Of a task that cannot be read there are none, and it keeps no other from being sent."""
+        """Return the task's spans; none if it cannot be read, so that it does not stop others."""
         try:
             return [
                 replace(span, title=self._secrets.clean(span.title), attributes=self._secrets.clean(span.attributes))
@@ -145,14 +145,14 @@ class SpanSender(Worker):
             self._refused += len(spans)
             log.error("%d spans were refused: %s", len(spans), fault)
         if self._fault is not None:
-            log.info("spans are taken again")
+            log.info("spans are accepted again")
         self._failures, self._fault = 0, None
 
     def _pause_after(self, fault: ExportFault) -> float:
-        """Seconds."""
+        """Record the fault, and return the seconds to wait."""
         self._failures += 1
         since_ms = self._clock() if self._fault is None else self._fault[1]
         self._fault = (self._secrets.redact_piece(str(fault)), since_ms)
         if not self._stopped.is_set():
-            log.warning("spans were not taken, attempt %d: %s", self._failures, self._fault[0])
+            log.warning("spans were not accepted, attempt %d: %s", self._failures, self._fault[0])
         return backoff_ms(FIRST_PAUSE_MS, self._failures, "telemetry", longest_ms=MAX_PAUSE_MS) / 1000

@@ -26,7 +26,7 @@ def test_who_names_a_card_that_is_not_admitted_is_told_what_to_do(world: World) 
     world.access.as_(ANN)[Specialists].register(card("shepherd"))
     with pytest.raises(Invalid) as refused:
         world.submit("t", specialist="shepherd")
-    assert "`shepherd` does the work of acme, and no administrator has admitted it" in refused.value.detail
+    assert "`shepherd` works for acme only, as no administrator has admitted it" in refused.value.detail
     assert "claudomator specialists admit shepherd" in refused.value.detail
 
 
@@ -138,7 +138,7 @@ def test_work_that_could_not_reach_its_specialist_is_refused_with_the_cause(worl
     ann[Specialists].register(card("shepherd", url="https://agents.example/sheep", skills=[SHEEP]))
     with pytest.raises(Invalid) as refused:
         ann[Tasks].submit(spec("tally", instructions=WORK, specialist="shepherd"))
-    assert "is reached over HTTP, where only cards of the operator are" in refused.value.problems[0].message
+    assert "is reached over HTTP, which only the operator's cards may be" in refused.value.problems[0].message
     assert not by_text(world, ANN)
 
 

@@ -33,7 +33,7 @@ def test_a_directory_in_which_nothing_is_allowed_is_warned_of(world: World, tmp_
     other.mkdir()
     world.submit("t", working_dir=str(mine))
     (warning,) = world.task("t").warnings
-    assert warning.startswith("permissions: are not named, so most agents may read")
+    assert warning.startswith("permissions: are not set, so most agents may only read")
     assert "permissions: {mode: acceptEdits}" in warning
     for name, fields in {
         "allowed": {"working_dir": str(other), "permissions": {"mode": "acceptEdits"}},

@@ -443,4 +443,4 @@ def test_the_thread_sends_when_it_is_woken_and_ends_when_it_is_told(world: World
     assert arrived.wait(PATIENCE_S)
     traced.sender.close()
     assert traced.collected.closed
-    assert traced.sender.check().detail == "spans are taken"
+    assert traced.sender.check().detail == "spans are accepted"
