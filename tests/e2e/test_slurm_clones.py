@@ -19,7 +19,7 @@ from tests.e2e.repositories import COMMIT, git, repository, spec
 from tests.e2e.scenarios_support import document, ended, last_run, why
 from tests.e2e.site import Site
 from tests.patience import wait_until
-from tests.slurm import free_ports
+from tests.slurm import ask, free_ports
 
 pytestmark = [pytest.mark.slurm, pytest.mark.usefixtures("slurm_cluster")]
 
@@ -167,6 +167,29 @@ def test_a_forge_that_has_only_what_was_pushed_there_is_an_address_too(site: Sit
     assert git(there, "for-each-ref") == before
     assert left_on_node(site) == []
     assert set(starts(site).values()) == {1}
+
+
+def test_a_run_that_never_begins_or_is_lost_leaves_nothing_at_the_forge(site: Site, forge: str) -> None:
+    shop, daemon = site.root / "shop", begin(site, forge)
+    there = site.root / "forge" / "src" / "shop"
+    before = git(there, "for-each-ref")
+    (shop / "later").write_text("only here\n")
+    git(shop, "add", "later")
+    git(shop, "commit", "-q", "-m", "later")
+    daemon.client.submit(shop_task(site, "lost", "kill -9 $PPID; sleep 60", retry={"max_attempts": 1}))
+    assert ended(daemon, "lost").reason == "lost"
+    wait_until(lambda: git(there, "for-each-ref") == before, "the end of its reference")
+    ask("scontrol", "update", "PartitionName=agents", "State=DOWN")
+    try:
+        daemon.client.submit(shop_task(site, "never", "true"))
+        wait_until(lambda: "refs/claudomator/runs/" in git(there, "for-each-ref"), "its reference")
+        wait_until(lambda: "cl-" in ask("squeue", "--noheader", "--format=%j"), "its job")
+        daemon.client.cancel("never")
+        assert ended(daemon, "never").state == "CANCELLED"
+        wait_until(lambda: git(there, "for-each-ref") == before, "the end of its reference")
+    finally:
+        ask("scontrol", "update", "PartitionName=agents", "State=UP")
+    assert starts(site).total() == 1
 
 
 def test_a_forge_that_takes_nothing_is_named(site: Site, forge: str) -> None:

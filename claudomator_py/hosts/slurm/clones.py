@@ -97,7 +97,10 @@ class Clones:
     def bring_home(self, run_dir: str) -> None:
         """Have what a run pushed in the tree that it worked in. Never raises; see ``fault``."""
         order, told = _read(run_dir, record.CLONE), _read(run_dir, RETURNED)
-        if not order or not told.get("commit"):
+        if not told.get("commit"):
+            self.remove_start(run_dir)
+            return
+        if not order:
             return
         try:
             with self._trees.opened(order["tree"]) as (tree, shadow):
@@ -107,6 +110,22 @@ class Clones:
             words = " ".join(str(problem).split())
             log.warning("the work of the run in %s is not in its work tree: %s", run_dir, words)
             self._at_home[run_dir] = words
+
+    def remove_start(self, run_dir: str) -> None:
+        """Remove from the address the reference that was pushed for a run to begin at, unless the run has pushed its
+        work there. For a run that never began, or whose end nobody recorded. Never raises."""
+        order = _read(run_dir, record.CLONE)
+        if order.get("start") is None:
+            return
+        lease = f"--force-with-lease={order['start']}:{order['commit']}"
+        try:
+            with self._trees.opened(order["tree"]) as (_, shadow):
+                shadow(
+                    "push", "--quiet", "--no-verify", lease, "--", order["address"], f":{order['start']}", **_NETWORK
+                )
+        except _FAULTS as problem:
+            words = " ".join(str(problem).split())
+            log.warning("%s is left at %s: %s", order["start"], order["address"], words)
 
     def fault(self, run_dir: str) -> CloneFault | None:
         """Return what went wrong with a run's clone; None: nothing, or it had none."""

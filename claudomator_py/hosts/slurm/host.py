@@ -199,13 +199,30 @@ class ClusterRunHost(LocalRunHost):
             status = super().reconcile(run_id, step)
             self._missed(status)
             return status
-        path = self.place(run_id, step)
-        status = self._fate(engine, path, job_name(run_id, step))
+        path, key = self.place(run_id, step), job_name(run_id, step)
+        submitting = self._submitting.get(key)
+        status = self._fate(engine, path, key)
         if status.fate is RunFate.REVOKED:
             # Nobody has taken them, and nobody will.
             with suppress(FileNotFoundError):
                 os.unlink(f"{path}/{record.VARIABLES}")
+                self._remove_start(path, submitting)
         return status
+
+    def _remove_start(self, path: str, submitting: "Future[None] | None") -> None:
+        """Remove what a run that never begins has at the address of its clone: once it is there, beside the loop."""
+        clones = self._clones
+        if clones is None:
+            return
+
+        def remove(_: object) -> None:
+            with suppress(RuntimeError):  # closed meanwhile
+                self._recorders.submit(clones.remove_start, path)
+
+        if submitting is None:
+            remove(None)
+        else:
+            submitting.add_done_callback(remove)
 
     def watch_shims(self, live: Iterable[tuple[str, int]]) -> None:
         """See above. On a cluster the marks of an end are looked for again and again."""
