@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget, Spending
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import PolicyCheck, Versions
 from claudomator_py.domain.errors import Forbidden
 from claudomator_py.domain.inputs import InputRequest
@@ -342,6 +343,13 @@ def _with_approval(connection: Connection, task: Task, judged: Judged) -> Judged
     return replace(judged, approved=approved)
 
 
+def _ceiling(verdict: Verdict, named: Card | None) -> str:
+    """What is said of a specialist who takes on less risk."""
+    if named is None or HARM[verdict.risk] <= HARM[named.risk_ceiling]:
+        return ""
+    return f"; {named.id} takes tasks up to {named.risk_ceiling} risk, and this one has {verdict.risk} risk"
+
+
 def _told(verdict: Verdict, demanded: Demanded) -> str:
     """The rules that demand approval, with what they say of it."""
     said = {check.rule: check.detail for check in verdict.checks if check.detail}
@@ -398,10 +406,17 @@ def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) ->
 
 
 def stop(
-    connection: Connection, task: Task, judged: Judged, record: PolicyRecord, now_ms: int, by_ms: int | None = None
+    connection: Connection,
+    task: Task,
+    judged: Judged,
+    record: PolicyRecord,
+    now_ms: int,
+    by_ms: int | None = None,
+    named: Card | None = None,
 ) -> None:
     """Refuse the task, or have a person asked. by_ms: by when they have to have answered where no rule says, in epoch
-    milliseconds; None: any time. Raises VersionConflict."""
+    milliseconds; None: any time. named: of the specialist to whom it was given, whose ceiling of risk the approval
+    covers. Raises VersionConflict."""
     verdict = judged.verdict
     if verdict.denied_by is not None:
         why = verdict.refusal.text
@@ -417,7 +432,7 @@ def stop(
     until_ms = by_ms if demanded.within_ms is None else now_ms + demanded.within_ms
     request = InputRequest(
         kind=InputKind.APPROVAL,
-        text=f"asks for approval, which the policy requires ({_told(verdict, demanded)})",
+        text=f"asks for approval, which the policy requires ({_told(verdict, demanded)}){_ceiling(verdict, named)}",
         since_ms=now_ms,
         rules=demanded.rules,
         approvers=demanded.by,

@@ -312,7 +312,9 @@ class SpecialistRouter:
             return False
         try:
             if said is not None and judged.stopped:
-                stop(connection, task, judged, said, now_ms, by_ms)
+                named = subject.claims.specialist
+                cards = {} if named is None else specialist_rows.cards(connection, [named])
+                stop(connection, task, judged, said, now_ms, by_ms, cards.get(named or ""))
                 return True
             if record is not None and record.route is Route.CLARIFY:
                 task = ask(connection, task, _question(record, now_ms, by_ms), now_ms)

@@ -26,6 +26,12 @@ class Assignments:
     before: str | None = None
     """The specialist of the task that this one continues."""
 
+    @property
+    def specialist(self) -> str | None:
+        """Who was named before anybody worked on it, by whatever source counts first."""
+        named = (self.by_rule, self.by_hand, self.named, self.addressed, self.before)
+        return next((one for one in named if one is not None), None)
+
 
 def explicit_choice(
     claims: Assignments, seen: frozenset[str], needs: Needs, rules: RoutingRules, skill: str | None

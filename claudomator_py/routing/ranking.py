@@ -30,6 +30,8 @@ NO_VOTES: Final = Votes()
 NO_LIKENESS: Final[Mapping[str, Likeness]] = MappingProxyType({})
 _SAID_SO: Final = (RationaleCode.BY_HAND, RationaleCode.GIVEN_BY_RULE)
 """Reasons meaning that a person or a policy rule has chosen, regardless of what the card accepts."""
+_NAMED: Final = (RationaleCode.NAMED, RationaleCode.MENTIONED, RationaleCode.CONTINUED)
+"""Reasons meaning that it was given to somebody before it was approved."""
 NOT_ALIKE: Final = Likeness(0.0, None)
 
 
@@ -91,7 +93,9 @@ class Needs:
         if name is None or (record.route is Route.DEFAULT and not self.may_be_anybody):
             return rationale(RationaleCode.NO_MATCH)
         why = self.unmet_by(cards[name]) if name in cards else None
-        if why is None:
+        # Whoever approved it saw to whom it was given, and that this one takes on less risk.
+        covered = self.approved and record.reason.code in _NAMED
+        if why is None or (covered and why.code is RationaleCode.TOO_RISKY):
             return None
         return why.model_copy(update={"params": why.params.model_copy(update={"specialist": name})})
 

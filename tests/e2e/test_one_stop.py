@@ -108,3 +108,18 @@ def test_a_message_to_a_role_that_needs_approval_asks_once_and_says_for_what(tmp
         assert "run `npm publish`" in site.command("why", ref).stdout
         approved(site, daemon, ref)
         assert "keeper works by its prompt: You keep packages." in site.command("why", ref).stdout
+
+
+def test_who_approves_a_task_for_a_role_of_less_risk_is_told_and_asked_once(site: Site, tmp_path: Path) -> None:
+    card = tmp_path / "apprentice.yaml"
+    card.write_text("id: apprentice\ndescription: Helps.\nsystem_prompt: You help.\nrisk_ceiling: low\n")
+    daemon = site.start().ready()
+    assert site.command("specialists", "add", str(card)).returncode == 0
+    for number, text in enumerate(TEXTS[2:]):
+        site.drop(f"named-{number}.yaml", document(f"named-{number}", text, agent=None, specialist="apprentice"))
+        site.drop(f"addressed-{number}.yaml", document(f"addressed-{number}", f"@apprentice {text}", agent=None))
+    for name in (f"{how}-{number}" for how in ("named", "addressed") for number in range(len(TEXTS) - 2)):
+        asked = str(in_state(daemon, name, "NEEDS_INPUT").reason_text)
+        assert "apprentice takes tasks up to low risk, and this one has high risk" in asked
+        approved(site, daemon, name)
+        assert "apprentice" in site.command("why", name).stdout
