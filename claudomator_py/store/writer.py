@@ -402,7 +402,7 @@ class _OnDemand(Future[Any]):
 
 
 def group_error(error: BaseException) -> StoreUnavailable:
-    """What an item hears when its group failed: an error of its own, as each is raised on another thread."""
+    """Return the error for one item of a failed group. Each gets its own, as each is raised on another thread."""
     unavailable = explain(error) or StoreUnavailable(f"a group of writes failed ({error!r})", "try again")
     mine = StoreUnavailable(unavailable.reason, unavailable.remedy)
     mine.__cause__ = error
