@@ -40,7 +40,7 @@ from claudomator_py.resources.daemon import BackupCalls, CleanupCalls, DrainCall
 from claudomator_py.resources.daemon.http import health
 from claudomator_py.resources.daemon.service import DaemonService, Hosts
 from claudomator_py.resources.decisions import DecisionCalls
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.events.http import events
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications import NotificationCalls

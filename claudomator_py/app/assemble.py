@@ -35,7 +35,7 @@ from claudomator_py.resources.branches.service import BranchService, Changes
 from claudomator_py.resources.channels.service import Channels, Judge
 from claudomator_py.resources.channels.webhook import IncomingWebhooks
 from claudomator_py.resources.daemon.service import DaemonService, Hosts
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.overview.service import Overview

@@ -14,7 +14,7 @@ from claudomator_py.domain.errors import Conflict, Invalid
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.resources.channels.service import Channels
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks

@@ -12,7 +12,7 @@ from claudomator_py.domain.requests import DecisionFilter, DecisionKindName, Res
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.resources.decisions import DecisionView
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.scheduler.decision import DecisionKind, Route
 from claudomator_py.store.database import Database

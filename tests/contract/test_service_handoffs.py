@@ -14,7 +14,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.runs import HandoffView
 from claudomator_py.resources.runs.service import Runs
 from claudomator_py.resources.specialists.service import Specialists

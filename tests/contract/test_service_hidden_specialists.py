@@ -11,7 +11,7 @@ from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import DecisionFilter, TaskFilter
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.resources.agents.service import Agents
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.policy.service import PolicyService

@@ -9,7 +9,7 @@ from claudomator_py.domain.errors import Invalid, NotFound
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.policy.rule import Rule
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks import AnswerRequest

@@ -14,8 +14,7 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.policy.rule import Rule
 from claudomator_py.resources.routing import RouteRequest
 from claudomator_py.resources.routing.service import Routing
-from claudomator_py.resources.specialists.ask import text_scores
-from claudomator_py.resources.specialists.service import Specialists
+from claudomator_py.resources.specialists.service import Specialists, text_scores
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store.database import Database

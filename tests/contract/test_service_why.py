@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.errors import BadCursor, NotFound, Problem
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, format_instant
-from claudomator_py.resources.agents import ask as holds
+from claudomator_py.resources.agents import service as holds
 from claudomator_py.store.database import Database
 from tests.fakes.agents import CLAUDE, CODEX, LINT
 from tests.fakes.decisions import classification_of

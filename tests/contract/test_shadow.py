@@ -21,7 +21,7 @@ from claudomator_py.embed.hashed import Hashed
 from claudomator_py.lab.replay import Window, shadowed
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.resources.decisions import DecisionView
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.routing.calibration import calibration_for
 from claudomator_py.routing.ranking import RoutingRules

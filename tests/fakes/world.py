@@ -28,7 +28,7 @@ from claudomator_py.resources.access.service import Tokens
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.daemon.service import DaemonService
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.notifications.service import Notices
 from claudomator_py.resources.overview.service import Overview

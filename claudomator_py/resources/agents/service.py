@@ -1,24 +1,339 @@
-"""Agents: looking at them, and what an operator does to their holds."""
+"""Agents, holds and budgets as people see them, and what an operator does to holds."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.spending import Budgets
+from claudomator_py.dispatch.agent_states import probed
+from claudomator_py.dispatch.spending import Budgets, Spent
 from claudomator_py.domain.agent import AgentSpec
-from claudomator_py.domain.errors import NotFound
-from claudomator_py.domain.principal import RequestKey
+from claudomator_py.domain.blocked import BlockCode, Blocked, blocked, on_hold
+from claudomator_py.domain.blocked_words import hold_label, predicate
+from claudomator_py.domain.budget import (
+    Budget,
+    Forecast,
+    Reading,
+    Spending,
+    Unit,
+    all_figures,
+    figures_of,
+    forecast,
+    left,
+    spent,
+    unknown_figures,
+    with_unknown,
+)
+from claudomator_py.domain.errors import NotFound, sentence
+from claudomator_py.domain.limits import Hold, window_text
+from claudomator_py.domain.outcome import Outcome
+from claudomator_py.domain.principal import Principal, RequestKey
 from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
+from claudomator_py.domain.task import TaskSpec
+from claudomator_py.domain.units import format_instant, short_id
+from claudomator_py.domain.wording import instant_text, utc_clock, worded
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
-from claudomator_py.resources.agents import AgentCalls, AgentView
-from claudomator_py.resources.agents.ask import agent_views
+from claudomator_py.resources.agents import (
+    AgentCalls,
+    AgentView,
+    BudgetView,
+    ForecastView,
+    HoldView,
+    NearLimitView,
+    SpendingView,
+    WindowView,
+)
 from claudomator_py.resources.session import Service
+from claudomator_py.store import hold_rows, run_rows, specialist_rows, spending_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.stored_json import readable
+from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks.holds import hold_agent, release_agent
 from claudomator_py.tasks.idempotency import IdempotentRequests
+
+_SOURCE = 1_000
+"""Characters that are shown of where a hold was read."""
+_REPORTS = 50
+"""Reports of an account that a forecast may rest on."""
+_PLACES = 6
+"""Of US dollars: what sums of floating-point numbers are off by comes after them."""
+AWAY = "it is not connected to the hub, and is woken for work only if its card has a wake_url"
+"""What is wrong with an agent of the hub that is not there."""
+
+
+def hold_views(
+    connection: Connection, agents: Sequence[AgentSpec], now_ms: int, by: Principal
+) -> dict[str, tuple[HoldView, ...]]:
+    """Return each agent's holds that are not closed, the longest first.
+
+    They are everybody's; in which run one was read is told only to who sees all runs.
+    """
+    open_now: list[tuple[Hold, int | None]] = [(hold, None) for hold in hold_rows.in_force(connection, now_ms)]
+    tried = probed(connection, run_rows.live(connection), now_ms)
+    all_of_them = [*open_now, *((one.hold, one.room) for one in tried)]
+    return {
+        agent.name: tuple(
+            _hold_view(agent.name, hold, may_start, now_ms, by)
+            for hold, may_start in all_of_them
+            if hold.bucket.is_of(agent.name, agent.kind, agent.quota_account)
+        )
+        for agent in agents
+    }
+
+
+def agent_views(
+    connection: Connection,
+    registry: AgentRegistry,
+    budgets: Budgets,
+    now_ms: int,
+    by: Principal,
+    seen: tuple[Spent, Spent],
+) -> list[AgentView]:
+    """Return the agents that exist for whoever asks, as they are now. Their slots, holds and budgets are everybody's;
+    what was spent is by the tasks that exist for whoever asks. seen: see ``Budgets.seen``."""
+    today, own = seen
+    # Once, as another thread may find a program that was installed meanwhile.
+    agents = _seen(connection, registry.agents, by)
+    active = Counter(run.agent for run in run_rows.live(connection))
+    holds = hold_views(connection, agents, now_ms, by)
+    warned = run_rows.warnings(connection, now_ms)
+    accounts = {(agent.kind, agent.quota_account) for agent in agents}
+    windows = {account: _windows(connection, *account, now_ms, by) for account in accounts}
+    return [
+        _agent_view(
+            agent,
+            registry,
+            active[agent.name],
+            holds[agent.name],
+            windows[agent.kind, agent.quota_account],
+            _near_limit(agent, warned, by),
+            spending_view(own.of(agent.name)),
+            agent_budget(connection, agent, budgets, today, now_ms),
+        )
+        for agent in agents
+    ]
+
+
+def _seen(connection: Connection, agents: Sequence[AgentSpec], by: Principal) -> list[AgentSpec]:
+    """But for those that are remote specialists whose card is hidden."""
+    hidden = specialist_rows.hidden(connection, [agent.specialist for agent in agents], by)
+    return [agent for agent in agents if agent.specialist not in hidden]
+
+
+def hold_sentences(holds: Sequence[HoldView]) -> list[str]:
+    """Return of each hold what it is on, and where it was read."""
+    by_bucket = {hold.bucket: hold for hold in holds}
+    return [_hold_sentence(hold) for hold in by_bucket.values()]
+
+
+def _hold_sentence(hold: HoldView) -> str:
+    if hold.reason is None:
+        return f"An operator has held {hold.bucket} since {instant_text(hold.since)}."
+    # Without a run it is one that the classifier met, or whose run is forgotten.
+    read = f" from run {short_id(hold.run_id)}" if hold.run_id is not None else ""
+    said = f": {_shown(hold.source)}" if hold.source else ""
+    return f"The hold on {hold.bucket} ({hold.reason}) was read at {instant_text(hold.since)}{read}{said}."
+
+
+def _hold_view(agent: str, hold: Hold, may_start: int | None, now_ms: int, by: Principal) -> HoldView:
+    what = on_hold(
+        agent,
+        bucket=hold.bucket.label,
+        reason=hold.reason,
+        until=hold.until_ms,
+        provenance=hold.provenance,
+        source=hold.source,
+        family=hold.bucket.family,
+        window=hold.window,
+        room=may_start,
+        doubted=hold.doubted_ms,
+    )
+    return HoldView.of(
+        hold,
+        agent=agent,
+        bucket=hold.bucket.label,
+        family=hold.bucket.family,
+        until=hold.until_ms,
+        text=worded(predicate(what), utc_clock(now_ms)),
+        blocked=what,
+        since=hold.created_ms,
+        run_id=hold.run_id if by.sees_all else None,
+        probing=may_start is not None,
+        may_start=may_start,
+        doubted=hold.doubted_ms,
+    )
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SOURCE else f"{line[:_SOURCE]}..."
+
+
+def _near_limit(agent: AgentSpec, warned: Mapping[tuple[str, str], Run], by: Principal) -> NearLimitView | None:
+    run = warned.get((agent.kind, agent.quota_account))
+    outcome = None if run is None else readable(Outcome, run.outcome)
+    if run is None or outcome is None or run.warned_until_ms is None:
+        return None
+    return NearLimitView(
+        window=outcome.near_limit,
+        used=outcome.near_limit_used,
+        until=format_instant(run.warned_until_ms),
+        since=format_instant(run.ended_ms or run.started_ms),
+        run_id=run.id if by.sees_all else "",
+    )
+
+
+def _windows(connection: Connection, kind: str, account: str, now_ms: int, by: Principal) -> tuple[WindowView, ...]:
+    reports = spending_rows.window_reports(connection, kind, account, _REPORTS)
+    latest = {name: report for report in reversed(reports) for name in report.uses}
+    found = []
+    for name, report in latest.items():
+        use = report.uses[name]
+        readings = [Reading(one.at_ms, one.uses[name]) for one in reversed(reports) if name in one.uses]
+        is_over = use.resets_at <= now_ms
+        found.append(
+            WindowView.of(
+                use,
+                account=f"{kind}/{account}",
+                name=name,
+                used=None if is_over else use.used,
+                said_at=report.at_ms,
+                run_id=report.run_id if by.sees_all else None,
+                forecast=None if is_over else _forecast_view(forecast(readings)),
+            )
+        )
+    return tuple(sorted(found, key=lambda window: (window.used is None, window.resets_at, window.name)))
+
+
+def _forecast_view(found: Forecast | None) -> ForecastView | None:
+    if found is None:
+        return None
+    since = found.since
+    return ForecastView.model_validate({"full_at": found.full_ms, "since": since.at_ms, "used_then": since.use.used})
+
+
+def _agent_view(
+    agent: AgentSpec,
+    registry: AgentRegistry,
+    active: int,
+    holds: tuple[HoldView, ...],
+    windows: tuple[WindowView, ...],
+    near_limit: NearLimitView | None,
+    spent_today: SpendingView,
+    budget: BudgetView | None,
+) -> AgentView:
+    """An agent as it is now. holds: its own that are not closed, the longest first."""
+    hold = next((hold for hold in holds if hold.family is None and not hold.probing), None)
+    health = registry.health(agent.name)
+    is_there = agent.kind != "hub" or agent.specialist is None or registry.is_present(agent.specialist)
+    return AgentView.of(
+        agent,
+        program=health.program,
+        version=health.version,
+        installed=health.installed,
+        problem=health.problem or (None if is_there else AWAY),
+        active=active,
+        limited=hold is not None,
+        limited_until=hold.until if hold is not None else None,
+        hold_reason=hold_label(hold.blocked) if hold is not None and hold.blocked is not None else None,
+        provenance=hold.provenance if hold is not None else None,
+        cannot_enforce=tuple(registry.cannot_enforce(agent)),
+        holds=holds,
+        windows=windows,
+        near_limit=near_limit,
+        spent_today=spent_today,
+        budget=budget,
+    )
+
+
+def spending_view(spending: Spending) -> SpendingView:
+    """Return what was spent."""
+    return SpendingView.of(spending, usd=round(spending.usd, _PLACES))
+
+
+def task_budget(connection: Connection, task: Task, spec: TaskSpec) -> BudgetView:
+    """Return the budget of a task that has one, over all of its runs."""
+    return _budget_view(spec.budget, spending_rows.of_task(connection, task.id))
+
+
+def agent_budget(
+    connection: Connection, agent: AgentSpec, budgets: Budgets, today: Spent, now_ms: int
+) -> BudgetView | None:
+    """Return the agent's budget for the day, and its share of a window; None if it has neither."""
+    budget = agent.budget
+    if not budget.units and not budgets.keeps_windows(agent):
+        return None
+    spending = today.of(agent.name)
+    view = _budget_view(budget, spending, today.day.end_ms)
+    if not budgets.keeps_windows(agent):
+        return view
+    said = spending_rows.windows(connection, agent.kind, agent.quota_account)
+    used = {name: use.used for name, use in said.items() if use.resets_at > now_ms}
+    window = None if budget.window is None else f"{budget.window}%"
+    view = view.model_copy(update={"window": window, "windows_used": used})
+    stopping = budgets.window_holds(agent, said, now_ms)
+    if not stopping or view.reached is not None:
+        return view
+    longest = max(stopping, key=lambda hold: hold.end)
+    until = None if longest.until is None else format_instant(longest.until)
+    kept = "" if longest.reserved is None else f", as the rest is kept for {longest.reserved}"
+    allowed = f"of which it may use {longest.share:.0%}{kept}"
+    reached = f"{longest.used:.0%} of its {window_text(longest.window or '')}, {allowed}"
+    return view.model_copy(update={"reached": reached, "until": until})
+
+
+def day_budget(budgets: Budgets, today: Spent) -> BudgetView | None:
+    """Return the day's budget for all agents; None if there is none."""
+    return _budget_view(budgets.total, today.total, today.day.end_ms) if budgets.total.units else None
+
+
+def used_up(connection: Connection, task: Task, spec: TaskSpec) -> Blocked:
+    """Return why a task whose budget is used up does not start, and what to do about it."""
+    spending = spending_rows.of_task(connection, task.id)
+    figures_too = figures_of(spec.budget, spending, spent(spec.budget, spending) or Unit.USD)
+    return blocked(BlockCode.TASK_BUDGET, task=task.name, file=task.file_path, figures=figures_too)
+
+
+def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, told: bool) -> str:
+    """Return what is said of a task that a budget has ended. failure: what its run says; told: with the figures."""
+    failed = sentence(failure)
+    spending = spending_rows.of_task(connection, task.id)
+    unit = spent(spec.budget, spending)
+    if unit is None:
+        resume = f"`claudomator restart {task.name} --resume`"
+        return f"{failed} Run {resume} to continue once the daily budget allows."
+    figures_too = "" if told else f" It has used {figures_of(spec.budget, spending, unit).text}."
+    more = f"allow it more with `claudomator restart {task.name} --budget-{unit} ...`"
+    remedy = more if task.file_path is None else f"raise budget.{unit} in {task.file_path}, or {more}"
+    return f"{failed}{figures_too} {sentence(remedy)}"
+
+
+def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list[str]:
+    """Return what the task has used of its budget."""
+    if not spec.budget.units:
+        return []
+    spending = spending_rows.of_task(connection, task.id)
+    return [f"It has used {with_unknown(all_figures(spec.budget, spending), unknown_figures(spec.budget, spending))}."]
+
+
+def _budget_view(budget: Budget, spending: Spending, end_ms: int | None = None) -> BudgetView:
+    unit = spent(budget, spending)
+    tokens, runs, usd = (left(budget, spending, unit) for unit in (Unit.TOKENS, Unit.RUNS, Unit.USD))
+    return BudgetView.of(
+        budget,
+        window=None,
+        spent=spending_view(spending),
+        usd_left=None if usd is None else round(usd, _PLACES),
+        tokens_left=None if tokens is None else int(tokens),
+        runs_left=None if runs is None else int(runs),
+        text=all_figures(budget, spending),
+        unknown=unknown_figures(budget, spending),
+        reached=None if unit is None else all_figures(budget, spending),
+        until=end_ms,
+    )
 
 
 class Agents(Service):

@@ -1,6 +1,7 @@
 """Channels: making and changing them, who takes part, and writing in them."""
 
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -8,14 +9,19 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided
-from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessage
+from claudomator_py.domain.channel import AnswerState, Attachment, ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.errors import Forbidden, Invalid, NotFound, Problem
 from claudomator_py.domain.principal import Principal, RequestKey, Role
 from claudomator_py.domain.shape import Page
+from claudomator_py.domain.triage import TriageReason
+from claudomator_py.domain.units import DAY_MS
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Clock
+from claudomator_py.resources import cursors
 from claudomator_py.resources.channels import (
+    AnswerView,
     AttachmentRequest,
+    AttachmentView,
     ChannelCalls,
     ChannelStatsView,
     ChannelView,
@@ -23,8 +29,11 @@ from claudomator_py.resources.channels import (
     MarkRequest,
     MessageView,
     MuteRequest,
+    ParticipantView,
+    RuleStatsView,
     SettingsRequest,
-    ask,
+    StrategiesView,
+    TriageView,
 )
 from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
@@ -32,13 +41,111 @@ from claudomator_py.routing.questions import Reply, ReplyQuestion
 from claudomator_py.routing.triage import triage, without_mentions
 from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, or_unavailable
+from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Channel, ChannelMessage
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
+from claudomator_py.tasks.channels import members_of
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.messages import Policy, PostedMessage, TriageInputs, no_policy
 from claudomator_py.workers.channel_answers import place_key
+
+_NOT_READ = TriageView(reason=TriageReason.NO_TRIGGER)
+"""Of a message whose decision cannot be read."""
+
+
+def channel_view(connection: Connection, channel: Channel) -> ChannelView:
+    """Return the channel with those who take part."""
+    rows = channel_rows.members(connection, channel.id)
+    muted = {one.id: one.muted_until_ms for one in rows}
+    return ChannelView.of(
+        channel,
+        primary=channel.primary_agent,
+        settings=readable(ChannelSettings, channel.settings) or ChannelSettings(),
+        participants=tuple(ParticipantView.of(one, muted_until=muted[one.id]) for one in members_of(connection, rows)),
+    )
+
+
+def channel_page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[ChannelView]:
+    """Return a part of the channels that exist for the principal, by id. Raises BadCursor."""
+    listed = {"list": "channels"}
+    after = None if cursor is None else cursors.read_text(cursor, listed)
+    found = channel_rows.seen(connection, by, after=after, limit=limit + 1)
+    part, following = cursors.part(found, limit, lambda one: cursors.write_text(one.id, listed))
+    return Page[ChannelView](items=tuple(channel_view(connection, one) for one in part), next_cursor=following)
+
+
+def message_page(connection: Connection, channel: Channel, cursor: str | None, limit: int) -> Page[MessageView]:
+    """Return a part of a channel's messages, newest first. Raises BadCursor."""
+    listed = {"list": "messages", "channel": channel.id}
+    before = None if cursor is None else cursors.read_number(cursor, listed)
+    found = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
+    part, following = cursors.part(found, limit, lambda one: cursors.write_number(one.id or 0, listed))
+    return Page[MessageView](items=tuple(message_views(connection, part)), next_cursor=following)
+
+
+def message_views(connection: Connection, messages: Sequence[ChannelMessage]) -> list[MessageView]:
+    """Return the messages with what became of their answers."""
+    answers = defaultdict[int, list[AnswerView]](list)
+    for answer in channel_rows.answers(connection, [one.id or 0 for one in messages]):
+        answers[answer.message_id].append(AnswerView.of(answer, message_id=answer.given_id))
+    return [
+        MessageView.of(
+            one,
+            attachments=tuple(view for kept in one.attachments if (view := _attachment_view(kept)) is not None),
+            decision=readable(TriageView, one.decision) or _NOT_READ,
+            answers=tuple(answers[one.id or 0]),
+        )
+        for one in messages
+    ]
+
+
+def _attachment_view(stored: dict[str, object]) -> AttachmentView | None:
+    one = readable(Attachment, stored)
+    return None if one is None else AttachmentView.of(one, chars=None if one.text is None else len(one.text))
+
+
+def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: int) -> ChannelStatsView:
+    """Return how triage did in the last days."""
+    since_ms = now_ms - days * DAY_MS
+    found = channel_rows.figures(connection, channel.id, since_ms)
+    states = channel_rows.answer_counts(connection, channel.id, since_ms)
+    by_rule = defaultdict[str, Counter[str]](Counter)
+    for row in found:
+        told = by_rule[row.reason]
+        told["messages"] += row.messages
+        told["shadowed"] += row.shadowed
+        told["differs"] += row.differs
+        if row.verdict is not None:
+            told[row.verdict] += row.messages
+            told["compared"] += row.shadowed
+            told["compared_right"] += row.shadowed * (row.verdict == MarkVerdict.RIGHT)
+            told["shadow_right"] += row.shadow_right
+    return ChannelStatsView(
+        days=days,
+        messages=sum(told["messages"] for told in by_rule.values()),
+        rules=tuple(
+            RuleStatsView(
+                reason=reason,
+                messages=by_rule[reason]["messages"],
+                right=by_rule[reason][MarkVerdict.RIGHT],
+                should_have=by_rule[reason][MarkVerdict.SHOULD_HAVE],
+                should_not_have=by_rule[reason][MarkVerdict.SHOULD_NOT_HAVE],
+                shadow_differs=by_rule[reason]["differs"],
+            )
+            for reason in TriageReason
+        ),
+        shadowed=sum(told["shadowed"] for told in by_rule.values()),
+        compared=StrategiesView(
+            marked=sum(told["compared"] for told in by_rule.values()),
+            right=sum(told["compared_right"] for told in by_rule.values()),
+            shadow_right=sum(told["shadow_right"] for told in by_rule.values()),
+        ),
+        skipped={why: count for (state, why), count in states.items() if state == AnswerState.SKIPPED and why},
+        answered=sum(count for (state, _), count in states.items() if state == AnswerState.ANSWERED),
+    )
+
 
 T = TypeVar("T")
 
@@ -77,13 +184,13 @@ class Channels(Service):
     @answers(ChannelCalls.channels)
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
         """Return a part of the list, by id. Raises BadCursor."""
-        return self._read(lambda connection: ask.channel_page(connection, self._by, cursor, limit))
+        return self._read(lambda connection: channel_page(connection, self._by, cursor, limit))
 
     @answers(ChannelCalls.channel)
     def one(self, ref: str) -> ChannelView:
         """Return the channel."""
         return self._read(
-            lambda connection: ask.channel_view(connection, changes.find(connection, ref, self._by)),
+            lambda connection: channel_view(connection, changes.find(connection, ref, self._by)),
         )
 
     @answers(ChannelCalls.create_channel)
@@ -92,7 +199,7 @@ class Channels(Service):
         self._check(wanted.settings, None)
 
         def change(connection: Connection) -> ChannelView:
-            return ask.channel_view(connection, changes.create(connection, wanted, self._by, self._clock()))
+            return channel_view(connection, changes.create(connection, wanted, self._by, self._clock()))
 
         return self._once(key, ChannelView, lambda: change)
 
@@ -138,7 +245,7 @@ class Channels(Service):
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
         """Return a part of its messages, newest first. Raises BadCursor."""
         return self._read(
-            lambda connection: ask.message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
+            lambda connection: message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
         )
 
     @answers(ChannelCalls.message)
@@ -147,7 +254,7 @@ class Channels(Service):
 
         def find(connection: Connection) -> MessageView:
             channel = changes.find(connection, ref, self._by)
-            return ask.message_views(connection, [_message(connection, channel, message_id)])[0]
+            return message_views(connection, [_message(connection, channel, message_id)])[0]
 
         return self._read(find)
 
@@ -166,7 +273,7 @@ class Channels(Service):
             def change(connection: Connection) -> MessageView:
                 channel = channel_rows.get(connection, found.id)
                 posted = messages.post(connection, channel, written, advice, self._clock())
-                return ask.message_views(connection, [posted])[0]
+                return message_views(connection, [posted])[0]
 
             return change
 
@@ -183,7 +290,7 @@ class Channels(Service):
             messages.processed(
                 connection, channel, message, attachment_id, wanted.state, wanted.text, advice, self._clock()
             )
-            return ask.message_views(connection, [message])[0]
+            return message_views(connection, [message])[0]
 
         return self._write(transaction)
 
@@ -194,7 +301,7 @@ class Channels(Service):
         def transaction(connection: Connection) -> MessageView:
             channel = changes.find(connection, ref, self._by)
             messages.mark(connection, _message(connection, channel, message_id), wanted.verdict, self._by)
-            return ask.message_views(connection, [_message(connection, channel, message_id)])[0]
+            return message_views(connection, [_message(connection, channel, message_id)])[0]
 
         return self._write(transaction)
 
@@ -202,9 +309,7 @@ class Channels(Service):
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
         """Return how triage did in it in the last days."""
         return self._read(
-            lambda connection: ask.channel_stats(
-                connection, changes.find(connection, ref, self._by), days, self._clock()
-            ),
+            lambda connection: channel_stats(connection, changes.find(connection, ref, self._by), days, self._clock()),
         )
 
     def _advice(self, channel: Channel, written: PostedMessage) -> TriageInputs:
@@ -271,7 +376,7 @@ class Channels(Service):
     ) -> ChannelView:
         def transaction(connection: Connection) -> ChannelView:
             channel = changes.find(connection, ref, self._by, versions)
-            return ask.channel_view(connection, change(connection, channel))
+            return channel_view(connection, change(connection, channel))
 
         return self._write(transaction)
 

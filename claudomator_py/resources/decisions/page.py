@@ -20,7 +20,7 @@ from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import short_id
 from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.resources.decisions import DecisionView
-from claudomator_py.resources.decisions.ask import Decisions, Explained
+from claudomator_py.resources.decisions.service import Decisions, Explained
 from claudomator_py.resources.routing.page import candidate_of
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url

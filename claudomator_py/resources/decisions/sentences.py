@@ -11,7 +11,7 @@ from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.verdict import constraint_sentences
 from claudomator_py.domain.wording import clock_text, utc_clock
 from claudomator_py.resources.concealment import SOMEBODY
-from claudomator_py.resources.routing.ask import LABELS, reason_for, reason_of, route_view
+from claudomator_py.resources.routing.service import LABELS, reason_for, reason_of, route_view
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.scheduler.decision import (
     Candidate,

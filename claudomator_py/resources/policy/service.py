@@ -1,25 +1,198 @@
 """The policy: looking at it, trying it, and what it leaves to people."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.policing import try_rules
+from claudomator_py.dispatch.policing import IN_FORCE, try_rules
 from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.lifecycle import InputKind
+from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.requests import TaskFilter
+from claudomator_py.domain.units import DAY_MS
 from claudomator_py.domain.verdict import VerdictView
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.policy.facts import Facts
+from claudomator_py.policy.rule import BUILT_IN, Rule
 from claudomator_py.policy.verdict import Policy
 from claudomator_py.ports import Clock
-from claudomator_py.resources.policy import ApprovalsView, PolicyCalls, PolicyView, ask
-from claudomator_py.resources.routing.ask import verdict_view
+from claudomator_py.resources.concealment import SOMEBODY
+from claudomator_py.resources.policy import (
+    ApprovalsView,
+    HeldTaskView,
+    PolicyCalls,
+    PolicyView,
+    RuleView,
+    SettledApprovalView,
+)
+from claudomator_py.resources.routing.service import verdict_view
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.resources.specialists import SpecialistView
+from claudomator_py.resources.specialists.service import view as view_of
+from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict
 from claudomator_py.schema.taskfiles import parse_task_file
-from claudomator_py.store import specialist_rows
+from claudomator_py.store import decision_log, decision_rows, events, reads, remembered, specialist_rows
 from claudomator_py.store.database import Database
+from claudomator_py.store.stored_json import readable
+from claudomator_py.store.tables import Task
 from claudomator_py.surface.operation import answers
+from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve, specialists_for
+from claudomator_py.values import regex
+
+_LITERAL = regex(r"""(["'])(.*?)\1""")
+"""A text in a condition."""
+SAMPLE = 5_000
+"""Decisions that are looked at: the newest."""
+MAX_HELD = 200
+"""Tasks that are looked at, of those that need input: the newest."""
+_EVENTS = 20_000
+"""Events that are looked at: the newest."""
+_MAX_SETTLED = 50
+_OUTCOMES: Mapping[str, Literal["given", "refused", "expired"]] = {
+    "approved": "given",
+    "rejected": "refused",
+    "state": "expired",
+}
+_WHY = {"approved": "why", "rejected": "reason"}
+"""Under which key such an event has the person's words."""
+
+
+def policy_view(
+    connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int, *, reviews: bool
+) -> PolicyView:
+    """Return the rules, with what they said in the last days of the tasks that exist for that principal.
+
+    reviews: whether those that are built in hold.
+    """
+    applied, faults, last, said = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
+    for decision in decision_log.newest_of_kind(connection, DecisionKind.POLICY, now_ms - days * DAY_MS, SAMPLE, by):
+        record = readable(PolicyRecord, decision.data)
+        if record is None:
+            continue
+        said[record.verdict] += 1
+        for check in record.policy_checks:
+            if check.matched:
+                applied[check.rule] += 1
+                last.setdefault(check.rule, decision.at_ms)
+            faults[check.rule] += check.matched is None
+    known = remembered.find(connection, IN_FORCE)
+    named: set[str | None] = set()
+    for rule in policy.rules:
+        named |= {rule.specialist, *rule.exclude_specialists, *(one[1] for one in _LITERAL.findall(rule.when or ""))}
+    hidden = specialist_rows.hidden(connection, named, by)
+
+    def told(name: str) -> dict[str, Any]:
+        return {"applied": applied[name], "faults": faults[name], "last": last.get(name)}
+
+    return PolicyView(
+        hash=policy.hash,
+        since=known.get("at_ms") if known.get("hash") == policy.hash else None,
+        days=days,
+        decisions=sum(said.values()) - said[PolicyVerdict.APPROVED],
+        denied=said[PolicyVerdict.DENIED],
+        held=said[PolicyVerdict.HELD],
+        rules=tuple(
+            RuleView.of(rule, when=_condition(rule.when, hidden), says=_says(_without(rule, hidden)), **told(rule.name))
+            for rule in policy.rules
+        ),
+        built_in=tuple(
+            RuleView.model_validate({"name": name, "effects": (effect,), **told(name)})
+            for name, effect in BUILT_IN.items()
+            if reviews
+        ),
+    )
+
+
+def candidates(
+    connection: Connection, task: Task, policy: Policy, by: Principal, limit: int
+) -> tuple[SpecialistView, ...]:
+    """Return the specialists to whom that principal may give the task, by id: they may be given work of whoever made
+    it, and no rule that applies to it excludes them or gives it to somebody else."""
+    open_, _ = specialists_for(connection, task, by)
+    said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
+    record = None if said is None else readable(PolicyRecord, said.data)
+    checks = () if record is None else record.policy_checks
+    applied = {check.rule for check in checks if check.matched}
+    for rule in policy.rules:
+        if rule.name in applied:
+            open_ -= set(rule.exclude_specialists)
+            open_ &= open_ if rule.specialist is None else {rule.specialist}
+    return tuple(view_of(one, by) for one in specialist_rows.seen(connection, by, ids=sorted(open_)[:limit]))
+
+
+def approvals_view(connection: Connection, by: Principal) -> ApprovalsView:
+    """Return the approvals of tasks that exist for that principal."""
+    asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, by)
+    waiting = [held for held in (_held(task, by) for task in asking) if held is not None]
+    waiting.sort(key=lambda held: held.since)
+    return ApprovalsView(waiting=tuple(waiting), settled=_settled(connection, by))
+
+
+def _condition(when: str | None, hidden: Collection[str]) -> str | None:
+    """The condition, without the names of these specialists. Any text in it may be one."""
+    if when is None or not hidden:
+        return when
+    return _LITERAL.sub(lambda one: f"{one[1]}{SOMEBODY}{one[1]}" if one[2] in hidden else one[0], when)
+
+
+def _without(rule: Rule, hidden: Collection[str]) -> Rule:
+    """The rule, with somebody else for each of these specialists."""
+    names = tuple(SOMEBODY if one in hidden else one for one in rule.exclude_specialists)
+    return rule.model_copy(
+        update={
+            "specialist": SOMEBODY if rule.specialist in hidden else rule.specialist,
+            "exclude_specialists": names,
+        }
+    )
+
+
+def _says(rule: Rule) -> str:
+    """What it demands, as it is written in the configuration."""
+    said = rule.model_dump(mode="json", exclude_defaults=True, exclude={"name", "when"})
+    return "; ".join(f"{name}: {_written(value)}" for name, value in said.items())
+
+
+def _written(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_written(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _held(task: Task, by: Principal) -> HeldTaskView | None:
+    asked = asked_of(task) or asked_before(task)
+    if asked.kind is not InputKind.APPROVAL or asked.run_id is not None:
+        return None
+    return HeldTaskView.of(
+        asked,
+        task_id=task.id,
+        task_name=task.name,
+        version=task.version,
+        text=asked.words,
+        since=asked.since_ms,
+        until=asked.until_ms,
+        allowed=may_approve(asked, by),
+    )
+
+
+def _settled(connection: Connection, by: Principal) -> tuple[SettledApprovalView, ...]:
+    return tuple(
+        SettledApprovalView.of(
+            one,
+            outcome=_OUTCOMES[one.kind],
+            by=None if one.kind == "state" else one.by,
+            why=one.data.get(_WHY[one.kind]) if one.kind in _WHY else None,
+            rules=tuple(one.data.get("rules") or one.asks.get("rules") or ()),
+            at=one.at_ms,
+        )
+        for one in events.settled_inputs(connection, by, sample=_EVENTS, limit=_MAX_SETTLED)
+        if one.kind != "state" or one.asks.get("kind") == InputKind.APPROVAL.value
+    )
+
 
 _AS_FILE = "task.yaml"
 """As what a text is read: YAML, which JSON is too. A task without a name is called after it."""
@@ -51,7 +224,7 @@ class PolicyService(Service):
         """Return the rules in force, and how often each applied in the last days."""
         rules, now_ms, reviews = self._in_force(), self._clock(), self._reviews()
         return self._read(
-            lambda connection: ask.policy_view(connection, rules, self._by, days, now_ms, reviews=reviews),
+            lambda connection: policy_view(connection, rules, self._by, days, now_ms, reviews=reviews),
         )
 
     def test(self, text: str) -> tuple[VerdictView, ...]:
@@ -79,7 +252,7 @@ class PolicyService(Service):
 
     def approvals(self) -> ApprovalsView:
         """Return what waits for an approval, and what became of others."""
-        return self._read(lambda connection: ask.approvals_view(connection, self._by))
+        return self._read(lambda connection: approvals_view(connection, self._by))
 
     def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
         """Return the specialists to whom whoever asks may give the task, at most ``limit``; none where nothing is
@@ -89,6 +262,6 @@ class PolicyService(Service):
         rules = self._in_force()
 
         def find(connection: Connection) -> tuple[SpecialistView, ...]:
-            return ask.candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
+            return candidates(connection, find_task(connection, ref, self._by), rules, self._by, limit)
 
         return self._read(find)

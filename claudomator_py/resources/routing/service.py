@@ -1,33 +1,286 @@
-"""Who would do a task, and what was learned about who does what: to be seen, forgotten and frozen."""
+"""Who does a task, or would do it, and what was learned about who does what: to be seen, forgotten and frozen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from claudomator_py.dispatch.deciding import Decided
-from claudomator_py.domain.errors import Conflict
+from claudomator_py.domain.errors import Conflict, ended
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.rationale import SAID_BY_THE_TASK, Rationale, RationaleCode, rationale
+from claudomator_py.domain.routing import Risk
+from claudomator_py.domain.verdict import PolicyCheckView, VerdictView, consequences, verdict_sentence
+from claudomator_py.policy.rule import MODEL_RISK, NOT_READ
 from claudomator_py.ports import Clock
+from claudomator_py.resources.concealment import SOMEBODY
 from claudomator_py.resources.routing import (
     ForgetRequest,
     LabelledTasksView,
     LearnedView,
+    RouteCandidateView,
     RouteRequest,
+    RouteView,
     RoutingCalls,
     RoutingStatsView,
     TriedRouteView,
     stats,
 )
-from claudomator_py.resources.routing.ask import tried_view
 from claudomator_py.resources.session import Service
 from claudomator_py.routing.profile import Request
+from claudomator_py.scheduler.decision import (
+    DecisionKind,
+    HandoffRecord,
+    PolicyRecord,
+    Record,
+    Route,
+    SpecialistCandidate,
+    SpecialistRecord,
+    record_of,
+)
 from claudomator_py.store import hold_rows, specialist_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
+from claudomator_py.store.stored_json import readable
+from claudomator_py.store.tables import Decision, Task
 from claudomator_py.surface.operation import answers
 from claudomator_py.tasks import learning
 from claudomator_py.tasks.specialists import unknown
+
+LABELS = frozenset(route.value for route in Route)
+"""What a card may name in the place of a specialist; none has such an id."""
+_DIGITS = 6
+"""Of a score, as decisions keep it."""
+_NAMED_CANDIDATES = 3
+"""Specialists who were not chosen and are named anyway: the best of them."""
+
+
+def known_to(connection: Connection, decisions: Iterable[Decision], by: Principal) -> frozenset[str]:
+    """Return the specialists who exist for that principal, and of whom the decisions name those who do not exist at
+    all: that there is none of a name says nothing of anybody."""
+    named: set[str] = set()
+    for one in decisions:
+        record = record_of(one.kind, one.data)
+        named |= record.reason.named
+        if one.specialist is not None:
+            named.add(one.specialist)
+        if isinstance(record, HandoffRecord):
+            named.add(record.asked.to)
+    seen = specialist_rows.ids_seen(connection, by)
+    return frozenset((*seen, *(named - specialist_rows.hidden(connection, named, by))))
+
+
+def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> list[str]:
+    """Return who does the task of that name, why, and what would have changed that. seen: who exists for whoever asks.
+    tried: there is no such task, and the question is who would do it."""
+    fell = record.reason.code is RationaleCode.FAILED_TWICE
+    if record.route is Route.DEFAULT and not record.specialist_candidates and not fell:
+        return []  # there are no specialists
+    went, would_have_gone = ("would go", "would go") if tried else ("went", "would have gone")
+    whom = {Route.CLARIFY: "the operator, who chooses the specialist", Route.REJECT: "nobody"}
+    to = _told_specialist(record, seen)
+    skill = f" (skill {record.skill})" if record.skill and record.specialist in seen else ""
+    hidden = SOMEBODY if record.specialist is not None else "no specialist"
+    target = whom.get(record.route) or to or hidden
+    sentences = [ended(f"{name} {went} to {target}{skill}: {reason_for(record.reason, seen).text}")]
+    open_ = [one for one in record.specialist_candidates if one.specialist in seen and not one.barred]
+    best = open_[0] if open_ and record.threshold is not None else None
+    if best is not None and record.threshold is not None:
+        compared = " (comparing words only, as the encoder failed)" if record.degraded else ""
+        score, threshold = apart(best.score, record.threshold)
+        sentences.append(f"{best.specialist} scored {score}, with a threshold of {threshold}{compared}.")
+        if record.unheeded:
+            pieces = "; ".join(f"\u201c{one}\u201d" for one in record.unheeded)
+            sentences.append(f"What its text says of who is to do it, or how, was not compared: {pieces}")
+    beside = [one for one in record.specialist_candidates if one.specialist in seen and one.rejected is not None]
+    others = [one for one in beside if one is not best][:_NAMED_CANDIDATES]
+    told = "; ".join(f"{one.specialist} {one.score:.2f}, {one.rejected.text}" for one in others if one.rejected)
+    if told:
+        sentences.append(f"Others: {told}." if best is not None else f"Left out: {told}.")
+    if best is None or record.threshold is None:
+        return sentences
+    score, _ = apart(best.score, record.threshold)
+    if record.route is Route.DEFAULT and best.score < record.threshold:
+        sentences.append(f"With a threshold of {score} or less it {would_have_gone} to {best.specialist}.")
+    elif len(open_) > 1 and record.route is Route.SPECIALIST and to == best.specialist:
+        lead = f"{best.score - open_[1].score:.2f}"
+        if float(lead):  # else neither was better, and what decided stands above
+            sentences.append(f"It {would_have_gone} to {open_[1].specialist} with {lead} more.")
+    return sentences
+
+
+def _told_specialist(record: SpecialistRecord, seen: Set[str]) -> str | None:
+    """Who does it, if whoever asks may be told; whom the task names is no secret."""
+    named = record.reason.code is RationaleCode.NAMED
+    return record.specialist if named or record.specialist in seen else None
+
+
+def apart(score: float, threshold: float) -> tuple[str, str]:
+    """Return both in so many digits that a score below the threshold, or above it, is seen to be that."""
+    for digits in range(2, _DIGITS):
+        shown = f"{score:.{digits}f}", f"{threshold:.{digits}f}"
+        if shown[0] != shown[1] or score == threshold:
+            return shown
+    return f"{score:.{_DIGITS}f}", f"{threshold:.{_DIGITS}f}"
+
+
+def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
+    """Return why, without the names of those who do not exist for whoever asks; whom the task names is no secret."""
+    if reason.code in SAID_BY_THE_TASK:
+        return reason
+    return reason.naming(lambda one: one if one in seen or one in LABELS else SOMEBODY)
+
+
+def reason_of(record: Record, seen: Set[str]) -> Rationale:
+    """Return why it was decided so. Somebody to whom a run would hand its task on, and who does not exist for whoever
+    asks, is told as one that there is not."""
+    if isinstance(record, HandoffRecord) and record.names_nobody and record.asked.to not in seen:
+        return rationale(RationaleCode.NO_SPECIALIST, specialist=record.asked.to)
+    return reason_for(record.reason, seen)
+
+
+def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> RouteView:
+    """Return the decision on the task of that name; seen, tried: as for ``specialist_sentences``."""
+    candidates = candidate_views(record, seen)
+    all_seen = len(candidates) == len(record.specialist_candidates)  # or the best score may tell of somebody hidden
+    reason = reason_for(record.reason, seen)
+    return RouteView(
+        route=record.route.value,
+        specialist=record.specialist if record.specialist in seen else None,
+        skill=record.skill if record.specialist in seen else None,
+        confidence=record.confidence if all_seen else None,
+        threshold=record.threshold,
+        margin=record.margin,
+        degraded=record.degraded,
+        unheeded=record.unheeded,
+        risk=record.risk,
+        reason=reason.text,
+        rationale=reason,
+        candidates=candidates,
+        sentences=tuple(specialist_sentences(name, record, seen, tried=tried)),
+        latency_ms=record.latency_ms,
+        intent=record.intent,
+        topic=record.topic if all_seen else None,
+        required_capabilities=record.required_capabilities,
+        policy_checks=tuple(PolicyCheckView.of(one) for one in record.policy_checks),
+    )
+
+
+def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> RouteView | None:
+    """Return where the task went in its present generation: what was decided last, by whoever decided; None: nothing
+    was.
+
+    decisions: all on the task, oldest first.
+    """
+    own = [one for one in decisions if one.generation == task.generation]
+    who = next((one for one in reversed(own) if one.kind == DecisionKind.SPECIALIST), None)
+    rules = next((one for one in reversed(own) if one.kind == DecisionKind.POLICY), None)
+    said = None
+    if rules is not None and (who is None or who.at_ms <= rules.at_ms):
+        said = readable(PolicyRecord, rules.data)
+    if said is not None and (said.route is not None or (who is None and _applied(said))):
+        return RouteView(
+            route=(said.route or Route.DEFAULT).value,
+            risk=said.risk,
+            reason=said.reason.text,
+            rationale=said.reason,
+            sentences=tuple(_applied(said)),
+            policy_checks=tuple(PolicyCheckView.of(one) for one in said.policy_checks),
+        )
+    if who is None:
+        return None
+    record = readable(SpecialistRecord, who.data)
+    if record is None:
+        return None
+    view = route_view(task.name, record, seen)
+    return view.model_copy(update={"sentences": (*view.sentences, *_applied(record))})
+
+
+def routed_before(placement: Decision, decisions: Sequence[Decision], seen: Set[str]) -> dict[str, object]:
+    """Return what ``DecisionView`` shows of what was decided before that placement on who does the task. decisions: as
+    for ``routing_of``."""
+    same = (placement.generation, placement.specialist)
+    kinds = (DecisionKind.SPECIALIST, DecisionKind.HANDOFF)
+    found = [
+        one
+        for one in decisions
+        if one.kind in kinds and (one.generation, one.specialist) == same and one.at_ms <= placement.at_ms
+    ]
+    if not found:
+        return {}
+    record = record_of(found[-1].kind, found[-1].data)
+    return {
+        "route": record.route.value if isinstance(record, SpecialistRecord | HandoffRecord) else None,
+        "risk": record.risk,
+        "intent": record.intent,
+        "topic": record.topic if all(one.specialist in seen for one in record.specialist_candidates) else None,
+        "required_capabilities": record.required_capabilities if isinstance(record, SpecialistRecord) else (),
+        "policy_checks": tuple(PolicyCheckView.of(one) for one in record.policy_checks),
+    }
+
+
+def _applied(record: Record) -> list[str]:
+    """Which rules had something to say, and the risk, where there is any to speak of."""
+    spoke = [one for one in record.policy_checks if one.matched is not False]
+    told = ", ".join(
+        one.rule
+        + (f" ({one.effect})" if one.effect else "")
+        + (f": {one.detail}" if one.matched is None or one.rule in (MODEL_RISK, NOT_READ) else "")
+        for one in spoke
+    )
+    found = [f"Rules of the policy that applied: {told}."] if told else []
+    return [*found, f"Its risk is {record.risk}."] if record.risk not in (None, Risk.LOW) else found
+
+
+def tried_view(name: str, record: SpecialistRecord, verdict: VerdictView | None, seen: Set[str]) -> TriedRouteView:
+    """Return what would become of a task of that name. verdict: the policy's; None: it was not asked."""
+    verdict = None if verdict is None else verdict_view(verdict, seen)
+    route = route_view(name, record, seen, tried=True)
+    said = (*_verdict_sentences(verdict), *route.sentences)
+    return TriedRouteView.model_validate({**dict(route), "sentences": said, "policy": verdict})
+
+
+def verdict_view(verdict: VerdictView, seen: Set[str]) -> VerdictView:
+    """Return the verdict, without the specialists who do not exist for whoever asks. seen: those who do."""
+    whom = verdict.specialist if verdict.specialist in seen else None
+    kept_out = tuple(one for one in verdict.excluded_specialists if one in seen)
+    return verdict.model_copy(update={"specialist": whom, "excluded_specialists": kept_out})
+
+
+def _verdict_sentences(verdict: VerdictView | None) -> list[str]:
+    """What the policy does to the task; nothing if it does nothing."""
+    if verdict is None or (verdict.verdict == "allowed" and not verdict.rules and not consequences(verdict)):
+        return []
+    return [verdict_sentence(verdict), *consequences(verdict)]
+
+
+def candidate_views(record: Record, seen: Set[str]) -> tuple[RouteCandidateView, ...]:
+    """Return who was compared, of those who exist for whoever asks; the best first."""
+    candidates = [one for one in record.specialist_candidates if one.specialist in seen]
+    to_beat = _to_beat(record, candidates)
+    return tuple(_candidate_view(one, to_beat) for one in candidates)
+
+
+def _to_beat(record: Record, candidates: list[SpecialistCandidate]) -> float | None:
+    """The score with which somebody else would have been as good as the best."""
+    if record.threshold is None:
+        return None
+    return max((record.threshold, *(one.score for one in candidates if not one.barred)))
+
+
+def _candidate_view(one: SpecialistCandidate, to_beat: float | None) -> RouteCandidateView:
+    helps = one.rejected is not None and to_beat is not None and not one.barred
+    return RouteCandidateView(
+        specialist=one.specialist,
+        skill=one.skill,
+        score=one.score,
+        parts=one.parts,
+        tie_break=one.tie_break,
+        rejected=None if one.rejected is None else one.rejected.text,
+        rationale=one.rejected,
+        needs=round(to_beat - one.score, 6) if helps and to_beat is not None else None,
+    )
+
 
 T = TypeVar("T")
 

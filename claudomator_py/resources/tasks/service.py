@@ -25,11 +25,11 @@ from claudomator_py.environment.workdirs import Workdirs, directory_key
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.prompts.conversations import ResumePolicy
 from claudomator_py.resources import cursors
-from claudomator_py.resources.agents.ask import budget_sentences, hold_sentences
+from claudomator_py.resources.agents.service import budget_sentences, hold_sentences
 from claudomator_py.resources.concealment import concealed, unnamed
-from claudomator_py.resources.decisions.ask import placements_of
+from claudomator_py.resources.decisions.service import placements_of
 from claudomator_py.resources.events.service import event_views
-from claudomator_py.resources.routing.ask import known_to, routing_of
+from claudomator_py.resources.routing.service import known_to, routing_of
 from claudomator_py.resources.runs import RunView
 from claudomator_py.resources.runs.sentences import history_sentences
 from claudomator_py.resources.runs.service import run_view

@@ -24,7 +24,7 @@ from claudomator_py.environment.worktrees import branch_of
 from claudomator_py.faults import Activity, Faults
 from claudomator_py.ports import Clock, Trees
 from claudomator_py.resources.agents import HoldView
-from claudomator_py.resources.agents.ask import failed_by_budget, hold_views, task_budget, used_up
+from claudomator_py.resources.agents.service import failed_by_budget, hold_views, task_budget, used_up
 from claudomator_py.resources.concealment import concealed, unnamed
 from claudomator_py.resources.runs import InputView
 from claudomator_py.resources.session import Service

@@ -11,7 +11,7 @@ from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.resources.access import TokenRequest
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.decisions import DecisionView
-from claudomator_py.resources.decisions.ask import Decisions
+from claudomator_py.resources.decisions.service import Decisions
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks.service import Tasks
 from tests.fakes.cards import card

@@ -16,8 +16,8 @@ from claudomator_py.resources.routing import (
     StandingView,
 )
 from claudomator_py.resources.routing.page import NOBODY, corrections_of, figures_of, route_of, standings_of
-from claudomator_py.resources.specialists.ask import view
 from claudomator_py.resources.specialists.page_model import page_of
+from claudomator_py.resources.specialists.service import view
 from tests.fakes.cards import card
 
 AT = "2026-09-21T14:13:20.000Z"

@@ -3,8 +3,8 @@
 from typing import Any
 
 from claudomator_py.resources.decisions import DecisionView
-from claudomator_py.resources.decisions.ask import view_of
 from claudomator_py.resources.decisions.sentences import decision_sentences
+from claudomator_py.resources.decisions.service import view_of
 from claudomator_py.scheduler.decision import DecisionRecord
 from claudomator_py.store.decision_log import Recorded
 from claudomator_py.store.tables import Decision

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.resources.decisions import DecisionView
-from claudomator_py.resources.decisions.ask import view_of
+from claudomator_py.resources.decisions.service import view_of
 from claudomator_py.scheduler.decision import RECORDS, DecisionKind
 from claudomator_py.store.decision_log import Recorded
 from claudomator_py.store.tables import Decision

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.resources.routing.ask import apart
+from claudomator_py.resources.routing.service import apart
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.resources.routing.ask import specialist_sentences
+from claudomator_py.resources.routing.service import specialist_sentences
 from claudomator_py.scheduler.decision import Route, SpecialistCandidate, SpecialistRecord
 
 HIDDEN = "secret-agent"

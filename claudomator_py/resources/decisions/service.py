@@ -27,7 +27,7 @@ from claudomator_py.resources.decisions import (
     SelectionView,
 )
 from claudomator_py.resources.decisions.sentences import overridden_text, placement_text, said_of, sentences_of
-from claudomator_py.resources.routing.ask import LABELS, candidate_views, known_to, reason_of, routed_before
+from claudomator_py.resources.routing.service import LABELS, candidate_views, known_to, reason_of, routed_before
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.scheduler.decision import (
     Candidate,
