@@ -23,7 +23,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.faults import Activity
 from claudomator_py.scheduler.classification import Cause
 from claudomator_py.store.metric_rows import REVOKED
-from claudomator_py.surface.operation import READ_WHOLE
+from claudomator_py.surface import READ_WHOLE
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from claudomator_py.api.guard.security import OPEN_PATHS
 from claudomator_py.api.problem import MEDIA_TYPE
 from claudomator_py.domain.shape import ProblemDetails, View
 from claudomator_py.schema.json_schema import task_json_schema
-from claudomator_py.surface.operation import Needed
+from claudomator_py.surface import Needed
 
 _REF = "#/components/schemas/{model}"
 _MEANINGS = {

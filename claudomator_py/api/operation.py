@@ -32,7 +32,7 @@ from claudomator_py.resources.tasks import TaskView
 from claudomator_py.schema.cardfile import read_card
 from claudomator_py.schema.taskfile import parse_task
 from claudomator_py.schema.validation import odd_values, validate
-from claudomator_py.surface.operation import Needed
+from claudomator_py.surface import Needed
 
 R = TypeVar("R")
 V = TypeVar("V", TaskView, SpecialistView, ChannelView)

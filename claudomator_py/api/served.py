@@ -1,4 +1,4 @@
-"""Serve the operations that are declared as client calls (``surface/operation.py``) with the methods of a service."""
+"""Serve the operations that are declared as client calls (``surface/__init__.py``) with the methods of a service."""
 
 import inspect
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from claudomator_py.api.operation import (
 from claudomator_py.api.request import DIGITS
 from claudomator_py.api.streams import stream_response
 from claudomator_py.resources.session import Service
-from claudomator_py.surface.operation import (
+from claudomator_py.surface import (
     CardDocument,
     IdempotencyKey,
     IfVersion,

@@ -59,13 +59,13 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Channel
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.values import dataclass
+from claudomator_py.workers import Worker
 from claudomator_py.workers.channel_answers import AnswerDispatcher
 from claudomator_py.workers.cleanup import Cleaner
 from claudomator_py.workers.learning import Learner
 from claudomator_py.workers.notifications import NotificationDispatcher
 from claudomator_py.workers.retention import Retainer
 from claudomator_py.workers.shadow import Shadow
-from claudomator_py.workers.worker import Worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from claudomator_py.faults import checks as fault_checks
 from claudomator_py.schema.routing_settings import Preset
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.workers.worker import Worker
+from claudomator_py.workers import Worker
 
 
 def faults_of(daemon: Components) -> list[Fault]:

@@ -34,8 +34,8 @@ from claudomator_py.schema.configfile import ConfigError, LoadedConfig, resolve_
 from claudomator_py.schema.settings import Log, LogFormat, OnStop, Settings
 from claudomator_py.store.database import StoreUnavailable
 from claudomator_py.telemetry import span_exporter
+from claudomator_py.workers import Worker
 from claudomator_py.workers.tracing import SpanSender
-from claudomator_py.workers.worker import Worker
 
 # FastAPI ignores it while it declares its fields, which it makes of ours: now they are built later.
 warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)

@@ -26,7 +26,7 @@ from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.domain.principal import MAX_KEY_LENGTH
 from claudomator_py.domain.shape import Page, ProblemDetails
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.surface.operation import (
+from claudomator_py.surface import (
     CardDocument,
     IdempotencyKey,
     IfVersion,
@@ -152,7 +152,7 @@ class HttpTransport:
             self._folder.close()
 
     def _call(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
-        """Send the request of an operation; see ``surface.operation.Calls``."""
+        """Send the request of an operation; see ``surface.Calls``."""
         path, query, body = operation.path, dict[str, Any](), None
         key: str | None = None
         version: int | None = None

@@ -19,11 +19,10 @@ from sqlalchemy.exc import ArgumentError
 from claudomator_py.domain.errors import Unavailable
 from claudomator_py.domain.histogram import Histogram
 from claudomator_py.store import remembered
-from claudomator_py.store.connections import Snapshots
+from claudomator_py.store.connections import COMMITS, Snapshots
 from claudomator_py.store.errors import READ_ONLY, StoreUnavailable, explain
 from claudomator_py.store.events import caused_by
 from claudomator_py.store.stored_json import Clean, read_json
-from claudomator_py.store.unchanged import COMMITS
 from claudomator_py.store.writer import Writer
 
 __all__ = ["Database", "StoreUnavailable"]

@@ -18,7 +18,7 @@ from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Channel, ChannelAnswer
 from claudomator_py.tasks.messages import Policy, TriageInputs, deliver, no_policy
-from claudomator_py.workers.worker import Worker
+from claudomator_py.workers import Worker
 
 log = logging.getLogger("claudomator.channels")
 

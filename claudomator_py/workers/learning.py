@@ -11,7 +11,7 @@ from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import last_id
 from claudomator_py.tasks.learning import has_more, learn
-from claudomator_py.workers.worker import Worker
+from claudomator_py.workers import Worker
 
 FIRST_S: Final = 30.0
 """Delay after the start, when a daemon has more urgent work."""

@@ -20,7 +20,7 @@ from claudomator_py.ports import Clock, Messenger
 from claudomator_py.store import events, outbox_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Outbox
-from claudomator_py.workers.worker import IDLE_S, Worker
+from claudomator_py.workers import IDLE_S, Worker
 
 log = logging.getLogger("claudomator.notify")
 

@@ -16,8 +16,8 @@ from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.store import outbox_rows, pruning
 from claudomator_py.store.database import Database, StoreUnavailable
+from claudomator_py.workers import Worker
 from claudomator_py.workers.cleanup import Cleaner
-from claudomator_py.workers.worker import Worker
 
 log = get_logger("claudomator.retention")
 

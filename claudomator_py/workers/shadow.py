@@ -14,7 +14,7 @@ from claudomator_py.store import decision_log, remembered
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.tables import Decision
 from claudomator_py.tasks.decisions import record_shadow
-from claudomator_py.workers.worker import Worker
+from claudomator_py.workers import Worker
 
 log = get_logger("claudomator.shadow")
 

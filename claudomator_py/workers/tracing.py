@@ -21,8 +21,8 @@ from claudomator_py.store import events, trace_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.trace_rows import TaskHistory
 from claudomator_py.values import dataclass
+from claudomator_py.workers import Worker
 from claudomator_py.workers.spans import spans_of
-from claudomator_py.workers.worker import Worker
 
 log = logging.getLogger("claudomator.telemetry")
 

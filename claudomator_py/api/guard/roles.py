@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute
 
 from claudomator_py.api.problem import Refused
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.surface.operation import OPEN, OPERATE, READ, Needed
+from claudomator_py.surface import OPEN, OPERATE, READ, Needed
 
 OPERATIONS: Final[dict[str, Needed]] = {}
 """The required role by operation id, as declared with the operation."""

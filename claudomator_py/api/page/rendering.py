@@ -14,12 +14,12 @@ from claudomator_py import __version__
 from claudomator_py.api.guard.roles import may
 from claudomator_py.api.page.formatting import remedy_text
 from claudomator_py.domain.errors import ServiceError
+from claudomator_py.domain.event_words import TITLES
 from claudomator_py.domain.health import StandingView
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
-from claudomator_py.resources.events.page import KINDS
 from claudomator_py.resources.policy import CHECKS
 from claudomator_py.values import dataclass, regex
 
@@ -159,7 +159,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(version=__version__, asset=_asset_url, event_kinds=KINDS, rule_checks=CHECKS)
+    environment.globals.update(version=__version__, asset=_asset_url, event_kinds=tuple(TITLES), rule_checks=CHECKS)
     environment.filters["instant"] = instant_text
     environment.filters["remedy"] = remedy_text
     environment.filters["sentence"] = sentence

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, tokens_text, took
-from claudomator_py.api.page.rows import Action, TaskRow, actions_of, row_of, words_of
+from claudomator_py.api.page.formatting import cost_text, meaning_of, model_text, short_line, tokens_text, took
+from claudomator_py.api.page.rows import TONES, Action, TaskRow, actions_of, row_of, words_of
 from claudomator_py.domain.blocked_words import predicate, wait_of
 from claudomator_py.domain.budget import with_unknown
+from claudomator_py.domain.event_words import event_detail, event_title
 from claudomator_py.domain.principal import INBOX, OPERATOR
+from claudomator_py.domain.units import format_instant
 from claudomator_py.domain.wording import Piece, Sentence, said
 from claudomator_py.resources.decisions import CandidateView, DecisionView
-from claudomator_py.resources.events.page import Moment, timeline_of
+from claudomator_py.resources.events import EventView
 from claudomator_py.resources.routing.page import RouteShown, route_of
 from claudomator_py.resources.runs import OutcomeView, RunCheckView, RunView
 from claudomator_py.resources.specialists.page_model import url_of
@@ -26,6 +28,19 @@ _TONES = {
 }
 _CHECK_TONES = {"passed": "good", "failed": "bad", "lost": "bad", "running": "busy"}
 _ELSEWHERE = frozenset({"name", "instructions"})
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One event."""
+
+    at: str
+    """An instant."""
+    title: str
+    tone: str
+    detail: str | None
+    until: str | None
+    """An instant, where the event names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,3 +296,18 @@ def _worded(value: object) -> str:
         case list() | tuple():
             return ", ".join(_worded(item) for item in value)
     return str(value)
+
+
+def timeline_of(events: Sequence[EventView]) -> tuple[Moment, ...]:
+    """Return the moments, newest first."""
+    return tuple(_moment(event) for event in reversed(events))
+
+
+def _moment(event: EventView) -> Moment:
+    until, state = event.data.get("until"), event.data.get("state")
+    tone = TONES.get(state, "off") if event.kind == "state" and isinstance(state, str) else "off"
+    # What was asked for says who asked; what follows from it does not name them again.
+    who = [f"by {event.by}"] if event.by is not None and event.kind != "state" else []
+    detail = short_line(", ".join([one for one in (event_detail(event.data), *who) if one]))
+    at = format_instant(until) if isinstance(until, int) else None
+    return Moment(event.at, event_title(event.kind, event.data), tone, detail, at)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.cli.doctor import Finding, ok, problem, warn
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.kind import LoginCaveat, LoginFile
 from claudomator_py.resources.agents import AgentView

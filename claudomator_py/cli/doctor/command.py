@@ -13,7 +13,7 @@ from claudomator_py.cli.output import Format, FormatOption, fail, note, write_ta
 from claudomator_py.surface.table import Column, Table
 
 if TYPE_CHECKING:
-    from claudomator_py.cli.doctor.finding import Finding
+    from claudomator_py.cli.doctor import Finding
     from claudomator_py.schema.settings import Settings
 
 _FINDINGS = Table["Finding"](
@@ -41,7 +41,7 @@ def doctor(
     Checks configuration, folders, daemon, agents and their logins, the service and the machine, and says how to fix
     what is wrong. Exits with 1 if there is a problem; warnings do not count.
     """
-    from claudomator_py.cli.doctor.finding import Severity
+    from claudomator_py.cli.doctor import Severity
 
     if include_tasks and bundle is None:
         raise typer.BadParameter("--include-tasks requires --bundle")
@@ -64,7 +64,7 @@ def doctor(
 
 def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[Finding]]":
     """Return the settings, or the defaults if they cannot be read, and all findings."""
-    from claudomator_py.cli.doctor.finding import problem
+    from claudomator_py.cli.doctor import problem
     from claudomator_py.client.discovery import configuration
     from claudomator_py.client.errors import DiscoveryFailed
     from claudomator_py.schema.settings import Settings

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from claudomator_py.cli.connect import connect
-from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.cli.doctor import Finding, ok, problem, warn
 from claudomator_py.cli.times import localized, now_ms
 from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
 from claudomator_py.client.errors import ClientError, NotStarted

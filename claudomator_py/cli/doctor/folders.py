@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.cli.doctor import Finding, ok, problem, warn
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.units import format_size, size_text
 from claudomator_py.schema.settings import Inbox, Settings

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.cli.doctor import node_probe
-from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.cli.doctor import Finding, node_probe, ok, problem, warn
 from claudomator_py.domain.host import HostSpec
 
 _START_S = 120.0

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.cli.doctor import Finding, ok, problem, warn
 from claudomator_py.domain.host import SLURM_COMMANDS, HostSpec
 
 _PATIENCE_S = 15.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import claudomator_py
-from claudomator_py.cli.doctor.finding import Finding, ok, problem, warn
+from claudomator_py.cli.doctor import Finding, ok, problem, warn
 
 INOTIFY = Path("/proc/sys/fs/inotify")
 LEAST_WATCHES = 8_192

@@ -2,23 +2,28 @@
 
 Roles are those of the API: reading needs ``read``, anything else the role of its operation. A missing role is an HTTP
 error as everywhere; errors that A2A defines are JSON-RPC errors.
+
+The card follows a2a-protocol.org, specification 1.0, section 4.4, and 0.3, section 5.5. Where the versions differ, as
+in security, it has the fields of both, so that one document serves all clients.
 """
 
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
+from claudomator_py import __version__
 from claudomator_py.api.guard.roles import OPERATIONS, Asking, Standing, may, not_permitted
 from claudomator_py.api.operation import Allowed, access_of, guarded
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.request import read_json
 from claudomator_py.api.streams import HEARTBEAT, HEARTBEAT_S, MEDIA_TYPE, EventStream, Following, Streams, wants_stream
+from claudomator_py.domain.card import Card
 from claudomator_py.domain.errors import (
     Ambiguous,
     BadCursor,
@@ -31,8 +36,8 @@ from claudomator_py.domain.errors import (
 )
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.protocols.a2a import tasks as shapes
-from claudomator_py.protocols.a2a.card import agent_card
 from claudomator_py.protocols.a2a.messages import (
+    ANY_SKILL,
     INVALID_PARAMS,
     INVALID_REQUEST,
     NO_EXTENDED_CARD,
@@ -325,3 +330,52 @@ def _data(document: Mapping[str, Any]) -> bytes:
 
 def _result(rpc_id: object, result: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": rpc_id, "result": result}
+
+
+MAX_EXAMPLES: Final = 5
+_TEXT: Final = ["text/plain"]
+_BEARER: Final = {"scheme": "bearer"}
+_ANY: Final = {
+    "id": ANY_SKILL,
+    "name": "Do a task",
+    "description": "Gives the task to the agent that suits it.",
+    "tags": ["task"],
+}
+
+
+def agent_card(base: str, cards: Sequence[Card]) -> dict[str, Any]:
+    """Return the card as JSON. base: the URL that the request was sent to. cards: the public specialists."""
+    url = f"{base}/a2a"
+    versions = ("1.0", "0.3")
+    interfaces = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version} for version in versions]
+    return {
+        "name": "Claudomator",
+        "description": "Dispatches tasks to coding agents, unattended. A task without `executor.name` goes to whoever "
+        "suits it; `executor.name` in the message's metadata names one of the skills below, and `skill_used` a "
+        "skill of that one.",
+        "version": __version__,
+        "supportedInterfaces": interfaces,
+        "capabilities": {"streaming": True, "pushNotifications": False},
+        "securitySchemes": {"token": {"httpAuthSecurityScheme": _BEARER, "type": "http", **_BEARER}},
+        "securityRequirements": [{"schemes": {"token": {"list": []}}}],
+        "security": [{"token": []}],
+        "defaultInputModes": _TEXT,
+        "defaultOutputModes": _TEXT,
+        "skills": [_ANY, *map(_skill, cards)],
+        "url": url,
+        "preferredTransport": "JSONRPC",
+        "protocolVersion": "0.3.0",
+    }
+
+
+def _skill(card: Card) -> dict[str, Any]:
+    """Return a specialist as an A2A skill; its own skills are listed in the description."""
+    examples = [example for skill in card.skills for example in skill.examples][:MAX_EXAMPLES]
+    able = ", ".join(f"{skill.name} (`{skill.id}`)" for skill in card.skills)
+    return {
+        "id": card.id,
+        "name": card.title,
+        "description": f"{card.description}{f' Skills, for `skill_used`: {able}.' if able else ''}",
+        "tags": list(card.keywords) or [card.id],
+        **({"examples": examples} if examples else {}),
+    }

@@ -10,7 +10,7 @@ from claudomator_py.domain.fields import Name, refusal
 from claudomator_py.domain.principal import INBOX, OPERATOR, Role
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.units import DAY_MS, parse_duration
-from claudomator_py.surface.operation import ADMIN, READ, Calls, JsonBody, PathText, operation
+from claudomator_py.surface import ADMIN, READ, Calls, JsonBody, PathText, operation
 
 GivenRole = Literal["read", "operate", "admin"]
 NEVER = "never"

@@ -10,7 +10,7 @@ from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.resources.access import LoginCalls, LoginCodeView, SessionView, TokenCalls
 from claudomator_py.resources.access.service import Tokens
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.values import dataclass
 
 

@@ -23,7 +23,7 @@ from claudomator_py.store import access_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.tables import ApiToken
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 
 
 class Tokens(Service):

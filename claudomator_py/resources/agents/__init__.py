@@ -13,7 +13,7 @@ from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.text import clause
 from claudomator_py.domain.wording import Sentence, said
-from claudomator_py.surface.operation import ADMIN_WHOLE, READ, Calls, JsonBody, Key, Links, PathText, operation
+from claudomator_py.surface import ADMIN_WHOLE, READ, Calls, JsonBody, Key, Links, PathText, operation
 
 
 class SpendingView(View):

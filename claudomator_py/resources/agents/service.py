@@ -50,7 +50,7 @@ from claudomator_py.store import hold_rows, run_rows, specialist_rows, spending_
 from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import hold_agent, release_agent
 from claudomator_py.tasks.idempotency import IdempotentRequests
 

@@ -11,7 +11,7 @@ from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.worktree import TreeStanding
 from claudomator_py.resources.tasks import Ref
-from claudomator_py.surface.operation import OPERATE, READ, Calls, JsonBody, PathText, operation
+from claudomator_py.surface import OPERATE, READ, Calls, JsonBody, PathText, operation
 from claudomator_py.surface.table import Column, Table
 
 

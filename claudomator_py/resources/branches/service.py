@@ -35,7 +35,7 @@ from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 
 UNKNOWN = "not known"
 

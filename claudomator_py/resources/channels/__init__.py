@@ -18,7 +18,7 @@ from claudomator_py.domain.fields import Duration, Name, Strict, Text
 from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.triage import MessageRole, Role, TriageReason
 from claudomator_py.domain.units import DAY_MS
-from claudomator_py.surface.operation import (
+from claudomator_py.surface import (
     OPERATE,
     READ,
     Calls,

@@ -43,7 +43,7 @@ from claudomator_py.store import channel_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Channel, ChannelMessage
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks import channels as changes
 from claudomator_py.tasks import messages
 from claudomator_py.tasks.channels import members_of

@@ -11,7 +11,7 @@ from claudomator_py.domain.host import HostView
 from claudomator_py.domain.outcome import HoldKind, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.shape import Instant, View
-from claudomator_py.surface.operation import ADMIN_WHOLE, OPEN, READ, Calls, JsonBody, JsonField, PathText, operation
+from claudomator_py.surface import ADMIN_WHOLE, OPEN, READ, Calls, JsonBody, JsonField, PathText, operation
 from claudomator_py.surface.table import Column, Table
 
 

@@ -12,7 +12,7 @@ from claudomator_py.resources.daemon import (
     ReadinessView,
 )
 from claudomator_py.resources.overview.service import Overview
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.values import dataclass
 
 

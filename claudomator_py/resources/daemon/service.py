@@ -28,7 +28,7 @@ from claudomator_py.resources.session import Service
 from claudomator_py.store import hold_rows, run_rows
 from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import drain, drain_view, host_switch, undrain
 from claudomator_py.workers.cleanup import Cleaner
 

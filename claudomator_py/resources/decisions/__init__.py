@@ -18,7 +18,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.shape import Instant, Page, View, all_items
 from claudomator_py.domain.verdict import ConstraintsView, PolicyCheckView
 from claudomator_py.resources.routing import RouteCandidateView
-from claudomator_py.surface.operation import READ, Calls, Cursor, Limit, PathText, QueryFields, operation
+from claudomator_py.surface import READ, Calls, Cursor, Limit, PathText, QueryFields, operation
 
 
 class CandidateView(View):

@@ -43,7 +43,7 @@ from claudomator_py.scheduler.decision import (
 from claudomator_py.store import channel_rows, decision_log
 from claudomator_py.store.decision_log import Recorded
 from claudomator_py.store.tables import Decision, Task
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 
 _ID_CHARS = 36
 

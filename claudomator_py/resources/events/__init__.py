@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from claudomator_py.domain.shape import Instant, Page, View
-from claudomator_py.surface.operation import (
+from claudomator_py.surface import (
     READ,
     Calls,
     Cursor,

@@ -27,7 +27,7 @@ from claudomator_py.domain.units import format_instant
 from claudomator_py.resources import cursors
 from claudomator_py.resources.events import EventCalls, EventView
 from claudomator_py.resources.events.service import EventFilter, Events
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.values import dataclass
 
 log = logging.getLogger(__name__)

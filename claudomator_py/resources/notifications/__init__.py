@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from claudomator_py.domain.notice import DeliveryState, Notice
 from claudomator_py.domain.shape import Instant, Page, View
-from claudomator_py.surface.operation import (
+from claudomator_py.surface import (
     ADMIN_WHOLE,
     READ_WHOLE,
     Calls,

@@ -15,7 +15,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Outbox
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.workers.notifications import NotificationDispatcher
 
 _NOT_READ = Notice(id="", kind=NoticeKind.TEST, at="", title="What was stored of this notice cannot be read")

@@ -12,7 +12,7 @@ from claudomator_py.domain.shape import Page, View, all_items
 from claudomator_py.resources.agents import AgentView, BudgetView, SpendingView
 from claudomator_py.resources.schedules import ScheduleView
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.surface.operation import READ, Calls, Cursor, Limit, operation
+from claudomator_py.surface import READ, Calls, Cursor, Limit, operation
 
 ListName = Literal["needs_you", "problems", "inbox", "running", "queued", "recent"]
 

@@ -27,10 +27,10 @@ from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.sources.inbox.refusals import Refusal, Refusals, readable
 from claudomator_py.store import alike_rows, reads
+from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.database import Database, StoreUnavailable
-from claudomator_py.store.unchanged import Unchanged
 from claudomator_py.store.visibility import alike
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks.holds import drain_check, drain_view
 
 SHOWN = 50

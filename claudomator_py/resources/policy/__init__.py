@@ -5,7 +5,7 @@ from typing import Literal
 from claudomator_py.domain.decision import PolicyCheck
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.verdict import applies
-from claudomator_py.surface.operation import OPERATE, Calls, Days, operation
+from claudomator_py.surface import OPERATE, Calls, Days, operation
 from claudomator_py.surface.table import Column, Table
 
 

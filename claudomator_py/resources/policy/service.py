@@ -38,7 +38,7 @@ from claudomator_py.store import decision_log, decision_rows, events, reads, rem
 from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve, specialists_for
 from claudomator_py.values import regex
 

@@ -9,7 +9,7 @@ from claudomator_py.domain.requests import Time
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.wording import TaskRef
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.surface.operation import READ, Calls, QueryFields, operation
+from claudomator_py.surface import READ, Calls, QueryFields, operation
 
 MAX_NAMES = 20
 """Tasks that a group names, and branches that a repository does."""

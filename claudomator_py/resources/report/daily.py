@@ -19,7 +19,7 @@ from claudomator_py.resources.report.text import markdown
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest, record
-from claudomator_py.workers.worker import IDLE_S, Worker
+from claudomator_py.workers import IDLE_S, Worker
 
 MADE = "report_made"
 """The event: a report of the day, with its text."""

@@ -14,9 +14,9 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock
 from claudomator_py.resources.session import Service
 from claudomator_py.store import report_rows
+from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.database import Database
 from claudomator_py.store.report_rows import DrawnHold, DrawnRun
-from claudomator_py.store.unchanged import Unchanged
 from claudomator_py.store.visibility import alike
 from claudomator_py.values import dataclass
 

@@ -36,7 +36,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, newest, settled_branches
 from claudomator_py.store.report_rows import FinishedRun
 from claudomator_py.store.tables import Task
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.values import regex
 
 DEFAULT_MS = 12 * HOUR_MS

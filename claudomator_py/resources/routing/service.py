@@ -43,7 +43,7 @@ from claudomator_py.store.database import Database, or_unavailable
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Decision, Task
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks import learning
 from claudomator_py.tasks.specialists import unknown
 

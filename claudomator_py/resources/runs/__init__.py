@@ -15,7 +15,7 @@ from claudomator_py.domain.requests import ProgressRequest, QuestionRequest, Sub
 from claudomator_py.domain.run import CheckStatus, Command, EndedBy, LogKind, command_text, ended_text
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.wording import known_or_none
-from claudomator_py.surface.operation import OPERATE_OWN, READ_OWN, Calls, JsonBody, Key, PathText, operation
+from claudomator_py.surface import OPERATE_OWN, READ_OWN, Calls, JsonBody, Key, PathText, operation
 from claudomator_py.values import dataclass
 
 RunState = Literal["starting", "running", "checking", "ended", "revoked"]

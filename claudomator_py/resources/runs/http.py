@@ -35,7 +35,7 @@ from claudomator_py.resources.runs import (
 from claudomator_py.resources.runs.logs import LogFeed, LogItem, LogPosition, Logs, LogView
 from claudomator_py.resources.runs.service import MAX_LOG_BYTES, Runs
 from claudomator_py.resources.session import Session
-from claudomator_py.surface.operation import READ_OWN
+from claudomator_py.surface import READ_OWN
 from claudomator_py.values import regex
 
 log = logging.getLogger(__name__)

@@ -55,7 +55,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks.accept import NewTask, accept
 from claudomator_py.tasks.decisions import record_handoff
 from claudomator_py.tasks.handing_on import decided, weigh

@@ -8,7 +8,7 @@ from claudomator_py.domain.schedule import CatchUp, Overlap
 from claudomator_py.domain.shape import Instant, View
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.surface.operation import OPERATE, READ, Calls, Key, PathText, TaskDocument, operation
+from claudomator_py.surface import OPERATE, READ, Calls, Key, PathText, TaskDocument, operation
 
 
 class FireView(View):

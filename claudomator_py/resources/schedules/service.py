@@ -22,7 +22,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.events import record
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Schedule, ScheduleFire
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks.feasibility import placement_problems, zone_problems
 from claudomator_py.tasks.idempotency import IdempotentRequests
 from claudomator_py.tasks.schedules import Plan, begin, end, fire, make_way

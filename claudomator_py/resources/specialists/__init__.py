@@ -10,7 +10,7 @@ from claudomator_py.domain.card import Card, Source, Transport, Visibility
 from claudomator_py.domain.card_warnings import ShownCardWarning
 from claudomator_py.domain.fields import NAME_PATTERN, Strict, refusal
 from claudomator_py.domain.shape import Instant, Page, View, all_items
-from claudomator_py.surface.operation import (
+from claudomator_py.surface import (
     ADMIN,
     OPERATE,
     READ,

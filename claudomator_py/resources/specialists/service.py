@@ -25,7 +25,7 @@ from claudomator_py.resources.specialists import (
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable, or_unavailable
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks import specialists as changes
 from claudomator_py.tasks.idempotency import IdempotentRequests
 

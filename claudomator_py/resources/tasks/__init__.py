@@ -22,7 +22,7 @@ from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.events import EventView
 from claudomator_py.resources.routing import RouteView
 from claudomator_py.resources.runs import InputView, RunProgressView, RunView
-from claudomator_py.surface.operation import (
+from claudomator_py.surface import (
     OPERATE,
     READ,
     READ_OWN,

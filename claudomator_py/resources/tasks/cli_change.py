@@ -210,7 +210,7 @@ def edit(
     Without a file, $VISUAL or $EDITOR is opened on it. It is checked as a new one is, and refused if it runs, has
     ended, or was changed meanwhile.
     """
-    from claudomator_py.cli.editing import edited_task, only_task
+    from claudomator_py.cli.task_files import edited_task, only_task
 
     before = client.task(task)
     if file is None and (refused := editing_refused(before.name, before.state)) is not None:

@@ -60,7 +60,7 @@ from claudomator_py.scheduler.decision import DecisionKind
 from claudomator_py.store import decision_rows, events, reads, run_rows, specialist_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import Event, Run, Task
-from claudomator_py.surface.operation import answers
+from claudomator_py.surface import answers
 from claudomator_py.tasks.accept import NewTask, accept, in_context, replace_content
 from claudomator_py.tasks.decisions import record_policy
 from claudomator_py.tasks.feasibility import acceptance_warnings, placement_problems

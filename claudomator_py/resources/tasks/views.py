@@ -35,10 +35,10 @@ from claudomator_py.scheduler.admission import admit
 from claudomator_py.scheduler.load import Load, load_of
 from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
 from claudomator_py.store import dependency_rows, queue, reads, run_rows, specialist_rows, task_rows
+from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
-from claudomator_py.store.unchanged import Unchanged
 from claudomator_py.tasks.feasibility import acceptance_warnings
 from claudomator_py.tasks.inputs import asked_before, asked_of
 from claudomator_py.values import dataclass

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.doctor import agents, daemon, folders, machine
+from claudomator_py.cli.doctor import Finding, Severity, agents, daemon, folders, machine
 from claudomator_py.cli.doctor.daemon import same_time
-from claudomator_py.cli.doctor.finding import Finding, Severity
 from claudomator_py.cli.units import Manager, unit
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.host import SLURM_COMMANDS

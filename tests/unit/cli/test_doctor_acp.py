@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.doctor import agents
-from claudomator_py.cli.doctor.finding import Finding, Severity
+from claudomator_py.cli.doctor import Finding, Severity, agents
 from claudomator_py.domain.agent import AgentSpec
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.doctor.finding import Finding
+from claudomator_py.cli.doctor import Finding
 from claudomator_py.cli.doctor.host_probe import probe_findings
 from claudomator_py.domain.host import HostSpec, HostType
 

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Connection
 
 from claudomator_py.store import remembered
+from claudomator_py.store.connections import Unchanged
 from claudomator_py.store.database import Database
 from claudomator_py.store.schema import begin
-from claudomator_py.store.unchanged import Unchanged
 
 
 @pytest.fixture

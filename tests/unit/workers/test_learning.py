@@ -5,12 +5,13 @@ from threading import Event, Thread
 
 import pytest
 
+from claudomator_py import workers
 from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.schema.routing_settings import LearningSettings
 from claudomator_py.store import learning_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.tasks.learning import has_more
-from claudomator_py.workers import learning, worker
+from claudomator_py.workers import learning
 from claudomator_py.workers.learning import Learner
 from tests.fakes.world import World
 from tests.patience import PATIENCE_S
@@ -41,7 +42,7 @@ def test_what_happened_before_it_first_began_is_not_looked_at(world: World) -> N
 
 def test_it_learns_by_itself_and_goes_on_after_trouble(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "FIRST_S", 0.01)
-    monkeypatch.setattr(worker, "RETRY_S", 0.02)
+    monkeypatch.setattr(workers, "RETRY_S", 0.02)
     rounds, enough, one = [0], Event(), learner(world, every_ms=20)
     learn: Callable[[], None] = one.run_once
 

@@ -5,10 +5,10 @@ from threading import Event, Semaphore
 
 import pytest
 
+from claudomator_py import workers
 from claudomator_py.domain.health import Trouble
 from claudomator_py.store.database import StoreUnavailable
-from claudomator_py.workers import worker
-from claudomator_py.workers.worker import Worker
+from claudomator_py.workers import Worker
 from tests.patience import PATIENCE_S
 
 NOW_MS = 1_790_000_000_000
@@ -100,7 +100,7 @@ def test_what_wakes_it_in_the_midst_of_a_round_has_another_follow(counting: Coun
 def test_a_round_that_fails_is_told_of_and_tried_again(
     counting: Counting, monkeypatch: pytest.MonkeyPatch, error: Exception, problem: str
 ) -> None:
-    monkeypatch.setattr(worker, "RETRY_S", 0.001)
+    monkeypatch.setattr(workers, "RETRY_S", 0.001)
     second, again = Event(), Event()
 
     def fails() -> None:
@@ -134,7 +134,7 @@ def test_it_closes_before_it_began_and_twice(counting: Counting) -> None:
 
 
 def test_a_round_that_is_stuck_ends_with_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "STOP_S", 0.01)
+    monkeypatch.setattr(workers, "STOP_S", 0.01)
     stuck, go, begun = Counting(), Event(), Event()
 
     def waits() -> None:

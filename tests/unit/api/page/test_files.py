@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import claudomator_py
-from claudomator_py.resources.events.page import KINDS
+from claudomator_py.domain.event_words import TITLES
 from tests.fakes.daemon import Daemon
 from tests.unit.api.page.conftest import Visitor
 
@@ -78,5 +78,5 @@ def _recorded() -> set[str]:
 def test_a_browser_asks_for_every_kind_of_event() -> None:
     recorded = _recorded()
     assert {"accepted", "state", "hold"} <= recorded
-    unknown = recorded - set(KINDS)
+    unknown = recorded - set(TITLES)
     assert not unknown, f"the page misses {unknown}: give each its words in pages/timeline.py"
