@@ -136,7 +136,7 @@ class ReportApplier:
     def begin(
         self, report: RunReport, now_ms: int, known: ReportedRun | None = None
     ) -> "Ending | Applied | CheckWanted":
-        """As ``apply``, and return before the end is durable."""
+        """Begin ``apply``, and return before the end is durable."""
         subject = self._read(report, known)
         if subject is None:
             return Applied.STALE
