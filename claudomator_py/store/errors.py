@@ -1,4 +1,4 @@
-"""What a database refuses and why: driver errors become one error that says what to do next."""
+"""Translation of database drivers' errors to one error with a remedy."""
 
 import sqlite3
 
@@ -7,7 +7,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 
 class StoreUnavailable(Exception):
-    """The database cannot be used right now, or not as configured. reason: what is wrong; remedy: what to do next."""
+    """The database cannot be used now, or not as configured. reason: what is wrong; remedy: what to do next."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"{reason}; {remedy}")
@@ -48,7 +48,7 @@ _SQLITE = {
     ),
 }
 
-# A refused login has no SQLSTATE either; the detail, in the server's own words, tells which it was.
+# A refused login has no SQLSTATE either, so the remedy covers both; the server's message is added as detail.
 _SERVER_GONE = (
     "the connection to PostgreSQL failed",
     "start the server, create the database with `createdb`, put the password in ~/.pgpass, or correct the database URL",

@@ -1,4 +1,4 @@
-"""Events: what happened, in order. Written in the transaction in which it happens."""
+"""Events: what happened, in order, written in the same transaction."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
@@ -19,7 +19,7 @@ T = TypeVar("T")
 _event_from = loader(Event)
 _RECORD = Statement(insert(EVENT))
 _CAUSE = "claudomator cause"
-"""Where a connection says by whose request what it writes happens, while there is one."""
+"""Key in ``Connection.info`` for the principal whose request is being served."""
 _MAX_OF_TASK = 500
 _LAST_ID = Statement(select(func.max(EVENT.c.id)))
 
@@ -39,7 +39,7 @@ def record(
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event that is to be appended."""
+    """An event to be appended."""
 
     at_ms: int
     kind: str
@@ -49,7 +49,7 @@ class NewEvent:
 
 
 def record_all(connection: Connection, events: Sequence[NewEvent]) -> None:
-    """Append events, in this order."""
+    """Append the events in this order."""
     by = connection.info.get(_CAUSE)
     rows = [
         {
@@ -66,11 +66,11 @@ def record_all(connection: Connection, events: Sequence[NewEvent]) -> None:
 
 
 def caused_by(principal_id: str, change: Callable[[Connection], T]) -> Callable[[Connection], T]:
-    """Return the change, whose events then name who asked for it: nothing that it calls has to carry the name. Within a
-    change that has a cause already, that one stays."""
+    """Return the change such that its events name the principal, without passing the name through its calls. In a
+    nested change the outer cause is kept."""
 
     def attributed(connection: Connection) -> T:
-        # The writer has one connection, and runs one change after the other on it.
+        # Safe without a lock, as the writer runs changes one after the other on its only connection.
         if _CAUSE in connection.info:
             return change(connection)
         connection.info[_CAUSE] = principal_id
@@ -89,17 +89,16 @@ def of_task(connection: Connection, task_id: str) -> Sequence[Event]:
 
 
 def last_id(connection: Connection) -> int:
-    """Return the id of the newest event; 0 when there is none."""
+    """Return the id of the newest event, or 0 if there is none."""
     newest: int | None = _LAST_ID.value(connection)
     return newest or 0
 
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """Which events. task_id, kinds, caused_by: only those; none: all. seen_by: of those that exist for it.
+    """A filter for events. task_id, kinds, caused_by: only those, if given. seen_by: only those visible to it.
 
-    of_no_task: only those of no task, which are few: to look for rare kinds among all takes as long as there are
-    events.
+    of_no_task: only events without a task. They are few, whereas a search for rare kinds would scan all events.
     """
 
     task_id: str | None = None
@@ -110,7 +109,7 @@ class EventQuery:
 
     @property
     def query(self) -> Select[Any]:
-        """The query for them, in no order."""
+        """The query, without an order."""
         query = select(EVENT).where(events_seen(self.seen_by))
         if self.task_id is not None:
             query = query.where(EVENT.c.task_id == self.task_id)
@@ -125,41 +124,41 @@ _ALL = EventQuery()
 
 
 def following(connection: Connection, after: int, limit: int, sought: EventQuery = _ALL) -> Sequence[Event]:
-    """Return events with a greater id, in order, at most limit."""
+    """Return at most ``limit`` events with an id greater than ``after``, in order."""
     query = sought.query.where(EVENT.c.id > after).order_by(EVENT.c.id).limit(limit)
     return [_event_from(row) for row in connection.execute(query)]
 
 
 def newest(connection: Connection, limit: int, sought: EventQuery = _ALL) -> Sequence[Event]:
-    """Return the newest events, in order, at most limit."""
+    """Return at most ``limit`` of the newest events, in order."""
     query = sought.query.order_by(EVENT.c.id.desc()).limit(limit)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
 
 def settled_branches(connection: Connection, limit: int, by: Principal) -> Sequence[Event]:
-    """Return the newest events that say what became of a branch, in order, at most limit."""
+    """Return at most ``limit`` of the newest events about settled branches, in order."""
     query = EventQuery(seen_by=by).query.where(text(f"event.{SETTLED}")).order_by(EVENT.c.id.desc()).limit(limit)
     return [_event_from(row) for row in reversed(connection.execute(query).all())]
 
 
 @dataclass(frozen=True, slots=True)
 class SettledInput:
-    """An event that says what became of what a task asked for before its first run, and of which task that was."""
+    """The outcome of a request for input that a task made before its first run."""
 
     kind: str
-    """``approved``, ``rejected``, or ``state`` where the task expired."""
+    """``approved``, ``rejected``, or ``state`` if the task expired."""
     by: str | None
     data: Mapping[str, Any]
     at_ms: int
     task_id: str
     task_name: str
     asks: Mapping[str, Any]
-    """What the task asks, or asked last."""
+    """The task's current or last request."""
 
 
 def settled_inputs(connection: Connection, by: Principal, *, sample: int, limit: int) -> Sequence[SettledInput]:
-    """Return those of the tasks that exist for that principal, the newest first, at most limit. sample: so many of the
-    newest events are looked at."""
+    """Return at most ``limit`` outcomes for tasks visible to the principal, newest first. sample: how many of the
+    newest events are searched."""
     expired = sound(EVENT.c.data)["reason"].as_string() == Reason.EXPIRED.value
     query = (
         select(EVENT.c.kind, EVENT.c.by, EVENT.c.data, EVENT.c.at_ms, EVENT.c.task_id, TASK.c.name, TASK.c.asks)

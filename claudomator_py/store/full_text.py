@@ -1,4 +1,4 @@
-"""The full text of specialists: which skills have which words, with either database's own index of them."""
+"""Full-text search in specialists' cards, by the database's own index."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from claudomator_py.store.visibility import cards_given
 from claudomator_py.values import regex
 
 MAX_WORDS: Final = 32
-"""Of a query; what comes after them is left out."""
+"""Words of a query that are used; further ones are ignored."""
 
 Found = tuple[str, str | None]
-"""A specialist's id and that of one of its skills; None: the card's own text."""
+"""A specialist's id, and a skill's id or None for the card's own text."""
 
-# Those that PostgreSQL's English dictionary drops, and some that requests are full of.
+# The stop words of PostgreSQL's English dictionary, and some that are common in requests.
 _SAY_NOTHING: Final = """
     i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it
     its itself they them their theirs themselves what which who whom this that these those am is are was were be been
@@ -37,20 +37,21 @@ _ONE_WORD: Final = {
 
 
 def words_of(query: str) -> tuple[str, ...]:
-    """Return what is searched for: the query's words, once each, without those that say nothing. Nothing else of it
-    counts, such as quotes and operators."""
+    """Return the query's distinct words without stop words. Quotes and operators have no meaning."""
     found = (word for word in _WORD.findall(query.casefold()) if word not in _STOP_WORDS)
     return tuple(dict.fromkeys(found))[:MAX_WORDS]
 
 
 def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping[Found, frozenset[str]]:
-    """Return the texts of cards that may be given work of that principal's, each with those of the words that it has,
-    in any form."""
+    """Return the texts that contain any of the words in any inflection, each with the words found.
+
+    Only cards that may be given the principal's work are searched.
+    """
     if not words:
         return {}
     dialect = connection.dialect.name
     queries = " UNION ALL ".join(_ONE_WORD[dialect].format(n=n) for n in range(len(words)))
-    # Quoted, a word is no syntax of FTS5; the words have no quotes themselves.
+    # Quoted so that FTS5 does not read a word as syntax; words contain no quotes.
     values = [f'"{word}"' if dialect == "sqlite" else word for word in words]
     bound = [bindparam(f"word{n}", value, String) for n, value in enumerate(values)]
     hit = text(queries).bindparams(*bound).columns(word=Integer, id=RowNumber).cte("hit")
@@ -67,7 +68,7 @@ def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping
 
 
 def count(connection: Connection, by: Principal) -> int:
-    """Return how many texts there are of cards that may be given work of that principal's."""
+    """Return the number of texts of cards that may be given the principal's work."""
     query = select(func.count()).select_from(SPECIALIST_SKILL)
     query = query.join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id).where(cards_given(by))
     found: int = connection.execute(query).scalar_one()

@@ -1,4 +1,4 @@
-"""Which buckets are left alone, until when, and how that is known; and what an operator has switched on."""
+"""Rows of holds, which keep runs off a bucket of quota, and of operators' switches."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -27,10 +27,10 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LimitHit:
-    """A limit that a run has met, as it holds now.
+    """The hold that results from a run's limit.
 
-    known: others had met it before, and nothing has shown since that it is over. news: it is a hold of its own, or
-    lasts longer than was known.
+    known: the limit was met before, and has not been shown to be over since. news: the hold is new, or lasts longer
+    than was known.
     """
 
     hold: Hold
@@ -44,10 +44,9 @@ def add(connection: Connection, hold: Hold, run_id: str | None) -> None:
 
 
 def record_limit_hit(connection: Connection, hold: Hold, run_id: str, met_ms: int) -> LimitHit:
-    """Return a run has met what is to be held. Whatever many runs meet together is one hold: the longest, and never
-    shortened.
+    """Record that a run has met a limit. Runs that meet the same limit share one hold, which is never shortened.
 
-    met_ms: when the run ended, in epoch milliseconds. How many have met it is counted on while it is tried again.
+    met_ms: when the run ended, in epoch milliseconds. The count of runs continues while the limit is being retried.
     """
     same = _on(hold.bucket) & (HOLD.c.reason == (hold.reason.value if hold.reason is not None else None))
     now_ms = hold.created_ms
@@ -66,33 +65,30 @@ def record_limit_hit(connection: Connection, hold: Hold, run_id: str, met_ms: in
 
 
 def in_force(connection: Connection, now_ms: int) -> Sequence[Hold]:
-    """Return, of each bucket, the hold that lasts longest, the longest first."""
+    """Return each bucket's longest hold, the longest first."""
     return _longest(_IN_FORCE.rows(connection, now=now_ms))
 
 
 def in_force_and_over(connection: Connection, now_ms: int) -> tuple[Sequence[Hold], Sequence[Hold]]:
-    """Return, of each bucket, what holds it, see ``in_force``; or else the limit that is over by its time and not
-    closed yet."""
+    """Return the holds ``in_force``, and those ``over``."""
     found = _longest(_IN_FORCE_OR_OVER.rows(connection, now=now_ms))
     return [hold for hold in found if hold.holds_at(now_ms)], [hold for hold in found if not hold.holds_at(now_ms)]
 
 
 def over(connection: Connection, now_ms: int) -> Sequence[Hold]:
-    """Return, of each bucket, the limit that is over by its time and not closed yet, if nothing holds the bucket any
-    more."""
+    """Return the limits whose time is over but that are not closed yet, for buckets without a hold in force."""
     return in_force_and_over(connection, now_ms)[1]
 
 
 def first_end_over(connection: Connection, bucket: Bucket, now_ms: int) -> int | None:
-    """Return when the first of the bucket's limits was over that are not closed yet (epoch milliseconds); None: none
-    is."""
+    """Return the earliest end of the bucket's limits that are over but not closed, in epoch milliseconds, or None."""
     query = select(func.min(HOLD.c.until_ms)).where(_on(bucket), _over(now_ms))
     first: int | None = connection.execute(query).scalar_one()
     return first
 
 
 def close(connection: Connection, hold: Hold, now_ms: int) -> None:
-    """Record that the limit is over, and so is the care with which its bucket is used again."""
+    """Close a limit that is over, which ends the cautious use of its bucket."""
     until = HOLD.c.until_ms <= hold.until_ms
     connection.execute(
         update(HOLD).where(_on(hold.bucket), HOLD.c.released_ms.is_(None), until).values(released_ms=now_ms)
@@ -100,15 +96,15 @@ def close(connection: Connection, hold: Hold, now_ms: int) -> None:
 
 
 def latest(connection: Connection, bucket: Bucket) -> Hold | None:
-    """Return the bucket's newest hold that no operator has put there, in force or not."""
+    """Return the bucket's newest hold that was not set by an operator, in force or not, or None."""
     query = select(HOLD).where(_on(bucket), HOLD.c.reason.is_not(None)).order_by(HOLD.c.id.desc()).limit(1)
     row = connection.execute(query).one_or_none()
     return None if row is None else _hold(row)
 
 
 def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
-    """Return how often runs have met the limits that hold the bucket now, and when the last of them did; 0 if none
-    has."""
+    """Return how many runs have met the limits in force on the bucket, and when the last did (epoch milliseconds); 0
+    if none has."""
     number = func.coalesce(func.sum(func.coalesce(HOLD.c.met, 1)), 0)
     last_ms = func.max(func.coalesce(HOLD.c.met_ms, HOLD.c.created_ms))
     query = select(number, last_ms).where(_on(bucket), _open(now_ms), HOLD.c.reason.is_not(None))
@@ -119,8 +115,8 @@ def met(connection: Connection, bucket: Bucket, now_ms: int) -> tuple[int, int]:
 def release(
     connection: Connection, agent: str, kind: str, account: str, now_ms: int, *, family: str | None = None
 ) -> int:
-    """End all holds of the buckets that the agent draws on; how many were open. family: only of those on these models,
-    by any of their names."""
+    """Release all holds on the agent's buckets, and return their number. family: only holds on this family of models,
+    by any of its names."""
     its = or_(HOLD.c.agent == agent, and_(HOLD.c.kind == kind, HOLD.c.account == account))
     its &= _open(now_ms) | _over(now_ms)
     if family is not None:
@@ -187,7 +183,7 @@ def _hold(row: Sequence[Any]) -> Hold:
     )
 
 
-# Each tick asks them.
+# Compiled once, as each tick runs them.
 _NOW: BindParameter[int] = bindparam("now", type_=BigInteger)
 _IN_FORCE = Statement(select(HOLD).where(_open(_NOW)).order_by(HOLD.c.id))
 _IN_FORCE_OR_OVER = Statement(select(HOLD).where(_open(_NOW) | _over(_NOW)).order_by(HOLD.c.id))
@@ -198,14 +194,14 @@ _NAMES = tuple(column.name for column in HOLD.columns)
 
 DRAIN = "drain"
 OF_HOST = f"{DRAIN}:"
-"""Begins the name of the drain of one host."""
+"""Prefix of the name of a single host's drain."""
 _FIND = Statement(select(SWITCH).where(SWITCH.c.name == bindparam("switch")))
 _HOSTS = Statement(select(SWITCH).where(SWITCH.c.name.startswith(OF_HOST)))
 _switch_from = loader(SwitchRow)
 
 
 def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) -> bool:
-    """Switch it on; return whether it was off before. One that is on keeps its time and its reason."""
+    """Turn a switch on. Return False, and keep its time and reason, if it is on already."""
     if find_switch(connection, name) is not None:
         return False
     connection.execute(insert(SWITCH).values(name=name, since_ms=now_ms, reason=reason))
@@ -213,17 +209,17 @@ def turn_on(connection: Connection, name: str, reason: str | None, now_ms: int) 
 
 
 def turn_off(connection: Connection, name: str) -> bool:
-    """Switch it off; return whether it was on before."""
+    """Turn a switch off. Return whether it was on."""
     return connection.execute(delete(SWITCH).where(SWITCH.c.name == name)).rowcount > 0
 
 
 def find_switch(connection: Connection, name: str) -> SwitchRow | None:
-    """Return the switch, if it is on."""
+    """Return the switch if it is on, else None."""
     row = _FIND.row(connection, switch=name)
     return None if row is None else _switch_from(row)
 
 
 def drained_hosts(connection: Connection) -> dict[str, str | None]:
-    """Return the hosts that take no new runs, each with the reason that was given."""
+    """Return the reasons of drained hosts, which take no new runs, by name."""
     found = map(_switch_from, _HOSTS.rows(connection))
     return {switch.name.removeprefix(OF_HOST): switch.reason for switch in found}

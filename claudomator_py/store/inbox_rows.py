@@ -1,4 +1,4 @@
-"""Inbox rows: the files that were accepted, and the documents that became tasks."""
+"""Rows of the inbox: accepted files, and the documents in them that became tasks."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,7 +10,7 @@ from claudomator_py.store.tables import INBOX_DOCUMENT, INBOX_FILE, InboxDocumen
 _document_from = loader(InboxDocument)
 _file_from = loader(InboxFile)
 
-# On the way of every file.
+# Compiled once, as they run for every file.
 _FORGET_FILES = Statement(delete(INBOX_FILE).where(INBOX_FILE.c.path.in_(bindparam("files", expanding=True))))
 _ADD_FILE = Statement(insert(INBOX_FILE))
 _THIS = (INBOX_DOCUMENT.c.path == bindparam("file"), INBOX_DOCUMENT.c.name == bindparam("called"))
@@ -44,7 +44,7 @@ def files(connection: Connection) -> Sequence[InboxFile]:
 
 
 def put_files(connection: Connection, files: Sequence[InboxFile]) -> None:
-    """Remember the files as they are now."""
+    """Store the current state of the files."""
     forget_files(connection, [file.path for file in files])
     _ADD_FILE.run_all(connection, [_stored_file(file) for file in files])
 
@@ -55,46 +55,46 @@ def forget_files(connection: Connection, paths: Collection[str]) -> None:
 
 
 def document(connection: Connection, path: str, name: str) -> InboxDocument | None:
-    """Return the document of that identity, gone or not."""
+    """Return the document with this path and name, gone or not, or None."""
     row = _DOCUMENT.row(connection, file=path, called=name)
     return None if row is None else _document_from(row)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[InboxDocument]:
-    """Return the documents that the file holds."""
+    """Return the documents in the file."""
     query = select(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.path == path, INBOX_DOCUMENT.c.gone_ms.is_(None))
     return [_document_from(row) for row in connection.execute(query.order_by(INBOX_DOCUMENT.c.name))]
 
 
 def named(connection: Connection, name: str) -> Sequence[InboxDocument]:
-    """Return all documents of that name, in whichever file."""
+    """Return all documents with this name, in any file."""
     return [_document_from(row) for row in _NAMED.rows(connection, called=name)]
 
 
 def with_documents(connection: Connection, paths: Collection[str]) -> set[str]:
-    """Return which of these files have documents that are not gone."""
+    """Return those of the files that have documents which are not gone."""
     return set(_OF_FILES.values(connection, files=sorted(paths)))
 
 
 def taken_names(connection: Connection, names: Collection[str]) -> set[str]:
-    """Return which of these names any document has, gone or not."""
+    """Return those of the names that any document has, gone or not."""
     return set(_CALLED.values(connection, names=sorted(names)))
 
 
 def put_document(connection: Connection, entry: InboxDocument, *, new: bool = False) -> None:
-    """Insert the document, or replace what was known of it. new: nothing is known of it."""
+    """Insert or replace the document. new: it is known to have no row."""
     if not new:
         forget_document(connection, entry.path, entry.name)
     add_documents(connection, [entry])
 
 
 def add_documents(connection: Connection, entries: Sequence[InboxDocument]) -> None:
-    """Insert documents of which nothing is known."""
+    """Insert documents that have no rows yet."""
     _ADD_DOCUMENT.run_all(connection, [_stored_document(entry) for entry in entries])
 
 
 def expect_again(connection: Connection, task_id: str) -> None:
-    """Count as changed whatever the documents of this task hold when they come next."""
+    """Treat the task's documents as changed when they are read next."""
     connection.execute(update(INBOX_DOCUMENT).where(INBOX_DOCUMENT.c.task_id == task_id).values(content_hash=""))
 
 
@@ -104,12 +104,12 @@ def forget_document(connection: Connection, path: str, name: str) -> None:
 
 
 def mark_gone(connection: Connection, path: str, now_ms: int, *, besides: Collection[str] = ()) -> None:
-    """Record that the file, or all its documents but these, are no longer there."""
+    """Record that the documents of the file, except ``besides``, are gone."""
     _MARK_GONE.run(connection, file=path, besides=sorted(besides), gone_ms=now_ms)
 
 
 def mark_files_gone(connection: Connection, paths: Collection[str], now_ms: int) -> None:
-    """Record that the files are no longer there, nor any of their documents."""
+    """Record that all documents of the files are gone."""
     _MARK_FILES_GONE.run(connection, files=sorted(paths), gone_ms=now_ms)
 
 

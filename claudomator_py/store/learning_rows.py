@@ -1,4 +1,4 @@
-"""Labels of decisions, and how specialists have done, each for one organisation."""
+"""Rows of learning: labels of decisions, and specialists' standings, each for one organisation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from claudomator_py.values import dataclass
 
 _REMEMBERED = "learning"
 NO_ORGANISATION = ""
-"""Of tasks that belong to none."""
+"""The organisation of tasks that belong to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,57 +21,57 @@ class LearningProgress:
     """How far learning has come."""
 
     event: int
-    """The last event that was looked at."""
+    """The last event that was processed."""
     version: int
-    """Raised by whatever changes what was learned."""
+    """Incremented by each change of what was learned."""
 
 
 def progress(connection: Connection) -> LearningProgress | None:
-    """Return how far it has come; None: it has not begun."""
+    """Return the progress of learning, or None if it has not begun."""
     data = remembered.find(connection, _REMEMBERED)
     return LearningProgress(int(data["event"]), int(data["version"])) if data else None
 
 
 def version(connection: Connection) -> int:
-    """Return which state of what was learned this is."""
+    """Return the version of what was learned."""
     now = progress(connection)
     return 0 if now is None else now.version
 
 
 def keep_progress(connection: Connection, now: LearningProgress) -> None:
-    """Remember it."""
+    """Store the progress of learning."""
     remembered.keep(connection, _REMEMBERED, {"event": now.event, "version": now.version})
 
 
 def label(connection: Connection, decision_id: str) -> Label | None:
-    """Return that of the decision, if it has one."""
+    """Return the decision's label, or None."""
     row = connection.execute(select(LABEL).where(LABEL.c.decision_id == decision_id)).one_or_none()
     return None if row is None else Label(**row._mapping)
 
 
 def put(connection: Connection, row: Label) -> None:
-    """Store it in place of the one that the decision had."""
+    """Store a label, replacing the decision's former one."""
     values = {column.name: getattr(row, column.name) for column in LABEL.columns}
     connection.execute(delete(LABEL).where(LABEL.c.decision_id == row.decision_id))
     connection.execute(insert(LABEL), values)
 
 
 def unlearned(connection: Connection, limit: int) -> Sequence[Label]:
-    """Return the oldest labels that have moved nothing yet."""
+    """Return the oldest labels that were not learned yet."""
     query = select(LABEL).where(LABEL.c.learned_ms.is_(None)).order_by(LABEL.c.at_ms, LABEL.c.decision_id).limit(limit)
     return [Label(**row._mapping) for row in connection.execute(query)]
 
 
 def mark(connection: Connection, ids: Sequence[str], now_ms: int, *, forgotten: bool = False) -> None:
-    """Record that they were learned, or, if ``forgotten``, never will be."""
+    """Mark labels as learned or, if ``forgotten``, as never to be learned."""
     values = {"learned_ms": now_ms} | ({"forgotten_ms": now_ms} if forgotten else {})
     connection.execute(update(LABEL).where(LABEL.c.decision_id.in_(ids)).values(**values))
 
 
 def forget(connection: Connection, organisation: str | None, specialist: str | None, now_ms: int) -> int:
-    """Have nothing count any more that was learned; how many labels that was.
+    """Forget what was learned, and return the number of labels that no longer count.
 
-    organisation: only that one's; None: anybody's. specialist: only what says something of this one; None: of anybody.
+    organisation: only its labels; None: all. specialist: only labels that concern it; None: all.
     """
     which: list[ColumnElement[bool]] = [LABEL.c.forgotten_ms.is_(None)]
     rows: list[ColumnElement[bool]] = []
@@ -86,7 +86,7 @@ def forget(connection: Connection, organisation: str | None, specialist: str | N
 
 
 def standing(connection: Connection, organisation: str, specialist: str, topic: str) -> Standing | None:
-    """Return how the specialist has done on that topic, empty for all together, if anything is known of that."""
+    """Return the specialist's standing on the topic, or None. An empty topic stands for all together."""
     query = select(STANDING).where(
         STANDING.c.organisation == organisation, STANDING.c.specialist == specialist, STANDING.c.topic == topic
     )
@@ -95,7 +95,7 @@ def standing(connection: Connection, organisation: str, specialist: str, topic: 
 
 
 def put_standing(connection: Connection, row: Standing) -> None:
-    """Store it in place of what was."""
+    """Store a standing, replacing the former one."""
     values = {column.name: getattr(row, column.name) for column in STANDING.columns}
     key = (
         STANDING.c.organisation == row.organisation,
@@ -107,15 +107,14 @@ def put_standing(connection: Connection, row: Standing) -> None:
 
 
 def counted_after(connection: Connection, label: Label, topic: str) -> int:
-    """Return how many labels have moved that standing of its specialist after this one had; topic: empty for all
-    together."""
+    """Return how many labels were counted after this one in its specialist's standing. topic: empty for all."""
     query = _of_standing(select(func.count()), label, topic).where(LABEL.c.counted_as > label.counted_as)
     return int(connection.execute(query).scalar_one())
 
 
 def last_success(connection: Connection, label: Label, topic: str) -> int | None:
-    """Return when its specialist last succeeded, as far as other labels know that, in epoch milliseconds; topic: as
-    above."""
+    """Return the label's specialist's last success by other labels, in epoch milliseconds, or None. topic: empty for
+    all together."""
     query = _of_standing(select(func.max(LABEL.c.at_ms)), label, topic).where(
         LABEL.c.counted == LabelVerdict.POSITIVE.value
     )
@@ -130,7 +129,7 @@ def _of_standing(query: Select[int], label: Label, topic: str) -> Select[int]:
 
 
 def standings(connection: Connection, organisation: str | None) -> Sequence[Standing]:
-    """Return all of that organisation, by specialist and topic; None: of all of them."""
+    """Return the organisation's standings, ordered by specialist and topic. organisation: None for all."""
     query = select(STANDING)
     if organisation is not None:
         query = query.where(STANDING.c.organisation == organisation)
@@ -139,13 +138,13 @@ def standings(connection: Connection, organisation: str | None) -> Sequence[Stan
 
 
 def overrides(connection: Connection, organisation: str, limit: int) -> Sequence[Label]:
-    """Return the newest learned labels of tasks that an operator gave to another specialist."""
+    """Return the newest learned labels by which an operator reassigned a task."""
     query = _counting(organisation).where(LABEL.c.wanted.is_not(None))
     return _labels(connection, query, limit)
 
 
 def confirmations(connection: Connection, organisation: str, limit: int) -> Sequence[Label]:
-    """Return the newest learned labels of tasks that were right where they were."""
+    """Return the newest learned labels that confirm a specialist."""
     query = _counting(organisation).where(
         LABEL.c.verdict == LabelVerdict.POSITIVE.value, LABEL.c.specialist.is_not(None)
     )
@@ -154,26 +153,26 @@ def confirmations(connection: Connection, organisation: str, limit: int) -> Sequ
 
 @dataclass(frozen=True, slots=True)
 class SpecialistFigures:
-    """Decisions on who does a task, for one specialist and topic."""
+    """Figures of decisions for one specialist and topic."""
 
     specialist: str | None
     topic: str | None
     decisions: int
     compared: int
-    """Of which the confidence is known."""
+    """Decisions with a known confidence."""
     confidence: float
-    """The sum of them."""
+    """The sum of the known confidences."""
     overridden: int
     ended: int
-    """Those with an outcome, and not overridden."""
+    """Decisions with an outcome that were not overridden."""
     failed: int
     answers: int
     answer_chars: int
-    """Of all answers."""
+    """The total length of all answers."""
 
 
 def figures(connection: Connection, since_ms: int, organisation: str | None) -> Sequence[SpecialistFigures]:
-    """Count the decisions since then, on tasks of that organisation; None: of any."""
+    """Return figures of the decisions from ``since_ms`` on. organisation: only its tasks'; None: all."""
     ended = LABEL.c.rule.is_not(None) & LABEL.c.wanted.is_(None)
     query = (
         select(
@@ -198,17 +197,17 @@ def figures(connection: Connection, since_ms: int, organisation: str | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A decision that was made by comparing specialists, with what came of it."""
+    """A decision made by comparison, with its label."""
 
     data: Mapping[str, Any]
     task: str
-    """Name of the task; empty: it is no longer there."""
+    """The task's name; empty if it was removed."""
     verdict: str | None
     wanted: str | None
 
 
 def compared(connection: Connection, since_ms: int, organisation: str | None, limit: int) -> Sequence[Labelled]:
-    """Return the newest since then; organisation: see ``figures``."""
+    """Return the newest decisions made by comparison from ``since_ms`` on. organisation: see ``figures``."""
     query = (
         select(DECISION.c.data, func.coalesce(TASK.c.name, "").label("task"), LABEL.c.verdict, LABEL.c.wanted)
         .select_from(
@@ -230,7 +229,7 @@ def _since(since_ms: int, organisation: str | None) -> list[ColumnElement[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """Tasks that an operator gave to somebody else, of one kind."""
+    """Tasks that operators reassigned from one specialist to another, on one topic."""
 
     specialist: str | None
     wanted: str
@@ -240,7 +239,7 @@ class Corrections:
 
 
 def corrections(connection: Connection, organisation: str | None) -> Sequence[Corrections]:
-    """Return all that count, the most frequent first; of that organisation; None: of any."""
+    """Return the corrections that count, most frequent first. organisation: only its own; None: all."""
     which: list[ColumnElement[bool]] = [LABEL.c.wanted.is_not(None), LABEL.c.forgotten_ms.is_(None)]
     if organisation is not None:
         which.append(LABEL.c.organisation == organisation)
@@ -251,7 +250,7 @@ def corrections(connection: Connection, organisation: str | None) -> Sequence[Co
 
 
 def waiting(connection: Connection, organisation: str | None) -> int:
-    """Return how many labels were not learned yet, of that organisation; None: of any."""
+    """Return the number of labels not learned yet. organisation: only its own; None: all."""
     query = select(func.count()).select_from(LABEL).where(LABEL.c.learned_ms.is_(None))
     if organisation is not None:
         query = query.where(LABEL.c.organisation == organisation)
@@ -259,7 +258,7 @@ def waiting(connection: Connection, organisation: str | None) -> int:
 
 
 def telling(connection: Connection, organisation: str | None, limit: int) -> Sequence[Label]:
-    """Return the newest labels that count and say who is right; of that organisation; None: of any."""
+    """Return the newest labels that count and tell the right specialist. organisation: only its own; None: all."""
     right = (LABEL.c.verdict == LabelVerdict.POSITIVE.value) & LABEL.c.specialist.is_not(None)
     query = select(LABEL).where(LABEL.c.forgotten_ms.is_(None), LABEL.c.wanted.is_not(None) | right)
     if organisation is not None:
@@ -268,7 +267,7 @@ def telling(connection: Connection, organisation: str | None, limit: int) -> Seq
 
 
 def specs(connection: Connection, labels: Sequence[Label]) -> dict[str, dict[str, object]]:
-    """Return the contents that were decided on, by decision, as far as their tasks are still there."""
+    """Return the specs of the labels' tasks by decision id, without tasks that were removed."""
     ids = [one.decision_id for one in labels]
     query = select(LABEL.c.decision_id, TASK_REVISION.c.spec).join(
         TASK_REVISION, (TASK_REVISION.c.task_id == LABEL.c.task_id) & (TASK_REVISION.c.revision == LABEL.c.revision)
