@@ -1,6 +1,6 @@
-"""Sums over rows for metrics. Each is one query on one index, so that a hundred thousand runs cost some 0.1 s.
+"""Sums over rows for metrics. Each is one query on one index, about 0.1 s for a hundred thousand runs.
 
-Rows that are removed for their age stay in the sums: a counter that fell would be taken for one that began again.
+Rows removed by retention stay in the sums, because Prometheus takes a falling counter for a restart.
 """
 
 from bisect import bisect_left
@@ -24,21 +24,21 @@ _ANSWERS = "answers"
 
 @dataclass(frozen=True, slots=True)
 class QueuedTasks:
-    """So many tasks of a lane."""
+    """A number of queued tasks that wait for the same thing."""
 
     lane: str
     dir_key: str
-    """Those they need, where these are taken; else empty."""
+    """The directory they need if it is taken, else empty."""
     thread: str
-    """See ``dir_key``."""
+    """The thread they need if it is taken, else empty."""
     task_id: str
-    """The one task that one of them is taken for."""
+    """The task, if a directory or thread is reserved for it, else empty."""
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class EndedRuns:
-    """Ended runs of one agent that ended alike, with tokens and dollars as far as they are known."""
+    """Ended runs of one agent with the same end and reason. Unknown tokens and dollars count as 0."""
 
     agent: str
     ended_as: str
@@ -52,11 +52,11 @@ class EndedRuns:
 
     @property
     def group(self) -> tuple[str, str, str | None]:
-        """What they have in common."""
+        """Agent, end and reason."""
         return self.agent, self.ended_as, self.reason
 
     def merged(self, other: "EndedRuns") -> "EndedRuns":
-        """Return both together."""
+        """Return the sum of both."""
         return EndedRuns(
             *self.group,
             self.durations.merged(other.durations),
@@ -67,12 +67,12 @@ class EndedRuns:
 
 
 def ended_runs(connection: Connection) -> Sequence[EndedRuns]:
-    """Return all ended runs that ever were, by agent, end and reason."""
+    """Return all runs that ever ended, by agent, end and reason."""
     return _merged([*_sums(connection, RUN.c.ended_as.is_not(None)), *_remembered_runs(connection)])
 
 
 def remember_runs(connection: Connection, run_ids: Collection[str]) -> None:
-    """Keep the sums of these ended runs, whose rows are removed in this transaction."""
+    """Add these ended runs, whose rows are removed in this transaction, to the stored sums."""
     leaving = _sums(connection, and_(RUN.c.ended_as.is_not(None), RUN.c.id.in_(run_ids)))
     kept = _merged([*_remembered_runs(connection), *leaving])
     remembered.keep(connection, _RUNS, {"ended": [_as_json(runs) for runs in kept]})
@@ -100,7 +100,7 @@ def _remembered_runs(connection: Connection) -> Sequence[EndedRuns]:
     found = []
     for entry in remembered.find(connection, _RUNS).get("ended", []):
         counts = [0] * (len(DURATION_BOUNDS_S) + 1)
-        # An earlier version may have had other bounds.
+        # An earlier version may have stored other bounds.
         for bound, count in zip((*entry["bounds"], float("inf")), entry["counts"], strict=True):
             counts[bisect_left(DURATION_BOUNDS_S, bound)] += count
         durations = Histogram(DURATION_BOUNDS_S, tuple(counts), entry["seconds"])
@@ -112,7 +112,7 @@ def _remembered_runs(connection: Connection) -> Sequence[EndedRuns]:
 def _sums(connection: Connection, wanted: ColumnElement[bool]) -> Sequence[EndedRuns]:
     took_ms = RUN.c.ended_ms - RUN.c.started_ms
     at_most = [func.sum(case((took_ms <= bound * SECOND_MS, 1), else_=0)) for bound in DURATION_BOUNDS_S]
-    # As floats: so many integers may not fit into one.
+    # As floats, because sums of integers could overflow.
     sums = [
         func.coalesce(func.sum(cast(column, Float)), 0.0)
         for column in (took_ms, RUN.c.input_tokens, RUN.c.output_tokens, RUN.c.cost_usd)
@@ -128,21 +128,21 @@ def _sums(connection: Connection, wanted: ColumnElement[bool]) -> Sequence[Ended
 
 
 def live_runs(connection: Connection) -> Mapping[tuple[str, str], int]:
-    """Live runs by agent and state."""
+    """Return the number of live runs by agent and state."""
     query = select(RUN.c.agent, RUN.c.state, func.count()).where(RUN.c.live).group_by(RUN.c.agent, RUN.c.state)
     return {(agent, state): number for agent, state, number in connection.execute(query)}
 
 
 def waiting(connection: Connection) -> Mapping[str, int]:
-    """Return waiting tasks by reason."""
+    """Return the number of waiting tasks by reason."""
     query = select(TASK.c.reason, func.count()).where(TASK.c.state == "WAITING").group_by(TASK.c.reason)
     return {reason or "": number for reason, number in connection.execute(query)}
 
 
 def queued(connection: Connection, taken: Taken) -> Sequence[QueuedTasks]:
-    """Return the queued tasks, those together that wait for the same. taken: where nothing can begin."""
+    """Return the queued tasks, grouped by what they wait for. taken: directories and threads in use."""
     exclusive = func.coalesce(TASK.c.thread, TASK.c.id)
-    # Under names that are no columns': PostgreSQL would group by those.
+    # The labels must differ from columns' names, by which PostgreSQL would group.
     place = case((TASK.c.dir_key.in_(sorted(taken.dir_keys)), TASK.c.dir_key), else_="").label("taken_place")
     thread = case((exclusive.in_(sorted(taken.threads)), exclusive), else_="").label("taken_thread")
     holder = case((TASK.c.id.in_(sorted(taken.keepers | taken.in_turn)), TASK.c.id), else_="").label("holder")
@@ -152,8 +152,7 @@ def queued(connection: Connection, taken: Taken) -> Sequence[QueuedTasks]:
 
 
 def answers(connection: Connection) -> Mapping[tuple[str, str], int]:
-    """Return answered questions for a tier that ever were, by source and cause; the cause is empty where there is
-    none."""
+    """Return the number of all questions about tiers ever answered, by source and cause; an empty cause for none."""
     found = _counted(connection, CLASSIFICATION.c.source.is_not(None))
     for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
         found[source, cause] = found.get((source, cause), 0) + number
@@ -161,7 +160,7 @@ def answers(connection: Connection) -> Mapping[tuple[str, str], int]:
 
 
 def remember_answers(connection: Connection, task_ids: Collection[str]) -> None:
-    """Keep the numbers of what was answered for these tasks, whose rows are removed in this transaction."""
+    """Add the answers for these tasks, whose rows are removed in this transaction, to the stored numbers."""
     leaving = _counted(connection, and_(CLASSIFICATION.c.source.is_not(None), CLASSIFICATION.c.task_id.in_(task_ids)))
     for source, cause, number in remembered.find(connection, _ANSWERS).get("counts", []):
         leaving[source, cause] = leaving.get((source, cause), 0) + number

@@ -1,4 +1,4 @@
-"""Bring a database to the schema of this version, with a backup first; refuse one that is newer."""
+"""Migration of a database to this version's schema, after a backup. A newer schema is refused."""
 
 import time
 from pathlib import Path
@@ -17,13 +17,13 @@ from claudomator_py.values import dataclass
 
 BACKUPS = "backups"
 MAX_COPIES = 3
-"""Of one revision; the newest stay."""
+"""Backups kept per revision, the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """What a start did to the schema. before: None for a new database. applied: revisions, in order. backup: the copy
-    made before the change; None where there was nothing to lose, or with PostgreSQL."""
+    """The result of a migration. before: None for a new database. applied: revisions in order. backup: the copy made
+    before; None for a new or unchanged database, or with PostgreSQL."""
 
     before: str | None
     after: str
@@ -32,7 +32,7 @@ class MigrationReport:
 
 
 def alembic_config() -> Config:
-    """Return Alembic's settings; the migrations are found in the installed package."""
+    """Return the configuration of Alembic, with the migrations of the installed package."""
     config = Config()
     config.set_main_option("script_location", "claudomator_py.store:migrations")
     config.set_main_option("path_separator", "os")
@@ -41,18 +41,18 @@ def alembic_config() -> Config:
 
 
 def is_described(name: str | None, _kind: str, _parents: object) -> bool:
-    """Return whether the code's tables describe what has that name, and so may be compared with it; for alembic.
+    """Return whether Alembic should compare the table with the code's metadata.
 
-    The index of full text is not theirs: each database has a kind of its own, which migrations make.
+    The full-text index is not in the metadata: migrations create a different kind for each database.
     """
     return name is None or not name.startswith("specialist_text")
 
 
 def migrate(database: Database) -> MigrationReport:
-    """Bring the database to the newest revision in one transaction: all of it, or nothing.
+    """Migrate the database to the newest revision in one transaction.
 
-    An existing SQLite file is first copied to ``<state_dir>/backups``. Raises StoreUnavailable: newer than this
-    version, locked, no room for the backup, or a migration failed.
+    An existing SQLite file is first copied to ``<state_dir>/backups``. Raises StoreUnavailable if the schema is newer
+    than this version or too old, the database is locked, the backup has no room, or a migration fails.
     """
     config = alembic_config()
     script = ScriptDirectory.from_config(config)
@@ -97,14 +97,14 @@ def _backup(database: Database, revision: str) -> Path:
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     target = database.state_dir / BACKUPS / f"claudomator-{revision}-{stamp}.db"
     database.backup(target)
-    # A change that is tried over and over must not fill the disk.
+    # A migration that is retried again and again must not fill the disk.
     for former in sorted(target.parent.glob(f"claudomator-{revision}-*.db"))[:-MAX_COPIES]:
         former.unlink(missing_ok=True)
     return target
 
 
 def _check_references(connection: Connection) -> None:
-    """Foreign keys are off while SQLite rebuilds tables; before the commit they must hold again."""
+    """Check SQLite's foreign keys, which are off while tables are rebuilt. Raises StoreUnavailable."""
     if connection.dialect.name != "sqlite":
         return
     broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()

@@ -1,4 +1,4 @@
-"""Outbox rows: notices on their way, each to one target, and how far the events have been looked at for it."""
+"""Rows of the outbox: notices, each to one target, and each target's cursor in the events."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -13,21 +13,21 @@ DEAD_KEPT_MS = 30 * DAY_MS
 
 
 def cursor(connection: Connection, target: str) -> int | None:
-    """Return the last event that was looked at for the target; None: it is new."""
+    """Return the last event processed for the target, or None for a new target."""
     query = select(OUTBOX_CURSOR.c.event_id).where(OUTBOX_CURSOR.c.target == target)
     found: int | None = connection.execute(query).scalar_one_or_none()
     return found
 
 
 def move_cursor(connection: Connection, target: str, event_id: int) -> None:
-    """Record that the events up to this one have been looked at."""
+    """Record that the events up to this one are processed."""
     moved = connection.execute(update(OUTBOX_CURSOR).where(OUTBOX_CURSOR.c.target == target).values(event_id=event_id))
     if moved.rowcount == 0:
         connection.execute(insert(OUTBOX_CURSOR).values(target=target, event_id=event_id))
 
 
 def events_after(connection: Connection, event_id: int, kinds: Collection[str], limit: int) -> Sequence[dict[str, Any]]:
-    """Return events of these kinds with what notices say of their task and run, in order."""
+    """Return events of these kinds in order, with the columns of task and run that notices need."""
     query = (
         select(
             EVENT,
@@ -44,7 +44,7 @@ def events_after(connection: Connection, event_id: int, kinds: Collection[str], 
 
 
 def add(connection: Connection, target: str, event_id: int, notice: dict[str, Any], now_ms: int) -> None:
-    """Put the notice on its way."""
+    """Insert a pending notice."""
     connection.execute(
         insert(OUTBOX).values(
             target=target,
@@ -59,21 +59,21 @@ def add(connection: Connection, target: str, event_id: int, notice: dict[str, An
 
 
 def due(connection: Connection, target: str, now_ms: int) -> Outbox | None:
-    """Return the oldest notice that may be sent to the target now."""
+    """Return the oldest notice to the target that is due, or None."""
     query = select(OUTBOX).where(OUTBOX.c.state == "pending", OUTBOX.c.target == target, OUTBOX.c.next_ms <= now_ms)
     row = connection.execute(query.order_by(OUTBOX.c.id).limit(1)).one_or_none()
     return None if row is None else Outbox(**row._mapping)
 
 
 def next_due(connection: Connection, target: str) -> int | None:
-    """Return when the next notice to the target may be sent (epoch milliseconds), or None."""
+    """Return when the next notice to the target is due, in epoch milliseconds, or None."""
     query = select(func.min(OUTBOX.c.next_ms)).where(OUTBOX.c.state == "pending", OUTBOX.c.target == target)
     earliest: int | None = connection.execute(query).scalar_one()
     return earliest
 
 
 def change(connection: Connection, row_id: int, **changes: Any) -> bool:
-    """Write the columns if the notice is still pending. False: it no longer is."""
+    """Update columns of the notice. Return False if it is no longer pending."""
     changed = connection.execute(
         update(OUTBOX).where(OUTBOX.c.id == row_id, OUTBOX.c.state == "pending").values(**changes)
     )
@@ -87,7 +87,7 @@ def find(connection: Connection, row_id: int) -> Outbox | None:
 
 
 def page(connection: Connection, state: str | None, before: int | None, limit: int) -> Sequence[Outbox]:
-    """Return notices, newest first. before: the id of the last one seen."""
+    """Return notices, newest first. before: only those with a smaller id."""
     query = select(OUTBOX)
     if state is not None:
         query = query.where(OUTBOX.c.state == state)
@@ -97,7 +97,7 @@ def page(connection: Connection, state: str | None, before: int | None, limit: i
 
 
 def revive(connection: Connection, row_id: int, now_ms: int) -> bool:
-    """Send a dead notice again. False: it is not dead."""
+    """Make a dead notice pending again. Return False if it is not dead."""
     revived = connection.execute(
         update(OUTBOX)
         .where(OUTBOX.c.id == row_id, OUTBOX.c.state == "dead")
@@ -107,12 +107,12 @@ def revive(connection: Connection, row_id: int, now_ms: int) -> bool:
 
 
 def has_old(connection: Connection, now_ms: int) -> bool:
-    """Return whether there is any for ``forget_old``."""
+    """Return whether ``forget_old`` would remove any."""
     return connection.execute(select(OUTBOX.c.id).where(_old(now_ms)).limit(1)).first() is not None
 
 
 def forget_old(connection: Connection, now_ms: int) -> None:
-    """Forget those that were delivered a week ago, and those that have been dead for thirty days."""
+    """Remove notices delivered a week ago or dead for thirty days."""
     connection.execute(delete(OUTBOX).where(_old(now_ms)))
 
 

@@ -1,6 +1,6 @@
-"""Removing rows that are old enough, a few at a time.
+"""Removal of old rows in small batches.
 
-What may go is looked for beside the writer and seen again in it: a task that was restarted meanwhile keeps its own.
+Candidates are found by readers and checked again by the writer, so that a task restarted meanwhile keeps its rows.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,25 +28,24 @@ from claudomator_py.store.tables import (
 
 _ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 _NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
-"""Named one by one, as an index finds these, and no index what is none of the others."""
+"""Listed, because an index serves IN but not NOT IN."""
 _EVENTS = "events"
 
 
 def events_end(connection: Connection, before_ms: int, targets: Collection[str]) -> int:
-    """Return the id up to which, itself excluded, events are from before then and were looked at for each of the
-    targets."""
+    """Return the id before which all events are older than ``before_ms`` and processed for each target."""
     newest = connection.execute(select(func.max(EVENT.c.id))).scalar_one() or 0
     young = select(EVENT.c.id).where(EVENT.c.at_ms >= before_ms).order_by(EVENT.c.id).limit(1)
     first_young = connection.execute(young).scalar_one_or_none()
     cursors = select(OUTBOX_CURSOR.c.target, OUTBOX_CURSOR.c.event_id).where(OUTBOX_CURSOR.c.target.in_(targets))
     reached: dict[str, int] = {row.target: row.event_id + 1 for row in connection.execute(cursors)}
-    # The newest stays: where ids begin is known by it.
+    # The newest event stays, because readers take the last id from it.
     ends: list[int] = [newest, newest if first_young is None else first_young]
     return min([*ends, *(reached.get(name, 0) for name in targets)])
 
 
 def old_events(connection: Connection, end: int, limit: int) -> Sequence[int]:
-    """Return the first events before that id that may be removed: not those of a task which has not ended."""
+    """Return the first events before that id whose task has ended or is none."""
     query = (
         select(EVENT.c.id)
         .outerjoin(TASK, TASK.c.id == EVENT.c.task_id)
@@ -58,7 +57,7 @@ def old_events(connection: Connection, end: int, limit: int) -> Sequence[int]:
 
 
 def events(connection: Connection, ids: Collection[int]) -> int:
-    """Remove those of these events that may still be removed; the number."""
+    """Remove the events, except of tasks that have not ended. Return the number removed."""
     busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
     going = and_(EVENT.c.id.in_(ids), or_(EVENT.c.task_id.is_(None), EVENT.c.task_id.not_in(busy)))
     last = connection.execute(select(func.max(EVENT.c.id)).where(going)).scalar_one()
@@ -69,12 +68,12 @@ def events(connection: Connection, ids: Collection[int]) -> int:
 
 
 def events_gone_upto(connection: Connection) -> int:
-    """Return the greatest id of an event that was removed; 0: none was."""
+    """Return the greatest id of a removed event, or 0."""
     return int(remembered.find(connection, _EVENTS).get("upto", 0))
 
 
 def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequence[str]:
-    """Return the decisions from before then that are about no task, or about one that has ended."""
+    """Return decisions older than ``before_ms`` whose task has ended or is none."""
     query = (
         select(DECISION.c.id)
         .outerjoin(TASK, TASK.c.id == DECISION.c.task_id)
@@ -85,28 +84,28 @@ def old_decisions(connection: Connection, before_ms: int, limit: int) -> Sequenc
 
 
 def decisions(connection: Connection, ids: Collection[str]) -> int:
-    """Remove these, unless their task has been restarted; the number."""
+    """Remove the decisions, except of tasks that have not ended. Return the number removed."""
     busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
     going = and_(DECISION.c.id.in_(ids), or_(DECISION.c.task_id.is_(None), DECISION.c.task_id.not_in(busy)))
     return connection.execute(delete(DECISION).where(going)).rowcount
 
 
 def old_snapshots(connection: Connection, before_ms: int, limit: int) -> Sequence[str]:
-    """Return those that no decision since then was made from."""
+    """Return the hashes of snapshots that no decision from ``before_ms`` on was made from."""
     query = select(SNAPSHOT.c.hash).where(_old_snapshot(before_ms)).order_by(SNAPSHOT.c.created_ms).limit(limit)
     return list(connection.execute(query).scalars())
 
 
 def snapshots(connection: Connection, hashes: Collection[str], before_ms: int) -> int:
-    """Remove those of these that no decision since then was made from; the number."""
+    """Remove the snapshots, except those that a decision from ``before_ms`` on was made from. Return the number."""
     going = and_(SNAPSHOT.c.hash.in_(hashes), _old_snapshot(before_ms))
     return connection.execute(delete(SNAPSHOT).where(going)).rowcount
 
 
 def old_messages(connection: Connection, before_ms: int, limit: int) -> Sequence[int]:
-    """Return the messages from before then, the oldest first, but for those that somebody is still to answer.
+    """Return messages older than ``before_ms``, oldest first, except those with an open answer.
 
-    The last one of all stays, as SQLite would give its number, by which a decision is known, to the next one.
+    The newest message stays, because SQLite would reuse its id, and decisions refer to messages by id.
     """
     last = select(func.max(CHANNEL_MESSAGE.c.id)).scalar_subquery()
     old = (CHANNEL_MESSAGE.c.created_ms < before_ms, CHANNEL_MESSAGE.c.id < last)
@@ -115,7 +114,7 @@ def old_messages(connection: Connection, before_ms: int, limit: int) -> Sequence
 
 
 def messages(connection: Connection, ids: Collection[int]) -> int:
-    """Remove these with who was to answer them, unless somebody still is; the number."""
+    """Remove the messages with their answers, except those with an open answer. Return the number removed."""
     going = select(CHANNEL_MESSAGE.c.id).where(CHANNEL_MESSAGE.c.id.in_(ids), ~_awaited())
     removed = list(connection.execute(going).scalars())
     connection.execute(delete(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.message_id.in_(removed)))
@@ -133,7 +132,7 @@ def _old_snapshot(before_ms: int) -> ColumnElement[bool]:
 
 
 def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tuple[str, int]]:
-    """Return times of schedules that were dealt with before then, but for the newest of each schedule."""
+    """Return schedules' times handled before ``before_ms``, except the newest of each schedule."""
     later = SCHEDULE_FIRE.alias()
     query = (
         select(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms)
@@ -149,7 +148,7 @@ def old_fires(connection: Connection, before_ms: int, limit: int) -> Sequence[tu
 
 
 def fires(connection: Connection, times: Collection[tuple[str, int]]) -> int:
-    """Remove those of these times whose task has not been restarted; the number."""
+    """Remove the times, except those whose task has not ended. Return the number removed."""
     busy = select(TASK.c.id).where(TASK.c.state.in_(_NOT_ENDED))
     going = and_(
         tuple_(SCHEDULE_FIRE.c.schedule_id, SCHEDULE_FIRE.c.due_ms).in_(times),
@@ -159,19 +158,18 @@ def fires(connection: Connection, times: Collection[tuple[str, int]]) -> int:
 
 
 def old_holds(connection: Connection, before_ms: int, limit: int) -> Sequence[int]:
-    """Return holds that ended before then."""
+    """Return the ids of holds that ended before ``before_ms``."""
     query = select(HOLD.c.id).where(or_(HOLD.c.released_ms < before_ms, HOLD.c.until_ms < before_ms)).limit(limit)
     return list(connection.execute(query).scalars())
 
 
 def holds(connection: Connection, ids: Collection[int]) -> int:
-    """Remove these; the number."""
+    """Remove the holds. Return the number removed."""
     return _remove(connection, HOLD, HOLD.c.id, ids)
 
 
 def old_tasks(connection: Connection, before_ms: int, after: str, limit: int) -> Sequence[tuple[str, Sequence[str]]]:
-    """Return ended tasks that may be removed, in the order of their ids, with their runs. after: the id to continue
-    behind."""
+    """Return ended tasks that may be removed, ordered by id, with the ids of their runs. after: only greater ids."""
     query = select(TASK.c.id).where(_removable(before_ms), TASK.c.id > after).order_by(TASK.c.id).limit(limit)
     found = list(connection.execute(query).scalars())
     runs: dict[str, list[str]] = {task_id: [] for task_id in found}
@@ -181,7 +179,7 @@ def old_tasks(connection: Connection, before_ms: int, after: str, limit: int) ->
 
 
 def tasks(connection: Connection, task_ids: Collection[str], before_ms: int) -> int:
-    """Remove those of these tasks that may still be removed, with all that is theirs but decisions; the number."""
+    """Remove those of the tasks that may still be removed, with all their rows except decisions. Return the number."""
     query = select(TASK.c.id).where(_removable(before_ms), TASK.c.id.in_(task_ids))
     going = list(connection.execute(query).scalars())
     runs = list(connection.execute(select(RUN.c.id).where(RUN.c.task_id.in_(going))).scalars())
@@ -193,18 +191,18 @@ def tasks(connection: Connection, task_ids: Collection[str], before_ms: int) -> 
 
 
 def _of_a_task() -> list[Table]:
-    """The tables whose rows are a task's, those first that name others. No schedule's time names a task that goes."""
+    """Return the tables with rows of tasks, referencing ones first. Tasks named by a schedule's time are kept."""
     tables = [table for table in reversed(TASK.metadata.sorted_tables) if table is not SCHEDULE_FIRE]
     return [table for table in tables if "task_id" in table.c and table.c.task_id.references(TASK.c.id)]
 
 
 def _nobody_is_at(task: FromClause) -> ColumnElement[bool]:
-    """The task has ended, or there is none."""
+    """Return the condition that the task has ended or does not exist."""
     return or_(task.c.id.is_(None), task.c.state.in_(_ENDED))
 
 
 def _removable(before_ms: int) -> ColumnElement[bool]:
-    """Nobody waits for it, no schedule's time names it, and its file is not in the inbox any more."""
+    """Return the condition that an old ended task is unreferenced: by dependents, schedules' times and inbox files."""
     return and_(
         TASK.c.state.in_(_ENDED),
         TASK.c.created_ms < before_ms,

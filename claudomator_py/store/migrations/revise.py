@@ -1,10 +1,10 @@
 """For developers: write the next migration from the tables. ``python -m claudomator_py.store.migrations.revise TEXT``.
 
-With ``--replace`` the newest migration is written again, unless somebody's database may already hold it. Read what was
-written: a renamed column looks like one dropped and one added.
+With ``--replace`` the newest migration is rewritten, unless it has been released. Review the result: a renamed column
+looks like one dropped and one added.
 
-Once it is as it is to be, ``store.schema.SCHEMA`` names it, and ``store.migrations.snapshot`` writes what a new
-database begins with.
+When it is final, name it in ``store.schema.SCHEMA``, and run ``store.migrations.snapshot`` for the schema of new
+databases.
 """
 
 import argparse
@@ -23,12 +23,12 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
 from claudomator_py.store.tables import Task
 
-# The newest migration that databases out there may hold: it, and what came before, stays as it is.
+# The newest released migration: it and earlier ones must not change.
 FROZEN = "0020_tenants"
 
 
 def revise(message: str, *, replace: bool = False) -> Path:
-    """Write the migration from the newest revision to the tables as they are; returns its file."""
+    """Write the migration from the newest revision to the current tables, and return its file."""
     config = alembic_config()
     script = ScriptDirectory.from_config(config)
     newest = script.get_current_head()
@@ -56,7 +56,7 @@ def revise(message: str, *, replace: bool = False) -> Path:
 
 
 def _render_item(kind: str, item: Any, _context: object) -> str | Literal[False]:
-    """A type of SQLModel's or of our own as the plain one below it: a migration must not change when they do."""
+    """Render a custom type as its plain SQL type, so that migrations do not change when custom types do."""
     plain = item.impl_instance if kind == "type" and isinstance(item, TypeDecorator) else None
     if isinstance(plain, JSON):
         return "sa.JSON()"

@@ -1,5 +1,5 @@
-"""For developers: write what all migrations make of an empty SQLite file, which is what a new database begins with.
-``python -m claudomator_py.store.migrations.snapshot``, once a migration is as it is to be."""
+"""For developers: write the schema that all migrations produce, from which new SQLite databases start.
+``python -m claudomator_py.store.migrations.snapshot``, when a migration is final."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import migrate
 from claudomator_py.store.schema import NEW_DATABASE
 
-# Not what SQLite makes by itself: its own tables, and those in which a virtual table keeps what it holds.
+# Without SQLite's own tables and the shadow tables of virtual tables.
 _MADE = """
     SELECT sql FROM sqlite_master
     WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
@@ -22,7 +22,7 @@ _MADE = """
 
 
 def snapshot() -> str:
-    """Return the statements that make it."""
+    """Return the SQL statements that create the schema."""
     with tempfile.TemporaryDirectory() as folder, Database.open("sqlite", state_dir=Path(folder)) as database:
         migrate(database)
         return database.read(_statements)
