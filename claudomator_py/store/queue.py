@@ -1,4 +1,4 @@
-"""The queue: its lanes and their heads, tasks that are due, and the next time at which something is."""
+"""The queue: lanes and their heads, due tasks, and the next time at which something is due."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -37,25 +37,25 @@ from claudomator_py.store.task_rows import task_from
 Position = tuple[int, int, str]
 """Rank, creation time and id: the queue's order."""
 Content = str
-"""As a row has it, see ``task_rows.read_spec``."""
+"""A spec as stored JSON, see ``task_rows.read_spec``."""
 
 
 class NextTimes(NamedTuple):
-    """When the next is due of each, in epoch milliseconds; None: there is none."""
+    """The next time of each kind, in epoch milliseconds, or None."""
 
     waiting: int | None
-    """A task that waits for its time."""
+    """A waiting task becomes due."""
     expiring: int | None
-    """A task that waits for a person, but no longer than until then."""
+    """A task's wait for a person expires."""
     kept: int | None
-    """A directory that is no longer kept."""
+    """A kept directory is released."""
     hold: int | None
-    """One that ends by itself."""
+    """A hold ends by itself."""
     question: int | None
-    """For a tier, that is given up."""
+    """A question about a tier is given up."""
 
 
-# In so many words, as the conditions of the partial indexes are written.
+# Literally the conditions of the partial indexes, so that these are used.
 _QUEUED = text("task.state = 'QUEUED'")
 _UNROUTED = text("task.state = 'QUEUED' AND task.constraints IS NULL")
 _KEEPING = ("NEEDS_INPUT", "WAITING", "QUEUED")
@@ -63,7 +63,7 @@ _TIMED = (text("task.state = 'WAITING'"), text("task.state = 'NEEDS_INPUT' AND t
 _NOT_ENDED = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
 _EXCLUSIVE = func.coalesce(TASK.c.thread, TASK.c.id)
 _BATCH_SIZE = 500
-"""Tasks that one statement fetches."""
+"""Tasks fetched by one statement."""
 _ORDER = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
 _PLACE = (TASK.c.tenant, TASK.c.hint, TASK.c.lane, TASK.c.dir_key)
 
@@ -76,7 +76,7 @@ def _lanes() -> Select[Any]:
     """See ``lanes``."""
 
     def following(*conditions: ColumnElement[bool]) -> ScalarSelect[str]:
-        """The id of the first queued task by tenant, hint, lane and directory for which they hold."""
+        """Select the id of the first matching queued task by tenant, hint, lane and directory."""
         query = select(TASK.c.id).where(_QUEUED, *conditions).order_by(*_PLACE).limit(1)
         return query.correlate_except(TASK).scalar_subquery()
 
@@ -99,7 +99,7 @@ def _lanes() -> Select[Any]:
     columns = (arrived.c[column.name] for column in _PLACE)
     onward = select(arrived.c.id, *columns).join_from(place, arrived, arrived.c.id == step)
     place = place.union_all(onward)
-    # Names of their own for NOT IN, see ``Statement``.
+    # NOT IN needs parameters of its own, see ``Statement``.
     return select(place.c.lane, place.c.tenant).where(
         place.c.dir_key.not_in(_among("without_dir_keys")),
         place.c.hint.not_in(_among("without_hints")),
@@ -139,7 +139,7 @@ def _on_ended() -> Select[Any]:
     return query.limit(bindparam("most"))
 
 
-# Each tick asks nearly all of them.
+# Compiled once, as each tick runs nearly all of them.
 _LANES = Statement(_lanes())
 _IN_TURN = Statement(_in_turn())
 _ON_ENDED = Statement(_on_ended())
@@ -159,7 +159,7 @@ _HEAD = {
     for after in (False, True)
     for waited in (False, True)
 }
-"""By whether only what is behind a position counts, and only what has waited."""
+"""By whether a position and a waiting time are given."""
 _WAITING = Statement(
     _HEADS.with_only_columns(TASK.c.updated_ms)
     .where(_BEHIND, TASK.c.updated_ms > bindparam("queued_after"))
@@ -178,7 +178,7 @@ _PASS_ROUTING = Statement(
 _WITH_CAPS = Statement(
     select(TASK.c.constraints).where(TASK.c.state == "RUNNING", TASK.c.constraints.contains('"caps"'))
 )
-_DUE = tuple(  # each by an index of its own
+_DUE = tuple(  # separate queries, as each has an index
     Statement(
         select(TASK)
         .where(state, TASK.c.until_ms <= bindparam("now"))
@@ -210,11 +210,10 @@ _UNENDED = select(TASK.c.state, func.count().label("number")).where(TASK.c.state
 
 
 def lanes(connection: Connection, taken: Taken, shut: Shut = NOTHING_SHUT) -> list[str]:
-    """Return the lanes of the queue in which some task works in a directory that is not taken. shut: whose lanes are
-    left out.
+    """Return the queue's lanes that have a task whose directory is free. shut: tenants and hints to leave out.
 
-    From lane to lane, and in each from directory to directory up to the first that is free: what is read grows with
-    the number of lanes that are not left out and of taken directories, not with that of tasks.
+    The query skips from lane to lane and, within a lane, from directory to directory up to the first free one. Its cost
+    grows with the number of lanes and taken directories, not of tasks.
     """
     given = {"dir_keys": sorted(taken.dir_keys), "hints": sorted(shut.hints), "tenants": sorted(shut.tenants)}
     given |= {f"without_{name}": values for name, values in given.items()}
@@ -235,10 +234,10 @@ def heads(
     without: Collection[str] = (),
     queued_by: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, tuple[Task, Content]]:
-    """Return, by lane, its first task in the queue's order that no taken place keeps from starting, with its content.
+    """Return each lane's first task, in the queue's order, whose directory and thread are free, with its spec.
 
-    after: only what comes after that. without: tasks that are left out. queued_by: of these lanes, only tasks that
-    have not changed since then (epoch milliseconds).
+    after: only tasks after this position. without: tasks to leave out. queued_by: by lane, a time in epoch milliseconds
+    since which its tasks must not have changed.
     """
     places = _places(taken, after, without)
     ids: list[str] = []
@@ -259,16 +258,15 @@ def waiting_since(
     without: Collection[str] = (),
     queued_after: int,
 ) -> int | None:
-    """Return, of the tasks of the lane behind that position which have changed since then, and no taken place keeps
-    from starting: when the first of these changes was, in epoch milliseconds. None: there are none. without: see
-    ``heads``."""
+    """Return the earliest change, in epoch milliseconds, of the lane's tasks after the position that have changed since
+    ``queued_after`` and whose places are free, or None. without: see ``heads``."""
     places = _places(taken, after, without)
     found: int | None = _WAITING.value(connection, **places, in_lane=lane, queued_after=queued_after)
     return found
 
 
 def _places(taken: Taken, after: Position | None, without: Collection[str]) -> dict[str, object]:
-    """What ``heads`` is given, as its statements take it."""
+    """Return the parameters of the statements of ``heads``."""
     places: dict[str, object] = {
         "dir_keys": sorted(taken.dir_keys),
         "keepers": sorted(taken.keepers),
@@ -282,7 +280,7 @@ def _places(taken: Taken, after: Position | None, without: Collection[str]) -> d
 
 
 def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task, Content]]:
-    """Return these tasks with their content, in the queue's order."""
+    """Return the tasks with their specs, in the queue's order."""
     found: list[tuple[Task, Content]] = []
     for start in range(0, len(task_ids), _BATCH_SIZE):
         for row in _CONTENTS.rows(connection, tasks=task_ids[start : start + _BATCH_SIZE]):
@@ -292,17 +290,15 @@ def contents(connection: Connection, task_ids: Sequence[str]) -> list[tuple[Task
 
 
 def unrouted(connection: Connection, limit: int, without: Collection[str] = ()) -> list[tuple[Task, Content]]:
-    """Return the first tasks of which nobody has decided who does them, with their content, in the queue's order.
-    without: tasks that are left out."""
+    """Return the first queued tasks that are not routed yet, with their specs. without: tasks to leave out."""
     first = _FIRST_UNROUTED.values(connection, most=limit + len(without))
     return contents(connection, [task_id for task_id in first if task_id not in without][:limit])
 
 
 def pass_routing(connection: Connection, versions: Mapping[str, int]) -> None:
-    """Record that nobody in particular does these tasks. No change of their own: what was planned of them stays
-    planned.
+    """Record that no specialist does these tasks. Their versions stay, so that plans for them remain valid.
 
-    versions: by id, as it was when that was decided; a task that has changed since is left alone.
+    versions: the tasks' versions at the decision, by id; a task that has changed since is left alone.
     """
     for version in sorted(set(versions.values())):
         ids = sorted(task_id for task_id, of in versions.items() if of == version)
@@ -310,9 +306,9 @@ def pass_routing(connection: Connection, versions: Mapping[str, int]) -> None:
 
 
 def route_again(connection: Connection, task_ids: Collection[str] | None = None) -> int:
-    """Let it be decided again who does each of these tasks that is queued, and what it may do; how many these are.
+    """Have queued tasks routed and judged again, and return their number.
 
-    task_ids: None: all that are queued.
+    task_ids: only these; None: all queued tasks.
     """
     routed = update(TASK).where(_QUEUED, TASK.c.constraints.is_not(None))
     if task_ids is not None:
@@ -321,24 +317,24 @@ def route_again(connection: Connection, task_ids: Collection[str] | None = None)
 
 
 def caps_in_use(connection: Connection) -> Counter[str]:
-    """Return, by rule of the policy that limits how many tasks run at a time, how many do."""
+    """Return the number of running tasks by policy rule that limits concurrency."""
     found = _WITH_CAPS.values(connection)
     return Counter(cap.rule for text in found for cap in Constraints.shown(text).caps)
 
 
 def first(connection: Connection, lane: str, limit: int) -> list[Position]:
-    """Return the first tasks of the lane, whatever place they need."""
+    """Return the positions of the lane's first tasks, whether or not their places are free."""
     query = select(*_ORDER).where(_QUEUED, TASK.c.lane == lane).order_by(*_ORDER).limit(limit)
     return [(rank_ms, created_ms, task_id) for rank_ms, created_ms, task_id in connection.execute(query)]
 
 
 def position(task: Task) -> Position:
-    """Return where the task is in the queue's order."""
+    """Return the task's position in the queue's order."""
     return task.rank_ms, task.created_ms, task.id
 
 
 def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
-    """Return waiting tasks whose time has come, and those for which nobody has done what they needed by then."""
+    """Return waiting tasks that are due, and tasks whose wait for a person has expired."""
     found = []
     for query in _DUE:
         found += [task_from(row) for row in query.rows(connection, now=now_ms, most=limit)]
@@ -346,36 +342,35 @@ def due(connection: Connection, now_ms: int, limit: int) -> Sequence[Task]:
 
 
 def waiting_on_ended(connection: Connection, limit: int) -> Sequence[Task]:
-    """Return tasks that wait for dependencies although all of them have ended, or one ended badly.
+    """Return tasks that wait for dependencies although all of them have completed, or one has failed.
 
-    The end of a task readies its dependents in its own transaction; this finds none, unless an older version of the
-    program left some behind.
+    A task's end readies its dependents in the same transaction, so this finds only what older versions left behind.
     """
     return [task_from(row) for row in _ON_ENDED.rows(connection, most=limit)]
 
 
 def next_times(connection: Connection, now_ms: int) -> NextTimes:
-    """Return when something is due that rows tell of, in one look."""
+    """Return the next times, by one query."""
     return NextTimes(*_NEXT_TIMES.rows(connection, now=now_ms)[0])
 
 
 def kept(connection: Connection, now_ms: int) -> list[dict[str, Any]]:
-    """Return directories that are kept for tasks: dir_key, task_id, name and until, in a fixed order."""
+    """Return the directories kept for tasks, as dir_key, task_id, name and until, in a fixed order."""
     return [dict(zip(_KEPT_AS, row, strict=True)) for row in _KEPT.rows(connection, now=now_ms)]
 
 
 def running(connection: Connection) -> Sequence[Task]:
-    """Return the tasks of which a run lives."""
+    """Return the tasks with a live run."""
     return [task_from(row) for row in _RUNNING.rows(connection)]
 
 
 def with_intent(connection: Connection) -> Sequence[Task]:
-    """Return tasks whose cancellation or forced restart was asked for and is not done yet."""
+    """Return tasks whose requested cancellation or forced restart is pending."""
     return [task_from(row) for row in _WITH_INTENT.rows(connection)]
 
 
 def in_turn(connection: Connection) -> dict[str, str]:
-    """Return, of each thread that several tasks are in, the task whose turn it is: it has begun, and will continue."""
+    """Return, for each thread shared by several tasks, the task whose turn it is: it has begun, and will continue."""
     found: dict[str, str] = {}
     for thread, task_id in _IN_TURN.rows(connection):
         found.setdefault(thread, task_id)
@@ -383,6 +378,5 @@ def in_turn(connection: Connection) -> dict[str, str]:
 
 
 def unended(connection: Connection) -> dict[str, int]:
-    """Return how many tasks there are in each state in which something is still to come of them, however many have
-    ended."""
+    """Return the number of tasks in each state that is not final."""
     return {row.state: row.number for row in connection.execute(_UNENDED)}

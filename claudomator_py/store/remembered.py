@@ -1,8 +1,4 @@
-"""What is to be known and no other row says.
-
-By name: sums of rows that were removed, and where the daemon works. And answered requests: what was told to a request
-with an idempotency key, for those who ask again.
-"""
+"""Named values that no other row holds, such as sums of removed rows; and answers to requests with idempotency keys."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +11,7 @@ from claudomator_py.store.tables import ANSWERED_REQUEST, REMEMBERED, AnsweredRe
 
 
 def find_answer(connection: Connection, principal: str, key: str, now_ms: int) -> AnsweredRequest | None:
-    """Return what that principal's request of that key was told, or None; None as well once it was kept long enough."""
+    """Return the answer to the principal's request with this key, or None if there is none or it has expired."""
     query = select(ANSWERED_REQUEST).where(
         ANSWERED_REQUEST.c.principal == principal,
         ANSWERED_REQUEST.c.key == key,
@@ -28,7 +24,7 @@ def find_answer(connection: Connection, principal: str, key: str, now_ms: int) -
 def keep_answer(
     connection: Connection, principal: str, key: str, fingerprint: str, answer: Mapping[str, Any], now_ms: int
 ) -> None:
-    """Keep the answer, and let go of those that are too old or too many."""
+    """Store the answer, and remove expired and surplus ones."""
     connection.execute(delete(ANSWERED_REQUEST).where(ANSWERED_REQUEST.c.created_ms <= now_ms - KEPT_MS))
     row = {
         "principal": principal,
@@ -41,18 +37,18 @@ def keep_answer(
     connection.execute(delete(ANSWERED_REQUEST).where(ANSWERED_REQUEST.c.id <= number - MAX_KEPT))
 
 
-# Asked with each decision on a task.
+# Compiled once, as each decision on a task runs it.
 _FIND = Statement(select(REMEMBERED.c.data).where(REMEMBERED.c.name == bindparam("of")))
 
 
 def find(connection: Connection, name: str) -> Mapping[str, Any]:
-    """Return what is kept under that name; empty: nothing."""
+    """Return the value with this name; empty if there is none."""
     data: Mapping[str, Any] | None = _FIND.value(connection, of=name)
     return data or {}
 
 
 def keep(connection: Connection, name: str, data: Mapping[str, Any]) -> None:
-    """Keep this under that name, instead of what was."""
+    """Store the value under this name, replacing the former one."""
     changed = connection.execute(update(REMEMBERED).where(REMEMBERED.c.name == name).values(data=dict(data)))
     if changed.rowcount == 0:
         connection.execute(insert(REMEMBERED).values(name=name, data=dict(data)))

@@ -1,5 +1,4 @@
-"""What reports sum up and pictures of a span of time are drawn from: runs, tasks, holds and starts of the daemon that
-fall into it, and times of schedules that made no task."""
+"""Rows for reports and timelines of a time span: runs, tasks, holds, starts of the daemon, and skipped schedules."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -21,23 +20,23 @@ from claudomator_py.store.visibility import alike, runs_seen, schedules_seen, ta
 from claudomator_py.values import dataclass
 
 STARTED = "daemon_started"
-"""The event: a daemon has begun to work with the database."""
+"""Kind of the event that a daemon records at its start."""
 MAX_ENDED_RUN_MS = 2 * DAY_MS
-"""An ended run that began earlier than this before the span is left out: there is an index of beginnings alone."""
+"""Ended runs that began earlier than this before the span are left out, because only their start is indexed."""
 MAX_RUNS = 50_000
 _PART = 500
-"""Of ids in a query."""
+"""Ids per query."""
 
 
 class DrawnRun(NamedTuple):
-    """A run, with what a picture shows of it."""
+    """A run as a timeline shows it."""
 
     task_id: str
     task_name: str
     agent: str
     started_ms: int
     ended_ms: int | None
-    """None: it lives."""
+    """None: the run is live."""
     ended_as: str | None
     """See ``domain.outcome.OutcomeStatus``."""
     reason: str | None
@@ -47,18 +46,18 @@ class DrawnRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DrawnHold:
-    """A hold that was in force."""
+    """A hold as a timeline shows it."""
 
     bucket: Bucket
     reason: str | None
-    """None: an operator's own."""
+    """None: set by an operator."""
     begin_ms: int
     end_ms: int | None
-    """None: it is to be released."""
+    """None: until it is released."""
 
 
 def runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[DrawnRun]:
-    """Return the runs of that time that exist for that principal, by their beginning; the newest 50,000."""
+    """Return the runs in the span visible to the principal, by start; at most 50,000 ended and live ones each."""
     ended, live = _drawn(alike(by))
     begun_ms = since_ms - MAX_ENDED_RUN_MS
     found = [
@@ -70,7 +69,7 @@ def runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) ->
 
 @lru_cache(maxsize=16)
 def _drawn(by: Principal) -> tuple[Statement, Statement]:
-    """Those that have ended, and those that live."""
+    """Return the statements for ended and for live runs."""
     columns = (RUN.c.agent, RUN.c.started_ms, RUN.c.ended_ms, RUN.c.ended_as, RUN.c.reason, RUN.c.cost_usd, RUN.c.id)
     since, begun, until = (bindparam(name, type_=BigInteger) for name in ("since", "begun", "until"))
     query = (
@@ -85,7 +84,7 @@ def _drawn(by: Principal) -> tuple[Statement, Statement]:
 
 
 def holds(connection: Connection, since_ms: int, until_ms: int) -> Sequence[DrawnHold]:
-    """Return the holds that were in force in that time, by their beginning. They are everybody's."""
+    """Return the holds in force in the span, by start. Everybody may see holds."""
     lasts = and_(
         or_(HOLD.c.until_ms.is_(None), HOLD.c.until_ms > since_ms),
         or_(HOLD.c.released_ms.is_(None), HOLD.c.released_ms > since_ms),
@@ -103,22 +102,22 @@ def holds(connection: Connection, since_ms: int, until_ms: int) -> Sequence[Draw
 
 
 def starts(connection: Connection, since_ms: int, until_ms: int) -> Sequence[int]:
-    """Return when daemons began in that time, in epoch milliseconds."""
-    query = select(EVENT.c.at_ms).where(EVENT.c.task_id.is_(None), EVENT.c.kind == STARTED)  # of no task are few
+    """Return the daemon's starts in the span, in epoch milliseconds."""
+    query = select(EVENT.c.at_ms).where(EVENT.c.task_id.is_(None), EVENT.c.kind == STARTED)  # few lack a task
     query = query.where(EVENT.c.at_ms >= since_ms, EVENT.c.at_ms < until_ms)
     return list(connection.execute(query.order_by(EVENT.c.id)).scalars())
 
 
 def has_earlier(connection: Connection, since_ms: int, by: Principal) -> bool:
-    """Return whether a run that exists for that principal began before that time."""
+    """Return whether a run visible to the principal began before ``since_ms``."""
     query = select(RUN.c.id).where(_BEGUN, RUN.c.started_ms < since_ms, runs_seen(by))
     return connection.execute(query.limit(1)).one_or_none() is not None
 
 
 MAX_RUN_MS = 30 * DAY_MS
-"""A run that began earlier than this before the span is left out: there is an index of beginnings alone."""
+"""Runs that began earlier than this before the span are left out, because only their start is indexed."""
 _BEGUN = RUN.c.state != literal_column("'revoked'")
-"""As the index has it."""
+"""Literally the condition of the index, so that it is used."""
 
 
 class FinishedRun(NamedTuple):
@@ -140,8 +139,7 @@ class FinishedRun(NamedTuple):
 
 
 def ended_runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[FinishedRun]:
-    """Return the runs that ended from since_ms until before until_ms and exist for that principal, in the order in
-    which they ended."""
+    """Return the runs visible to the principal that ended from since_ms until before until_ms, by their end."""
     rows = _finished(alike(by)).rows(connection, begun=since_ms - MAX_RUN_MS, since=since_ms, until=until_ms)
     return [FinishedRun._make((*row[:-1], None if row[-1] is None else _read_changes(row[-1]))) for row in rows]
 
@@ -154,7 +152,7 @@ def _finished(by: Principal) -> Statement:
     begun, since, until = (bindparam(name, type_=BigInteger) for name in ("begun", "since", "until"))
     columns = [RUN.c[name] for name in FinishedRun._fields if name != "changes"]
     query = (
-        # As text: runs that changed nothing say the same.
+        # As text, because runs that changed nothing share the same text, which is parsed once.
         select(*columns, sound(RUN.c.outcome)["changes"].as_string())
         .where(_BEGUN, RUN.c.started_ms >= begun, RUN.c.started_ms < until)
         .where(RUN.c.ended_ms >= since, RUN.c.ended_ms < until, runs_seen(by))
@@ -164,7 +162,7 @@ def _finished(by: Principal) -> Statement:
 
 
 def doubtful(connection: Connection, task_ids: Sequence[str]) -> Sequence[str]:
-    """Return those of these tasks whose last run says otherwise than what it changed."""
+    """Return those of the tasks whose last run's claims contradict what it changed."""
     found = []
     for start in range(0, len(task_ids), _PART):
         last = select(TASK.c.id, RUN.c.outcome).join(RUN, RUN.c.id == TASK.c.last_run_id)
@@ -176,24 +174,24 @@ def doubtful(connection: Connection, task_ids: Sequence[str]) -> Sequence[str]:
 
 def _ended(state: StateName, since_ms: int, until_ms: int, by: Principal) -> ColumnElement[bool]:
     since = (TASK.c.updated_ms >= since_ms) & (TASK.c.updated_ms < until_ms)
-    # Written out, as the index has it.
+    # A literal, as in the condition of the index.
     return (TASK.c.state == literal_column(f"'{state}'")) & since & tasks_seen(by)
 
 
 def ended_tasks(connection: Connection, state: StateName, since_ms: int, until_ms: int, by: Principal) -> int:
-    """Return how many tasks are in that state, have been since that time, and exist for that principal."""
+    """Return the number of tasks visible to the principal that reached this state in the span and still have it."""
     query = select(func.count()).select_from(TASK).where(_ended(state, since_ms, until_ms, by))
     return connection.execute(query).scalar_one()
 
 
 def completed_ids(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> frozenset[str]:
-    """Return the ids of the tasks that completed in that time."""
+    """Return the ids of the tasks that completed in the span."""
     query = select(TASK.c.id).where(_ended("COMPLETED", since_ms, until_ms, by))
     return frozenset(connection.execute(query).scalars())
 
 
 def failed_tasks(connection: Connection, since_ms: int, until_ms: int, limit: int, by: Principal) -> Sequence[Task]:
-    """Return the tasks that failed in that time, the latest first, at most limit."""
+    """Return at most ``limit`` tasks that failed in the span, latest first."""
     query = select(TASK).where(_ended("FAILED", since_ms, until_ms, by))
     query = query.order_by(TASK.c.updated_ms.desc(), TASK.c.id.desc()).limit(limit)
     return [task_from(row) for row in connection.execute(query)]
@@ -202,8 +200,7 @@ def failed_tasks(connection: Connection, since_ms: int, until_ms: int, limit: in
 def skipped_times(
     connection: Connection, since_ms: int, until_ms: int, limit: int, by: Principal
 ) -> Sequence[tuple[str, int, str]]:
-    """Return the times of schedules that were dealt with by making no task: the schedule's name, when it was due and
-    why, the latest first, at most limit."""
+    """Return at most ``limit`` skipped times of schedules, latest first: schedule name, due time and reason."""
     query = (
         select(SCHEDULE.c.name, SCHEDULE_FIRE.c.due_ms, SCHEDULE_FIRE.c.skipped)
         .join(SCHEDULE, SCHEDULE.c.id == SCHEDULE_FIRE.c.schedule_id)

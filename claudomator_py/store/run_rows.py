@@ -1,4 +1,4 @@
-"""Run rows."""
+"""Rows of runs."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from claudomator_py.store.visibility import runs_seen
 _RUNS = uuid.UUID("6f7a1f0e-3e0b-5d8e-9a51-0b7f4a0f2c11").bytes
 MAX_COUNTED = 32
 run_from = loader(Run)
-"""The row as a Run."""
+"""Converts a row to a Run."""
 
 _stored = writer(RUN)
 
-# On the way of every task.
+# Compiled once, as they run for every task.
 _FIND = Statement(select(RUN).where(RUN.c.id == bindparam("run")))
 _ADD = Statement(insert(RUN))
 _CHANGE = Statement(
@@ -53,13 +53,13 @@ _CONVERSATIONS = uuid.UUID("c4b0b6de-7c1d-5f43-8a0f-2f1f5f9d7e02").bytes
 
 
 def identity(task_id: str, generation: int, attempt: int, seq: int) -> tuple[str, str]:
-    """Return the run's id and its conversation's UUID: the same for the same run, however often it is planned."""
+    """Return a run's id and its conversation's UUID, which are the same however often the run is planned."""
     name = f"{task_id}/{generation}/{attempt}/{seq}"
     return named_id(_RUNS, name), named_id(_CONVERSATIONS, name)
 
 
 def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run | None:
-    """Return the run, or None; None as well where it does not exist for that principal."""
+    """Return the run, or None if there is none or it is hidden from the principal."""
     if by is OPERATOR:
         row: Sequence[Any] | None = _FIND.row(connection, run=run_id)
     else:
@@ -68,7 +68,7 @@ def find(connection: Connection, run_id: str, by: Principal = OPERATOR) -> Run |
 
 
 def beginning(connection: Connection, prefix: str, by: Principal) -> Sequence[Run]:
-    """Return up to 10 runs whose id begins so, of those that exist for that principal, newest first."""
+    """Return up to 10 runs visible to the principal whose id begins with the prefix, newest first."""
     query = select(RUN).where(RUN.c.id.startswith(prefix.lower(), autoescape=True), runs_seen(by))
     return [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id).limit(10))]
 
@@ -82,31 +82,30 @@ def get(connection: Connection, run_id: str) -> Run:
 
 
 def add(connection: Connection, run: Run) -> None:
-    """Insert a run. The unique indexes refuse a second live run of a task, and a second run of one identity."""
+    """Insert a run. Raises IntegrityError for a second live run of a task, or a second run with the same identity."""
     _ADD.run(connection, **_stored(run))
 
 
 def change(connection: Connection, run: Run, **changes: Any) -> bool:
-    """Write the columns if the run is live, and still in the state and at the check that it was read at. False: it no
-    longer is."""
+    """Update columns of a live run. Return False if its state or check has changed since it was read."""
     return _CHANGE.run(connection, run=run.id, state_read=run.state, check_read=run.check_seq, **changes) == 1
 
 
 def subtasks(connection: Connection, run_id: str) -> int:
-    """Return how many tasks the run has made."""
+    """Return the number of tasks that the run has created."""
     query = select(func.count()).select_from(TASK).where(TASK.c.parent_run == run_id)
     return connection.execute(query).scalar_one()
 
 
 def mean_costs(connection: Connection) -> Mapping[tuple[str, str], float]:
-    """Return what a run costs on average, in US dollars, by agent and tier, as far as past ones say."""
+    """Return the mean cost of past runs in US dollars by agent and tier, where known."""
     query = select(RUN.c.agent, RUN.c.tier, func.avg(RUN.c.cost_usd)).where(RUN.c.cost_usd.is_not(None))
     rows = connection.execute(query.where(RUN.c.tier.is_not(None)).group_by(RUN.c.agent, RUN.c.tier))
     return {(agent, tier): float(mean) for agent, tier, mean in rows}
 
 
 def mark_unanswered(connection: Connection, run_id: str) -> None:
-    """Record that the run, which has ended, only met a limit that was known, or an outage."""
+    """Record that the ended run was in vain: it only met a limit that was known, or an outage."""
     connection.execute(update(RUN).where(RUN.c.id == run_id).values(in_vain=True))
 
 
@@ -116,12 +115,12 @@ def live(connection: Connection) -> Sequence[Run]:
 
 
 def live_steps(connection: Connection) -> Sequence[tuple[str, str, int]]:
-    """Return id, state and number of the check of all live runs, oldest first."""
+    """Return id, state and check number of all live runs, oldest first."""
     return [(run_id, state, check_seq) for run_id, state, check_seq in _LIVE_STEPS.rows(connection)]
 
 
 def begun_of_kind(connection: Connection, kind: str) -> Sequence[Run]:
-    """Return the live runs of agents of that kind whose process is known to have started, oldest first."""
+    """Return the live runs of a kind of agent whose process is known to have started, oldest first."""
     query = select(RUN).where(RUN.c.live, RUN.c.kind == kind, RUN.c.state != "starting")
     return [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms, RUN.c.id))]
 
@@ -133,13 +132,12 @@ def of_task(connection: Connection, task_id: str) -> Sequence[Run]:
 
 
 def in_scratch_of(connection: Connection, run_id: str) -> Sequence[str]:
-    """Return the runs, of whichever task, that worked in the scratch folder that was made with that run."""
+    """Return the ids of runs, of any task, that used the scratch folder created for this run."""
     return list(connection.execute(select(RUN.c.id).where(RUN.c.scratch_of == run_id).order_by(RUN.c.id)).scalars())
 
 
 def newest_in_conversation(connection: Connection, run: Run) -> Run:
-    """Return the last run that ended in the conversation of this one, whichever task it was of: it may be the run
-    itself."""
+    """Return the last ended run in this run's conversation, of any task. It may be the run itself."""
     query = select(RUN).where(
         RUN.c.conversation_id == run.conversation_id,
         RUN.c.agent == run.agent,
@@ -147,31 +145,31 @@ def newest_in_conversation(connection: Connection, run: Run) -> Run:
         RUN.c.state == "ended",
     )
     found = [run_from(row) for row in connection.execute(query.order_by(RUN.c.started_ms.desc(), RUN.c.id))]
-    gone_on_from = {other.resumes for other in found}
-    return next((other for other in found if other.id not in gone_on_from), run)
+    continued = {other.resumes for other in found}
+    return next((other for other in found if other.id not in continued), run)
 
 
 def answered_since(connection: Connection, since_ms: int) -> Sequence[RanOn]:
-    """Return what the runs drew on that began since then and have answered."""
+    """Return the quota that was used by runs which began from ``since_ms`` on and have answered."""
     query = select(RUN.c.agent, RUN.c.kind, RUN.c.account, RUN.c.model, RUN.c.ran_model)
     query = query.where(RUN.c.answered_ms.is_not(None), RUN.c.started_ms >= since_ms)
     return [RanOn(*row) for row in connection.execute(query)]
 
 
 def default_model(connection: Connection, agent: str) -> str | None:
-    """Return the model that the agent chose last for a run that asked for none; None: it never said."""
+    """Return the model that the agent last chose by itself, or None if it never reported one."""
     chosen = RUN.c.model.is_(None) & RUN.c.ran_model.is_not(None)
     query = select(RUN.c.ran_model).where(RUN.c.agent == agent, chosen).order_by(RUN.c.started_ms.desc()).limit(1)
     return connection.execute(query).scalar_one_or_none()
 
 
 def warned(connection: Connection, now_ms: int) -> set[tuple[str, str]]:
-    """Return kind and account of those that are near a limit which has not reset since."""
+    """Return kind and account of those near a limit that has not reset since."""
     return {(kind, account) for kind, account in _WARNED.rows(connection, now=now_ms)}
 
 
 def warnings(connection: Connection, now_ms: int) -> dict[tuple[str, str], Run]:
-    """Return, by kind and account, the run that was warned last of a limit which has not reset since."""
+    """Return the last run warned of a limit that has not reset since, by kind and account."""
     return {(run.kind, run.account): run for run in map(run_from, _WARNED_RUNS.rows(connection, now=now_ms))}
 
 
@@ -181,7 +179,7 @@ def ids(connection: Connection) -> set[str]:
 
 
 def given_up_in_a_row(connection: Connection, run: Run) -> int:
-    """Return how many runs of its generation, this one the last, were given up before they started."""
+    """Return how many consecutive runs of the generation, ending with this one, were given up before they started."""
     query = select(RUN.c.state).where(
         RUN.c.task_id == run.task_id, RUN.c.generation == run.generation, RUN.c.seq <= run.seq
     )
@@ -190,8 +188,8 @@ def given_up_in_a_row(connection: Connection, run: Run) -> int:
 
 
 def outages(connection: Connection, run: Run) -> tuple[int, int]:
-    """Return how many runs in a row, this one the last, an outage ended; and how many of its generation one ended after
-    their model had answered. Runs that were given up before they started do not count."""
+    """Return how many consecutive runs, ending with this one, an outage ended, and how many runs of the generation one
+    ended after the model had answered. Runs given up before they started do not count."""
     upto = {"task": run.task_id, "of_generation": run.generation, "last": run.seq}
     in_a_row = sum(1 for _ in takewhile(OUTAGES.__contains__, _LATEST_REASONS.values(connection, **upto)))
     return in_a_row, _ANSWERED_OUTAGES.value(connection, **upto)

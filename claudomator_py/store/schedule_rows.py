@@ -1,4 +1,4 @@
-"""Schedule rows: what is made again and again, and every time of it that was dealt with."""
+"""Rows of schedules, and of their times that were handled."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -35,7 +35,7 @@ def add(connection: Connection, schedule: Schedule) -> None:
 
 
 def change(connection: Connection, schedule_id: str, now_ms: int, **changes: Any) -> None:
-    """Write the columns."""
+    """Update columns of the schedule."""
     connection.execute(update(SCHEDULE).where(SCHEDULE.c.id == schedule_id).values(updated_ms=now_ms, **changes))
 
 
@@ -48,7 +48,7 @@ def get(connection: Connection, schedule_id: str) -> Schedule:
 
 
 def named(connection: Connection, name: str, organisation: str | None = None) -> Schedule | None:
-    """Return the schedule of that name, of that organisation or of none, that is not gone."""
+    """Return the organisation's schedule with this name that is not gone, or None."""
     query = select(SCHEDULE).where(
         SCHEDULE.c.name == name,
         SCHEDULE.c.gone_ms.is_(None),
@@ -59,7 +59,7 @@ def named(connection: Connection, name: str, organisation: str | None = None) ->
 
 
 def all_there(connection: Connection, by: Principal = OPERATOR) -> Sequence[Schedule]:
-    """Return the schedules that are not gone and exist for that principal, by name."""
+    """Return the schedules visible to the principal that are not gone, by name."""
     return [_schedule_from(row) for row in _all_there(alike(by)).rows(connection)]
 
 
@@ -70,29 +70,29 @@ def _all_there(by: Principal) -> Statement:
 
 
 def of_file(connection: Connection, path: str) -> Sequence[Schedule]:
-    """Return the schedules of that file that are not gone, by name."""
+    """Return the file's schedules that are not gone, by name."""
     return [Schedule(**row._mapping) for row in connection.execute(_OF_FILE, {"file": path})]
 
 
 def with_schedules(connection: Connection, paths: Collection[str]) -> set[str]:
-    """Return which of these files have schedules that are not gone."""
+    """Return those of the files that have schedules which are not gone."""
     return set(connection.execute(_FILES, {"files": sorted(paths)}).scalars())
 
 
 def detach(connection: Connection, paths: Collection[str], now_ms: int) -> None:
-    """Record that the schedules of these files follow no file any more."""
+    """Detach the files' schedules, so that they no longer follow a file."""
     query = update(SCHEDULE).where(SCHEDULE.c.file_path.in_(sorted(paths)))
     connection.execute(query.values(file_path=None, updated_ms=now_ms))
 
 
 def fire(connection: Connection, entry: ScheduleFire) -> None:
-    """Write that a time was dealt with. Raises IntegrityError where it was before."""
+    """Record that a time was handled. Raises IntegrityError if it was before."""
     values = {column.name: getattr(entry, column.name) for column in SCHEDULE_FIRE.columns}
     connection.execute(insert(SCHEDULE_FIRE).values(values))
 
 
 def was_fired(connection: Connection, schedule_id: str, due_ms: int) -> bool:
-    """Return whether that time was dealt with."""
+    """Return whether the time was handled."""
     query = select(SCHEDULE_FIRE.c.due_ms).where(
         SCHEDULE_FIRE.c.schedule_id == schedule_id, SCHEDULE_FIRE.c.due_ms == due_ms
     )
@@ -100,7 +100,7 @@ def was_fired(connection: Connection, schedule_id: str, due_ms: int) -> bool:
 
 
 def last_fires(connection: Connection, schedule_ids: Sequence[str]) -> Mapping[str, ScheduleFire]:
-    """Return the newest time of each schedule that was dealt with."""
+    """Return the newest handled time of each schedule that has one."""
     found = {}
     for schedule_id in schedule_ids:
         query = select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.schedule_id == schedule_id)
@@ -111,7 +111,7 @@ def last_fires(connection: Connection, schedule_ids: Sequence[str]) -> Mapping[s
 
 
 def fire_of(connection: Connection, task_id: str) -> tuple[ScheduleFire, Schedule] | None:
-    """Return the time that the task was made for, and its schedule; None for a task that no schedule made."""
+    """Return the time that the task was created for, and its schedule, or None if no schedule created it."""
     row = connection.execute(select(SCHEDULE_FIRE).where(SCHEDULE_FIRE.c.task_id == task_id)).one_or_none()
     if row is None:
         return None
@@ -120,7 +120,7 @@ def fire_of(connection: Connection, task_id: str) -> tuple[ScheduleFire, Schedul
 
 
 def unended(connection: Connection, schedule_id: str) -> Task | None:
-    """Return a task of the schedule that has not ended: the newest."""
+    """Return the newest task of the schedule that has not ended, or None."""
     query = (
         select(TASK)
         .join(SCHEDULE_FIRE, SCHEDULE_FIRE.c.task_id == TASK.c.id)

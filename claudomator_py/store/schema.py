@@ -1,5 +1,5 @@
-"""The schema of this version without alembic, which takes a tenth of a start to import: whether a database has it, and
-a new one's first tables."""
+"""This version's schema without alembic, whose import takes a tenth of a start: check for it, and create it in a new
+database."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from claudomator_py.store.database import Database
 SCHEMA = "0021_settled_branches"
 """The newest migration."""
 NEW_DATABASE = Path(__file__).with_name("new_database.sql")
-"""What the migrations make of an empty SQLite file; ``store.migrations.snapshot`` writes it."""
+"""The schema that the migrations produce in SQLite, written by ``store.migrations.snapshot``."""
 
 _STAMP = table("alembic_version", column("version_num"))
 
 
 def is_current(database: Database) -> bool:
-    """Return whether there is nothing to migrate. Raises StoreUnavailable."""
+    """Return whether the database has this version's schema. Raises StoreUnavailable."""
     return database.read(_stamped) == SCHEMA
 
 
 def begin(database: Database) -> bool:
-    """Make at once all that the migrations would come to, step by step, in an empty SQLite database; whether it was
-    one. Raises StoreUnavailable."""
+    """Create the schema in an empty SQLite database. Return False, without a change, for any other database. Raises
+    StoreUnavailable."""
     if database.dialect != "sqlite":
         return False
     with database.exclusive() as connection:
@@ -38,7 +38,7 @@ def begin(database: Database) -> bool:
 
 
 def statements(script: str) -> Iterator[str]:
-    """Yield the statements of SQL for SQLite, triggers with all of theirs. Each begins and ends on lines of its own."""
+    """Yield the statements of an SQLite script, each trigger as one. No line may have parts of two statements."""
     lines: list[str] = []
     for line in script.splitlines():
         lines.append(line)

@@ -1,4 +1,4 @@
-"""Specialists in the registry: who exists for whom, what each is found by, and how a card is written."""
+"""Rows of specialists: cards and who may see them, their full-text index, and grants."""
 
 import hashlib
 from collections import defaultdict
@@ -17,7 +17,7 @@ from claudomator_py.store.tables.columns import bytewise
 from claudomator_py.store.visibility import cards_given, cards_hidden, cards_seen
 
 _FEW = 500
-"""Ids that a query takes one by one; beyond that, all of a table are less work."""
+"""Maximum number of ids in a query; for more, reading the whole table is cheaper."""
 _ANY = Statement(select(SPECIALIST.c.id).where(SPECIALIST.c.removed_ms.is_(None)).limit(1))
 _CARDS = Statement(
     select(
@@ -41,7 +41,7 @@ def _hashes(by: Principal) -> Select[tuple[str, str]]:
 
 
 _HASHES = Statement(_hashes(OPERATOR))
-"""Each tick looks whether there is another specialist."""
+"""Compiled once, as each tick checks whether the registry has changed."""
 
 
 def seen(
@@ -52,8 +52,8 @@ def seen(
     after: str | None = None,
     limit: int | None = None,
 ) -> Sequence[Registration]:
-    """Return the cards that exist for that principal, by id. ids: only these. after: only those behind this id. limit:
-    at most. None: all."""
+    """Return the cards visible to the principal, ordered by id. ids: only these; after: only greater ids; limit: at
+    most this number. None: no restriction."""
     query = select(SPECIALIST).where(cards_seen(by)).order_by(bytewise(SPECIALIST.c.id))
     if ids is not None:
         query = query.where(SPECIALIST.c.id.in_(sorted(ids)))
@@ -65,7 +65,7 @@ def seen(
 
 
 def get(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration:
-    """Return the card of that id, if it exists for that principal. Raises LookupError."""
+    """Return the card with this id. Raises LookupError if there is none or it is hidden from the principal."""
     found = find(connection, specialist_id, by)
     if found is None:
         raise LookupError(f"there is no specialist {specialist_id}")
@@ -73,8 +73,8 @@ def get(connection: Connection, specialist_id: str, by: Principal = OPERATOR) ->
 
 
 def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -> Registration | None:
-    """Return the card of that id, if it exists for that principal."""
-    if "\0" in specialist_id:  # PostgreSQL refuses such a text altogether
+    """Return the card with this id, or None if there is none or it is hidden from the principal."""
+    if "\0" in specialist_id:  # PostgreSQL refuses NUL in text
         return None
     query = select(SPECIALIST).where(SPECIALIST.c.id == specialist_id, cards_seen(by))
     row = connection.execute(query).one_or_none()
@@ -82,8 +82,8 @@ def find(connection: Connection, specialist_id: str, by: Principal = OPERATOR) -
 
 
 def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
-    """Return the cards of these ids as they do work, as far as they are there, whoever sees them: each with the
-    organisation whose it is, and none that was not admitted with permissions that extend a task's."""
+    """Return the existing cards with these ids in the form in which they do work, whoever may see them: with their
+    organisation, and without permissions beyond the task's unless they are admitted."""
     if not ids:
         return {}
     found = {}
@@ -95,12 +95,12 @@ def cards(connection: Connection, ids: Collection[str]) -> dict[str, Card]:
 
 
 def exist(connection: Connection) -> bool:
-    """Return whether there are any."""
+    """Return whether there is any specialist."""
     return _ANY.row(connection) is not None
 
 
 def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
-    """Return the ids of the cards that exist for that principal, in order."""
+    """Return the ids of the cards visible to the principal, in order."""
     return (
         connection.execute(select(SPECIALIST.c.id).where(cards_seen(by)).order_by(bytewise(SPECIALIST.c.id)))
         .scalars()
@@ -109,28 +109,28 @@ def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
 
 
 def ids_given(connection: Connection, by: Principal) -> Sequence[str]:
-    """Return the ids of the cards that may be given work of that principal's, in order."""
+    """Return the ids of the cards that may be given the principal's work, in order."""
     query = select(SPECIALIST.c.id).where(cards_given(by)).order_by(bytewise(SPECIALIST.c.id))
     return connection.execute(query).scalars().all()
 
 
 def may_be_given(connection: Connection, specialist_id: str, by: Principal) -> bool:
-    """Return whether the specialist may be given work of that principal's."""
-    if "\0" in specialist_id:  # PostgreSQL refuses such a text altogether
+    """Return whether the specialist may be given the principal's work."""
+    if "\0" in specialist_id:  # PostgreSQL refuses NUL in text
         return False
     query = select(SPECIALIST.c.id).where(SPECIALIST.c.id == specialist_id, cards_given(by))
     return connection.execute(query).first() is not None
 
 
 def skills_seen(connection: Connection, by: Principal) -> frozenset[str]:
-    """Return the ids of the skills that the cards have that exist for that principal."""
+    """Return the ids of the skills of all cards visible to the principal."""
     of_card = SPECIALIST_SKILL.c.specialist_id == SPECIALIST.c.id
     query = select(SPECIALIST_SKILL.c.skill).join(SPECIALIST, of_card).where(cards_seen(by)).distinct()
     return frozenset(skill for skill in connection.execute(query).scalars() if skill is not None)
 
 
 def hidden(connection: Connection, ids: Collection[str | None], by: Principal) -> frozenset[str]:
-    """Return those of these ids whose card does not exist for that principal, nor did before it was removed."""
+    """Return those of the ids whose card is, or was until its removal, hidden from the principal."""
     named = sorted({one for one in ids if one is not None and "\0" not in one})
     if by.sees_all or not named:
         return frozenset()
@@ -139,37 +139,37 @@ def hidden(connection: Connection, ids: Collection[str | None], by: Principal) -
 
 @lru_cache(maxsize=64)
 def _hidden_from(by: Principal) -> Statement:
-    """Made once for each principal: every page that it reads asks for it several times."""
+    """Return the statement for a principal. Cached, as every page runs it several times."""
     named = SPECIALIST.c.id.in_(bindparam("named", expanding=True))
     return Statement(select(SPECIALIST.c.id).where(named, cards_hidden(by)))
 
 
 def addresses(connection: Connection, ids: Collection[str]) -> frozenset[str]:
-    """Return the URLs by which these are reached or woken, or were before they were removed, whoever sees them."""
+    """Return the URLs and wake-up URLs of these specialists, removed ones included, whoever may see them."""
     rows = connection.execute(select(SPECIALIST.c.card).where(SPECIALIST.c.id.in_(sorted(ids)))).scalars()
     return frozenset(url for card in rows for url in (card.get("url"), card.get("wake_url")) if url is not None)
 
 
 def registry_hash(connection: Connection, by: Principal = OPERATOR) -> str:
-    """Return SHA-256 of the cards that exist for that principal: the same as long as each of them says the same."""
+    """Return a SHA-256 that changes when any card visible to the principal changes."""
     found = _HASHES.rows(connection) if by == OPERATOR else connection.execute(_hashes(by)).all()
     return hashlib.sha256("".join([f"{name} {content}\n" for name, content in found]).encode()).hexdigest()
 
 
 def content_hashes(connection: Connection) -> dict[str, str]:
-    """Return the hashes of all cards, whoever sees them, by id."""
+    """Return the content hashes of all cards, whoever may see them, by id."""
     query = select(SPECIALIST.c.id, SPECIALIST.c.content_hash).where(SPECIALIST.c.removed_ms.is_(None))
     return {row.id: row.content_hash for row in connection.execute(query)}
 
 
 def row_of(connection: Connection, specialist_id: str) -> Specialist | None:
-    """Return the row of that id, removed or not, for whoever writes it."""
+    """Return the row with this id, removed or not, or None. For writing."""
     row = connection.execute(select(SPECIALIST).where(SPECIALIST.c.id == specialist_id)).one_or_none()
     return None if row is None else Specialist(**row._mapping)
 
 
 def of_file(connection: Connection, path: str) -> Sequence[Registration]:
-    """Return the cards that follow that file, by id."""
+    """Return the cards that follow the file, by id."""
     query = select(SPECIALIST).where(SPECIALIST.c.file_path == path, SPECIALIST.c.removed_ms.is_(None))
     rows = connection.execute(query.order_by(bytewise(SPECIALIST.c.id))).all()
     grants = _grants(connection, [row.id for row in rows])
@@ -183,25 +183,24 @@ def files(connection: Connection) -> Sequence[str]:
 
 
 def shipped_ids(connection: Connection) -> Sequence[str]:
-    """Return the ids under which a card came with Claudomator, whether or not another one stands for it, or it was
-    removed."""
+    """Return the ids of shipped cards, including replaced and removed ones."""
     query = select(SPECIALIST.c.id).where((SPECIALIST.c.source == "shipped") | SPECIALIST.c.shipped.is_not(None))
     return connection.execute(query.order_by(SPECIALIST.c.id)).scalars().all()
 
 
 def add(connection: Connection, row: Specialist) -> None:
-    """Insert a new one, without what it is found by. Raises IntegrityError for an id that has a row."""
+    """Insert a row, without indexing it. Raises IntegrityError if the id has a row."""
     values = {column.name: getattr(row, column.name) for column in SPECIALIST.columns}
     connection.execute(insert(SPECIALIST).values(values))
 
 
 def change(connection: Connection, specialist_id: str, **changes: Any) -> None:
-    """Write the columns."""
+    """Update columns of the row."""
     connection.execute(update(SPECIALIST).where(SPECIALIST.c.id == specialist_id).values(**changes))
 
 
 def index(connection: Connection, specialist_id: str, card: Card | None) -> None:
-    """Have the specialist found by the text of that card, and by nothing else. None: not at all."""
+    """Replace the specialist's entries in the full-text index. card: None removes them."""
     _UNINDEX.run(connection, specialist=specialist_id)
     if card is None:
         return
@@ -214,13 +213,13 @@ def index(connection: Connection, specialist_id: str, card: Card | None) -> None
 
 
 def grant(connection: Connection, specialist_id: str, grantee: str, by: str, now_ms: int) -> None:
-    """Insert the grant. Raises IntegrityError for one that is there."""
+    """Insert a grant. Raises IntegrityError if it exists."""
     values = {"specialist_id": specialist_id, "grantee": grantee, "by": by, "created_ms": now_ms}
     connection.execute(insert(SPECIALIST_GRANT).values(values))
 
 
 def revoke(connection: Connection, specialist_id: str, grantee: str | None = None) -> None:
-    """Remove the grant. grantee: None: all of them."""
+    """Remove a grant. grantee: None removes all."""
     query = delete(SPECIALIST_GRANT).where(SPECIALIST_GRANT.c.specialist_id == specialist_id)
     connection.execute(query if grantee is None else query.where(SPECIALIST_GRANT.c.grantee == grantee))
 
@@ -234,7 +233,7 @@ def _grants(connection: Connection, ids: Sequence[str] | None) -> Mapping[str, S
 
 
 def _registration(row: Row[Any], grants: Mapping[str, Sequence[str]]) -> Registration | None:
-    """None: its card cannot be read, and is given no work."""
+    """Return the registration, or None if the card is unreadable, so that it gets no work."""
     card = readable(Card, row.card)
     if card is None:
         return None

@@ -1,7 +1,7 @@
-"""What was spent, asked of run rows each time, and never counted up: by a task in all, by each agent in a span of time.
+"""Spending of a task in total and of agents in a time span, summed from run rows each time.
 
-A run counts where it began. One that was given up before it started cost nothing, and is no run; neither is one that
-only met a limit which was known by then, or an outage.
+A run counts for the time at which it began. Runs given up before they started are not counted, nor are runs in vain,
+which only met a known limit or an outage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ from claudomator_py.store.stored_json import readable, sound
 from claudomator_py.store.tables import RUN
 from claudomator_py.store.visibility import alike, runs_seen
 
-# As the index has it: SQLite uses that only for a condition that is written like its own.
+# Literally the condition of the index: SQLite uses a partial index only then.
 _BEGUN = RUN.c.state != literal_column("'revoked'")
 _NEWEST = (RUN.c.windows_ms.desc(), RUN.c.started_ms.desc(), RUN.c.id)
 _LATEST = 8
-"""Reports of an account that are looked at: each may be about some of its windows only."""
+"""Reports of an account that are read, as each may cover only some of its windows."""
 _WINDOWS = Statement(
     select(RUN.c.windows_ms, RUN.c.id, RUN.c.windows)
     .where(RUN.c.kind == bindparam("kind"), RUN.c.account == bindparam("account"), RUN.c.windows_ms.is_not(None))
@@ -44,14 +44,13 @@ _WINDOWS = Statement(
 
 
 def of_task(connection: Connection, task_id: str) -> Spending:
-    """Return what all runs of the task have used, of whichever generation."""
+    """Return the spending of all runs of the task, of all generations."""
     query = select(*_sums()).where(RUN.c.task_id == task_id, _BEGUN)
     return _spending(connection.execute(query).one())
 
 
 def by_agent(connection: Connection, start_ms: int, end_ms: int, by: Principal = OPERATOR) -> Mapping[str, Spending]:
-    """Return what the runs that exist for that principal have used that began from start_ms until before end_ms, by
-    agent."""
+    """Return the spending by agent of runs visible to the principal that began from start_ms until before end_ms."""
     rows = _by_agent(alike(by)).rows(connection, start=start_ms, end=end_ms)
     return {
         agent: Spending(float(usd), int(tokens), int(runs), int(unpriced), int(uncounted))
@@ -67,8 +66,8 @@ def _by_agent(by: Principal) -> Statement:
 
 
 def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, tuple[int, float]]:
-    """Return what is owed to creators of cards for runs that exist for that principal and began at start_ms or later:
-    how many runs, and US dollars, by creator."""
+    """Return the fees owed to cards' creators for runs visible to the principal that began from start_ms on: number of
+    runs and US dollars, by creator."""
     creator = sound(RUN.c.outcome)["fee"]["creator"].as_string()
     usd = func.sum(sound(RUN.c.outcome)["fee"]["usd"].as_float())
     query = select(creator, func.count(), usd).where(RUN.c.started_ms >= start_ms, _BEGUN, runs_seen(by))
@@ -77,18 +76,18 @@ def fees(connection: Connection, start_ms: int, by: Principal) -> Mapping[str, t
 
 
 class WindowReport(NamedTuple):
-    """What an account said of its windows."""
+    """An account's report on the use of its quota windows."""
 
     at_ms: int
-    """When that was noted."""
+    """When it was recorded, in epoch milliseconds."""
     run_id: str
-    """In which run."""
+    """The run that reported it."""
     uses: Mapping[str, WindowUse]
-    """By the window's name, as far as it is to be believed."""
+    """The plausible uses, by the window's name."""
 
 
 def window_reports(connection: Connection, kind: str, account: str, limit: int = _LATEST) -> Sequence[WindowReport]:
-    """Return what the account said last of its windows, the newest first, at most limit."""
+    """Return at most ``limit`` of the account's last reports on its windows, newest first."""
     return [
         WindowReport(
             at_ms,
@@ -104,7 +103,7 @@ def window_reports(connection: Connection, kind: str, account: str, limit: int =
 
 
 def windows(connection: Connection, kind: str, account: str) -> Mapping[str, WindowUse]:
-    """Return what the account last said of each of its windows, by name, as far as it is to be believed."""
+    """Return the last plausible use of each of the account's windows, by name."""
     found: dict[str, WindowUse] = {}
     for report in window_reports(connection, kind, account):
         found = dict(report.uses) | found
