@@ -7,7 +7,7 @@ import importlib.util
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -136,6 +136,13 @@ class Database:
         """Have the writer commit what was queued lazily. Returns before it has, unless in ``together``: then all is
         durable that this thread has submitted. Raises as that does."""
         self._writer.flush()
+
+    def submit_together(self, fns: Sequence[Callable[[Connection], T]], *, planned: bool = False) -> list[Future[T]]:
+        """Queue them one after the other with nothing in between, for one commit unless they are a great many.
+
+        Each future resolves as that of ``submit``: one that raises is undone alone. planned: see ``on_commit``.
+        """
+        return self._writer.submit_together(fns, planned=planned)
 
     def probe(self) -> None:
         """Test whether writing works, by a write that takes disk space. Its commit triggers no callbacks.

@@ -98,20 +98,35 @@ class Writer:
         quiet: no listener hears of it, unless something else was committed with it. planned: those do not that have
         said so, see ``on_commit``. lazily: with whatever is written next, or once ``flush`` is called.
         """
-        group = self._group
-        if group is not None and not group.is_busy:
-            pending = _OnDemand(group)
-            group.add(_Item(fn, pending, time.monotonic(), quiet, planned))
-            return pending
-        item = _Item(fn, Future(), time.monotonic(), quiet, planned)
+        return self.submit_together([fn], quiet=quiet, planned=planned, lazily=lazily)[0]
+
+    def submit_together(
+        self,
+        fns: Sequence[Callable[[Connection], T]],
+        *,
+        quiet: bool = False,
+        planned: bool = False,
+        lazily: bool = False,
+    ) -> list[Future[T]]:
+        """Queue them with nothing in between, so that they share a commit unless they are more than a group takes.
+
+        As ``submit`` otherwise, for each of them.
+        """
+        now_s = time.monotonic()
+        if (group := self._group) is not None and not group.is_busy:
+            items = [_Item(fn, _OnDemand(group), now_s, quiet, planned) for fn in fns]
+            for item in items:
+                group.add(item)
+            return [item.future for item in items]
+        items = [_Item(fn, Future(), now_s, quiet, planned) for fn in fns]
         with self._changed:
             if self._closed:
                 raise StoreUnavailable(*CLOSED)
-            self._queue.append(item)
+            self._queue.extend(items)
             if not lazily:
                 self._due = True
                 self._changed.notify()
-        return item.future
+        return [item.future for item in items]
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -104,9 +104,7 @@ def test_a_group_is_bounded(db: Database, commits: list[int]) -> None:
 
 def test_what_is_submitted_together_is_committed_together(db: Database, commits: list[int]) -> None:
     """Whether the writer is idle or not: nobody sees the first of them without the others."""
-    with db.together():
-        futures = [db.submit(add(number)) for number in range(100)]
-    for future in futures:
+    for future in db.submit_together([add(number) for number in range(100)]):
         future.result(30)
     db.close()
     assert len(commits) == 1

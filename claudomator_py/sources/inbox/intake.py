@@ -61,10 +61,9 @@ class StoreIntake:
             place += len(reading.parsed.specs)
         # In one transaction, so that no tick sees only the first file and gives it the slot of a more urgent one.
         changes = FileBatch([one for one in found if isinstance(one, FileTransaction)]).changes()
-        with self._database.together():
-            # The inbox reports them, once it is known whether more have arrived.
-            taking = iter([self._database.submit(caused_by(INBOX.id, one), planned=True) for one in changes])
-            verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
+        # The inbox reports them, once it is known whether more have arrived.
+        taking = iter(self._database.submit_together([caused_by(INBOX.id, one) for one in changes], planned=True))
+        verdicts = [one if isinstance(one, list) else _verdict(next(taking)) for one in found]
         for reading, refused in zip(readings, verdicts, strict=True):
             if not refused:
                 self._warn(reading)
