@@ -127,8 +127,8 @@ class Database:
         """Have what this thread submits in the block be one transaction, which it reads before it is durable.
 
         It is durable at the end of the block, after ``flush`` and ``write``, and once a result is asked for: until then
-        nobody is told of anything. Nobody else writes from the first submission on, so nothing is waited for in it that
-        may take long. Raises StoreUnavailable where it was lost.
+        nobody is told of anything, and those who listen hear of it after the block. Nobody else writes from the first
+        submission on, so nothing is waited for in it that may take long. Raises StoreUnavailable where it was lost.
         """
         return self._writer.together()
 

@@ -139,18 +139,19 @@ class Writer:
         group = self._here.group = _Group(self)
         try:
             yield
+            group.commit()
         except Exception:
-            self._here.group = None
             # What was done before stands, as it would if each had been a transaction.
             with suppress(StoreUnavailable):
                 group.commit()
             raise
         except BaseException:  # as if this process had ended here
-            self._here.group = None
             group.forget()
             raise
-        self._here.group = None
-        group.commit()
+        finally:
+            self._here.group = None
+            # Not before: whoever is woken by it would take the interpreter from what follows a commit, such as a shim.
+            group.tell_listeners()
 
     @property
     def _group(self) -> "_Group | None":
@@ -206,6 +207,7 @@ class Writer:
                 group.add(item)
             with suppress(StoreUnavailable):  # the thread outlives every fault; those who wait are told
                 group.commit()
+            group.tell_listeners()
 
     def begin(self) -> Connection:
         """Return the connection once nobody else writes, in a transaction. Raises what the database does."""
@@ -221,8 +223,8 @@ class Writer:
         self._connections.give_back(connection)
         self._turn.release()
 
-    def tell(self, answers: Sequence[_Answer]) -> None:
-        """Tell those who wait, and whoever listens, of what is durable now."""
+    def tell(self, answers: Sequence[_Answer]) -> list[_Item]:
+        """Tell those who wait of what is durable now; what is news to those who listen."""
         self.commits += 1
         self.trouble = None
         self._measure(answers)
@@ -231,7 +233,7 @@ class Writer:
         news = [answer.item for answer in answers if answer.error is None and not answer.item.quiet]
         if news:
             self._log_recovery()
-            self._tell_listeners(planned=all(item.planned for item in news))
+        return news
 
     def tell_lost(self, items: Sequence[_Item], error: BaseException) -> None:
         """Tell those who wait that nothing was written, as far as is known."""
@@ -283,7 +285,8 @@ class Writer:
         if self.inside_item:
             raise RuntimeError("only the writer commits; a write that does would make half of its group durable")
 
-    def _tell_listeners(self, *, planned: bool) -> None:
+    def tell_listeners(self, *, planned: bool) -> None:
+        """Tell whoever listens of a commit."""
         for callback, also_planned in self._listeners:
             try:
                 if also_planned or not planned:
@@ -304,6 +307,8 @@ class _Group:
         self.is_busy = False
         """Whether one of the items is being done."""
         self._stop_cleaning: Callable[[], None] = lambda: None
+        self._news: list[list[_Item]] = []
+        """By commit, of what those who listen are to be told."""
 
     def add(self, item: _Item) -> None:
         """Do it. What it has written is undone if it raises, and no more, unless the whole transaction is lost."""
@@ -335,8 +340,14 @@ class _Group:
                 self._lose(error)
             else:
                 self._over()
-                self._writer.tell(answers)
+                self._news.append(self._writer.tell(answers))
         self.check()
+
+    def tell_listeners(self) -> None:
+        """Tell those who listen of each commit."""
+        news, self._news = self._news, []
+        for items in filter(None, news):
+            self._writer.tell_listeners(planned=all(item.planned for item in items))
 
     def check(self) -> None:
         """Raise StoreUnavailable where it was lost."""
