@@ -1,12 +1,11 @@
-"""JSON as it comes out of rows: nothing that a row holds keeps other rows from being read.
+"""Types for JSON columns, which never raise when read, so that a damaged row does not keep others from being read.
 
-Rows may have been changed by hand, restored from elsewhere or damaged. What is no JSON, nests deeper than anything
-that is stored, or has numbers that no column and no answer can hold is ``Unreadable``: a value that no shape accepts,
-so that whoever needs it fails for that row alone, and a mapping without keys for whoever only looks something up.
+Rows may have been edited by hand, restored from elsewhere or damaged. A value that is not JSON, nests too deep or has
+numbers beyond 64 bits is read as ``Unreadable``: no shape accepts it, so only code that needs it fails, and only for
+that row; for a mere lookup it is a mapping without keys.
 
-``ShownJson`` and ``ShownText`` are for columns whose values people may see: whatever is written to them is written
-without secrets. All that happens comes together there on its way into the store, so that no writer of an event or a
-hold can forget it. What a run needs as it was given, such as a task's content, is in columns of another type.
+``ShownJson`` and ``ShownText`` are for columns that people may see: secrets are removed from whatever is written, so
+that no writer of an event or a hold can forget to. Columns of other types hold what runs need verbatim, such as specs.
 """
 
 import json
@@ -26,23 +25,23 @@ from claudomator_py.domain.units import counted
 from claudomator_py.values import regex
 
 MAX_DEPTH: Final = 200
-"""As for events of agents, the deepest of what is stored, see ``agents.jsonlines``."""
+"""The limit for agents' events, the deepest JSON that is stored; see ``agents.jsonlines``."""
 MAX_KEPT: Final = 128
-"""Values of a shape that are kept with the text that they were read from."""
+"""Parsed values cached per shape."""
 MAX_KEPT_TEXT: Final = 8 * 1024
-"""Characters of such a text."""
+"""Characters of a text up to which its value is cached."""
 _MAX_INTEGER: Final = 2**63
 _LONG_NUMBER = regex(r"[0-9](?:[0-9]{18}|[eE]\+?[0-9]{3})")
-"""With one set of characters to begin with, it is looked for in the time that decoding takes."""
+"""A fast pre-check for long numbers; its single leading character class keeps the search as fast as decoding."""
 _OUTSIDE_TEXT: Final = regex(r"(?:^|[:,\[\s])-?(?:[0-9]{19}|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3})")
-"""What it is in a number: ids in texts have such digits often."""
+"""The exact check, for numbers outside of strings: ids in strings often have as many digits."""
 _LONE: Final = regex("[\ud800-\udfff]")
 _LONE_ON_POSTGRESQL: Final = (
     r"\\u0000"
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
-"""Escapes that PostgreSQL stores in a ``json``, and takes out of none."""
+"""Escapes that PostgreSQL stores in ``json`` but cannot extract."""
 
 M = TypeVar("M", bound=BaseModel)
 log = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ _clean: ContextVar[Clean] = ContextVar("clean", default=_without_shapes)
 
 
 class Unreadable(Mapping[str, Any]):
-    """What stands for JSON that cannot be read."""
+    """Stands for JSON that cannot be read."""
 
     def __getitem__(self, key: str) -> NoReturn:
         raise KeyError(key)
@@ -77,12 +76,11 @@ UNREADABLE: Final = Unreadable()
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value, or ``UNREADABLE``. Half of a surrogate pair, which no answer can hold, is a replacement
-    character."""
+    """Return the value, or ``UNREADABLE``. Lone surrogates, which no response can hold, become U+FFFD."""
     try:
         if isinstance(text, bytes):
             text = text.decode()
-        # In one call; what has something before it or behind it is looked at as a whole.
+        # The fast path is one call of the scanner; anything around the value takes the full decoder.
         value, end = _scan(text, 0) if text[:1] in _OPENING else (None, -1)
         if end != len(text):
             value = _DECODER.decode(text)
@@ -96,7 +94,7 @@ def read_json(text: str | bytes) -> Any:
 
 
 def readable(shape: type[M], stored: object) -> M | None:
-    """Return what is stored as that shape, for whoever shows it; None: nothing is, or what is cannot be read."""
+    """Return the stored value as this shape, or None, with a warning in the log, if it is unreadable."""
     if stored is None:
         return None
     try:
@@ -111,10 +109,10 @@ def _warn(shape: type[BaseModel], error: ValidationError) -> None:
 
 
 def keeping_reader(shape: type[M], read: Callable[[object], M] | None = None) -> Callable[[object], M | None]:
-    """Return what makes of a text that ``raw`` selects what ``readable`` makes of its JSON.
+    """Return a function like ``readable`` for the texts that ``raw`` selects.
 
-    What the latest of them hold is kept by the whole text, so that it is never older than what the row has. The shape
-    must be frozen: whoever asks for the same text is given the same value. read: see ``reader``, if there is one.
+    Recent values are cached by their whole text, so they are never stale. The shape must be frozen, as callers share
+    values. read: a ``reader`` to use.
     """
     read = read or reader(shape)
 
@@ -129,7 +127,7 @@ def keeping_reader(shape: type[M], read: Callable[[object], M] | None = None) ->
 
 
 def reader(shape: type[M]) -> Callable[[object], M]:
-    """Return the same, but that it raises ValidationError for what cannot be read."""
+    """Return a function like that of ``keeping_reader`` which raises ValidationError for an unreadable text."""
 
     def read(text: object) -> M:
         stored = read_json(text) if isinstance(text, str | bytes) else UNREADABLE
@@ -184,26 +182,26 @@ def _as_text_of(value: Any) -> str | None:
 
 
 class StoredJson(TypeDecorator[Any]):
-    """JSON, an object or a list; no value is NULL."""
+    """A column of JSON objects or lists. None is stored as NULL."""
 
     impl = JSON
     cache_ok = True
 
     def __init__(self, items: type | None = None) -> None:
-        """items: of what there is a list; None: it is an object."""
+        """items: the type of a list's items; None: the column holds objects."""
         super().__init__(none_as_null=True)
         self.items = items
 
     def coerce_compared_value(self, op: Any, value: Any) -> Any:
-        """Return what is compared with a part of the JSON is not JSON itself."""
+        """Return the type of a value compared with a part of the JSON, which is not JSON itself."""
         return self.impl_instance.coerce_compared_value(op, value)
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
-        """Return what writes a value. For SQLite as SQLAlchemy's does, in one step instead of four."""
+        """Return the function that encodes values. For SQLite it does in one step what SQLAlchemy does in four."""
         return _as_text_of if dialect.name == "sqlite" else super().bind_processor(dialect)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """Return what reads a value. In SQLite it is a text, unless somebody wrote something else there by hand."""
+        """Return the function that decodes values. In SQLite these are texts, unless edited by hand."""
         other: Any = super().result_processor(dialect, coltype)
         if dialect.name != "sqlite":
             return cast(Callable[[Any], Any] | None, other)
@@ -218,7 +216,7 @@ class StoredJson(TypeDecorator[Any]):
         return read
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """Return the value, if it is of that kind; a list without what is none of its items."""
+        """Return the value if it is an object, else ``UNREADABLE``; for a list, the items of the right type."""
         if self.items is None:
             return value if value is None or isinstance(value, dict) else UNREADABLE
         if value is None or (isinstance(value, list) and all(isinstance(one, self.items) for one in value)):
@@ -227,7 +225,7 @@ class StoredJson(TypeDecorator[Any]):
 
 
 class _Sound(FunctionElement[Any]):
-    """A column of JSON, NULL where the database cannot look into what it holds."""
+    """A JSON column, NULL where the database cannot parse it."""
 
     type = JSON()
     name = "sound_json"
@@ -235,7 +233,7 @@ class _Sound(FunctionElement[Any]):
 
 
 def sound(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the column for looking into its JSON in a statement, which one row that is damaged would end else."""
+    """Return the column for use of its parts in SQL, where a damaged row would otherwise fail the statement."""
     return _Sound(column)
 
 
@@ -252,7 +250,7 @@ def _without_halves(element: _Sound, compiler: Any, **options: Any) -> str:
 
 
 class _Raw(FunctionElement[Any]):
-    """A column of JSON as its text."""
+    """A JSON column as text."""
 
     type = String()
     name = "raw_json"
@@ -260,7 +258,7 @@ class _Raw(FunctionElement[Any]):
 
 
 def raw(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return the column's JSON as it is stored, to be read by whoever selects it."""
+    """Return the column's JSON as the stored text."""
     return _Raw(column)
 
 
@@ -275,7 +273,7 @@ def _as_text(element: _Raw, compiler: Any, **options: Any) -> str:
 
 
 class ShownText(TypeDecorator[str]):
-    """Text, stored without secrets."""
+    """A text column, stored without secrets."""
 
     impl = String
     cache_ok = True
@@ -286,12 +284,12 @@ class ShownText(TypeDecorator[str]):
 
 
 class ShownJson(StoredJson):
-    """JSON, stored without secrets."""
+    """A JSON column, stored without secrets."""
 
     cache_ok = True
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
-        """Return what writes a value without secrets."""
+        """Return the function that encodes values without their secrets."""
         return _as_clean_text_of if dialect.name == "sqlite" else super().bind_processor(dialect)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
@@ -304,12 +302,12 @@ def _as_clean_text_of(value: Any) -> str | None:
 
 
 def cleaned(text: str) -> str:
-    """Return the text as such a column would hold it; inside a write, where it is to be shortened."""
+    """Return the text as a ``ShownText`` column would store it. For use in a write, before shortening it."""
     found: str = _clean.get()(text)
     return found
 
 
 def clean_with(known: Clean | None) -> Callable[[], None]:
-    """Clean what this thread writes from now on with that; return what ends this. known: returns a value without any
-    secret; None: as usual, of secrets of well-known shapes."""
+    """Set the function that removes secrets from this thread's writes, and return one that restores the former. known:
+    returns a value without known secrets; None: only secrets of well-known shapes are removed."""
     return partial(_clean.reset, _clean.set(_without_shapes if known is None else known))

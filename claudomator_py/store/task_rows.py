@@ -1,4 +1,4 @@
-"""Task rows: how a state is written in columns, and the one way to change it."""
+"""Rows of tasks: the encoding of a state in columns, and the only way to change it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -28,11 +28,11 @@ from claudomator_py.store.stored_json import keeping_reader, raw, reader
 from claudomator_py.store.tables import TASK, TASK_REVISION, Task, TaskRevision
 
 task_from = loader(Task)
-"""The row as a Task."""
+"""Converts a row to a Task."""
 _changed = changer(Task)
 _revision_from = loader(TaskRevision)
 
-# On the way of every task.
+# Compiled once, as they run for every task.
 _FIND = Statement(select(TASK).where(TASK.c.id == bindparam("task")))
 _NAMES = Statement(select(TASK.c.id, TASK.c.name).where(TASK.c.id.in_(bindparam("tasks", expanding=True))))
 _ADD = Statement(insert(TASK))
@@ -55,9 +55,9 @@ _SPEC = Statement(
     )
 )
 read_spec = reader(TaskSpec)
-"""What makes content of the text that a row has of it. Raises ValidationError."""
+"""Parses a stored spec. Raises ValidationError."""
 readable_spec = keeping_reader(TaskSpec, read_spec)
-"""The same; None: it cannot be read."""
+"""The same, but returns None for an unreadable spec."""
 _stored = writer(TASK)
 _stored_revision = writer(TASK_REVISION)
 
@@ -72,7 +72,7 @@ class VersionConflict(Exception):
 
 
 def state_of(task: Task) -> State:
-    """Return the state that the row's columns say."""
+    """Return the state in the row's columns. Raises ValueError for an unknown one."""
     match task.state:
         case "WAITING":
             return Waiting(WaitReason(str(task.reason)), task.until_ms)
@@ -92,7 +92,7 @@ def state_of(task: Task) -> State:
 
 
 def columns_of(state: State) -> dict[str, Any]:
-    """Return the columns that say this state."""
+    """Return the columns that encode the state."""
     columns: dict[str, Any] = {
         "state": lifecycle.STATE_NAMES[type(state)],
         "phase": None,
@@ -112,7 +112,7 @@ def columns_of(state: State) -> dict[str, Any]:
 
 
 def names_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, str]:
-    """Return the names of these tasks, by id."""
+    """Return the names of the tasks, by id."""
     return {row[0]: row[1] for row in _NAMES.rows(connection, tasks=sorted(task_ids))} if task_ids else {}
 
 
@@ -131,20 +131,20 @@ def get(connection: Connection, task_id: str) -> Task:
 
 
 def queued_for(connection: Connection, specialist_id: str) -> list[Task]:
-    """Return the tasks that were routed to the specialist and of which nothing has run yet in their generation."""
+    """Return the queued tasks routed to the specialist that have had no run in their generation."""
     query = select(TASK).where(TASK.c.state == "QUEUED", TASK.c.specialist == specialist_id, TASK.c.seq == 0)
     return [task_from(row) for row in connection.execute(query.order_by(TASK.c.id))]
 
 
 def unended_of_thread(connection: Connection, thread: str) -> list[Task]:
-    """Return the tasks that continue what this one began, and have not ended."""
+    """Return the tasks of the thread that have not ended."""
     open_states = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT")
     query = select(TASK).where(TASK.c.state.in_(open_states), TASK.c.thread == thread)
     return [task_from(row) for row in connection.execute(query.order_by(TASK.c.created_ms, TASK.c.id))]
 
 
 def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True) -> None:
-    """Insert a new task and the event of its acceptance. settled: its state is one to tell of, not to leave at once."""
+    """Insert a new task with the event of its acceptance. settled: also record its state, as it is not left at once."""
     _ADD.run(connection, **_stored(task))
     record(connection, now_ms, "accepted", task_id=task.id, data=_as_accepted(task))
     if settled:
@@ -152,9 +152,9 @@ def add(connection: Connection, task: Task, now_ms: int, *, settled: bool = True
 
 
 def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Event) -> None:
-    """Insert new tasks, and the events of their acceptance and of what led to their state in the same moment.
+    """Insert new tasks, with events for their acceptance and for ``event``, which led to their state.
 
-    However many they are, they take a statement for themselves and one for all that is said of them.
+    This takes two statements, however many tasks there are.
     """
     told = []
     for task in tasks:
@@ -165,9 +165,9 @@ def add_all(connection: Connection, tasks: Sequence[Task], event: lifecycle.Even
 
 
 def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> Task:
-    """Write the columns if the task is still at this version. Raises VersionConflict.
+    """Update columns of the task. Raises VersionConflict if it is no longer at this version.
 
-    The lane of the task that it returns is the one from before: it is the database that knows it.
+    The returned task has its former lane, as only the database computes lanes.
     """
     values = {**changes, "version": task.version + 1, "updated_ms": now_ms}
     if _CHANGE.run(connection, task=task.id, version_read=task.version, **values) != 1:
@@ -176,8 +176,7 @@ def change(connection: Connection, task: Task, now_ms: int, **changes: Any) -> T
 
 
 def note_asked_tier(connection: Connection, task_id: str, generation: int, asked: str) -> None:
-    """Note what became of the question for its tier. No change of the task's own: what was planned of it stays
-    planned."""
+    """Record the state of the question about the task's tier. The version stays, so that plans remain valid."""
     changing = update(TASK).where(TASK.c.id == task_id, TASK.c.generation == generation)
     connection.execute(changing.values(asked_tier=asked))
 
@@ -192,9 +191,9 @@ def advance(
     data: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> Task:
-    """Let the event happen to the task: the state it leads to, further columns, and the row that says so.
+    """Apply an event to the task: write the resulting state and further columns, and record the event.
 
-    Raises IllegalTransition or VersionConflict, and has written nothing then.
+    Raises IllegalTransition or VersionConflict without having written anything.
     """
     state = lifecycle.transition(state_of(task), event)
     changed = change(connection, task, now_ms, **columns_of(state), **changes)
@@ -203,12 +202,12 @@ def advance(
 
 
 def add_revisions(connection: Connection, revisions: Sequence[TaskRevision]) -> None:
-    """Insert versions of the content of tasks."""
+    """Insert revisions of tasks' specs."""
     _ADD_REVISION.run_all(connection, [_stored_revision(revision) for revision in revisions])
 
 
 def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevision:
-    """Return one version of a task's content. Raises LookupError."""
+    """Return a revision of the task's spec. Raises LookupError."""
     row = _REVISION.row(connection, task=task_id, number=revision)
     if row is None:
         raise LookupError(f"task {task_id} has no revision {revision}")
@@ -216,19 +215,19 @@ def revision_of(connection: Connection, task_id: str, revision: int) -> TaskRevi
 
 
 def newest_revision(connection: Connection, task_id: str) -> int:
-    """Return the number of the task's newest content."""
+    """Return the number of the task's newest revision."""
     query = select(func.max(TASK_REVISION.c.revision)).where(TASK_REVISION.c.task_id == task_id)
     return int(connection.execute(query).scalar_one())
 
 
 def newest_given_revision(connection: Connection, task_id: str) -> int:
-    """Return the number of the latest content that came from outside; not of what was made of one."""
+    """Return the number of the task's newest revision that was submitted, as opposed to derived from another."""
     given = (TASK_REVISION.c.task_id == task_id, TASK_REVISION.c.derived_from.is_(None))
     return int(connection.execute(select(func.max(TASK_REVISION.c.revision)).where(*given)).scalar_one())
 
 
 def coming_contents(connection: Connection) -> Sequence[tuple[str, TaskSpec]]:
-    """Return the content that running tasks get when their runs end, by the id of each task."""
+    """Return the specs that running tasks get when their runs end, with the tasks' ids."""
     query = select(TASK.c.id, TASK_REVISION.c.spec).join(
         TASK_REVISION,
         and_(TASK_REVISION.c.task_id == TASK.c.id, TASK_REVISION.c.revision == TASK.c.next_revision),
@@ -238,7 +237,7 @@ def coming_contents(connection: Connection) -> Sequence[tuple[str, TaskSpec]]:
 
 
 def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
-    """Return the content as it was parsed. Raises LookupError."""
+    """Return a revision's spec. Raises LookupError, and ValidationError if it is unreadable."""
     row = _SPEC.row(connection, task=task_id, number=revision)
     if row is None:
         raise LookupError(f"task {task_id} has no revision {revision}")
@@ -246,8 +245,8 @@ def spec_of(connection: Connection, task_id: str, revision: int) -> TaskSpec:
 
 
 def specs_shown(connection: Connection, tasks: Collection[Task]) -> Mapping[str, TaskSpec]:
-    """Return the content of each task as it is shown, by id; where it cannot be read, the name with a sentence that
-    says so. Raises LookupError where there is none."""
+    """Return the tasks' specs for display, by id. An unreadable spec is replaced by the name and a note. Raises
+    LookupError if one is missing."""
     if not tasks:
         return {}
     wanted = {task.id: task.revision for task in tasks}
@@ -268,7 +267,7 @@ def _as_accepted(task: Task) -> dict[str, Any]:
 
 
 def _told(task: Task, event: lifecycle.Event, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What is said of the event that led to the task's present state."""
+    """Return the data of a ``state`` event: the lifecycle event and the state that it led to."""
     return {"event": type(event).__name__, **_described(task), **(data or {})}
 
 

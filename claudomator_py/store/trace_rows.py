@@ -1,4 +1,4 @@
-"""What spans are made of: rows of tasks with their runs, decisions and changes of state; and how far they were sent."""
+"""Rows for spans: tasks with their runs, decisions and changes of state; and the cursor of what was sent."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -21,21 +21,21 @@ _event_from = loader(Event)
 
 @dataclass(frozen=True, slots=True)
 class TaskHistory:
-    """A task, and what became of it so far."""
+    """A task with its history so far."""
 
     task: Task
     runs: Sequence[Run]
-    """In the order in which they were started."""
+    """In the order of their starts."""
     decisions: Sequence[Decision]
     """Oldest first."""
     changes: Sequence[Event]
-    """Of its state, in order."""
+    """Changes of its state, in order."""
     tasks_of_runs: Mapping[str, str]
-    """Of runs that it refers to, by id: the task of each, as far as it is there."""
+    """The task ids of runs that it refers to, by run id, without removed runs."""
 
 
 def cursor(connection: Connection) -> int | None:
-    """Return the last event whose spans were sent; None: none ever were."""
+    """Return the last event whose spans were sent, or None if none ever were."""
     data = remembered.find(connection, _REMEMBERED)
     return int(data["event"]) if data else None
 
@@ -46,17 +46,17 @@ def move_cursor(connection: Connection, event_id: int) -> None:
 
 
 def changes_after(connection: Connection, event_id: int, limit: int) -> Sequence[Event]:
-    """Return the changes of the state of tasks after that event, in order."""
+    """Return tasks' changes of state after the event, in order."""
     return events.following(connection, event_id, limit, EventQuery(kinds=_CHANGES))
 
 
 def histories(connection: Connection, task_ids: Collection[str]) -> Sequence[TaskHistory]:
-    """Return the histories of those of these tasks that are still there."""
+    """Return the histories of those of the tasks that still exist."""
     ids = sorted(task_ids)
     tasks = [task_from(row) for row in connection.execute(select(TASK).where(TASK.c.id.in_(ids)))]
     runs = reads.runs_of(connection, ids)
     decisions: dict[str, list[Decision]] = defaultdict(list)
-    # What a shadow says is no part of what happened, and may come after the end.
+    # Shadow decisions are no part of what happened, and may be recorded after the end.
     decided = select(DECISION).where(DECISION.c.task_id.in_(ids), DECISION.c.kind != DecisionKind.SHADOW.value)
     decided = decided.order_by(DECISION.c.at_ms, DECISION.c.id)
     for decision in map(decision_from, connection.execute(decided)):

@@ -1,7 +1,7 @@
-"""Which rows exist for a principal: a condition in every query that is made for one, and no second look at its result.
+"""Conditions for the rows visible to a principal, part of every query made for one; results are not filtered again.
 
-What an organisation's principal does not see is not counted, not listed, not found by any name, and refused in the
-words for what does not exist.
+What is hidden from a principal is neither counted nor listed nor found by name, and is refused in the same words as
+what does not exist.
 """
 
 from sqlalchemy import ColumnElement, and_, exists, false, not_, or_, select, true
@@ -13,7 +13,7 @@ from claudomator_py.store.tables import CHANNEL, DECISION, EVENT, RUN, SCHEDULE,
 
 
 def tasks_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``TASK`` what exists for that principal."""
+    """Select of ``TASK`` what is visible to the principal."""
     if by.role is Role.RUN:
         own = RUN.alias("own_run")
         return TASK.c.id == select(own.c.task_id).where(own.c.id == by.run_id).scalar_subquery()
@@ -21,20 +21,19 @@ def tasks_seen(by: Principal) -> ColumnElement[bool]:
 
 
 def alike(by: Principal) -> Principal:
-    """Return one for all who see the same tasks and runs: for what is kept by who asks."""
+    """Return a representative for all principals who see the same tasks and runs, for use as a cache key."""
     return Principal("", by.role if by.role is Role.RUN else OPERATOR.role, by.organisation, by.run_id)
 
 
 def runs_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``RUN`` what exists for that principal. A run sees itself alone."""
+    """Select of ``RUN`` what is visible to the principal. A run sees only itself."""
     if by.role is Role.RUN:
         return RUN.c.id == by.run_id
     return true() if by.organisation is None else exists().where(TASK.c.id == RUN.c.task_id, tasks_seen(by))
 
 
 def events_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``EVENT`` those of its tasks, and what it has caused itself that concerns no task, such as a
-    schedule."""
+    """Select of ``EVENT`` those of tasks visible to the principal, and those without a task that it caused itself."""
     if by.role is not Role.RUN and by.organisation is None:
         return true()
     own = EVENT.c.task_id.is_(None) & (EVENT.c.by == by.id)
@@ -42,40 +41,40 @@ def events_seen(by: Principal) -> ColumnElement[bool]:
 
 
 def schedules_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``SCHEDULE`` what exists for that principal. A run sees none."""
+    """Select of ``SCHEDULE`` what is visible to the principal. A run sees none."""
     if by.role is Role.RUN:
         return false()
     return true() if by.organisation is None else SCHEDULE.c.organisation == by.organisation
 
 
 def channels_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``CHANNEL`` what exists for that principal. A run sees none."""
+    """Select of ``CHANNEL`` what is visible to the principal. A run sees none."""
     if by.role is Role.RUN:
         return false()
     return true() if by.organisation is None else CHANNEL.c.organisation == by.organisation
 
 
 def decisions_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``DECISION`` what exists for that principal. A run sees none."""
+    """Select of ``DECISION`` what is visible to the principal. A run sees none."""
     if by.role is Role.RUN:
         return false()
     return true() if by.organisation is None else DECISION.c.organisation == by.organisation
 
 
 def cards_seen(by: Principal) -> ColumnElement[bool]:
-    """Select of ``SPECIALIST`` those that were not removed, and of these the public ones, its own, and the shared ones
-    of its organisation or with a grant to either. Whoever sees all work sees all cards, too."""
+    """Select of ``SPECIALIST`` the cards that are not removed and are public, the principal's own, or shared with it or
+    its organisation. A principal who sees all work sees all cards."""
     return and_(SPECIALIST.c.removed_ms.is_(None), _open_to(by))
 
 
 def cards_given(by: Principal) -> ColumnElement[bool]:
-    """Select of ``SPECIALIST`` those that may be given work of that principal's.
+    """Select of ``SPECIALIST`` the cards that may be given the principal's work.
 
-    That is less than it sees: what a card says of itself decides who sees it, and whoever is given work reads it whole,
-    answers for it, and may have a prompt and permissions of its own. So a card does the work of its creator and of its
-    own side, the daemon's or an organisation's, and that of others once an administrator of the daemon has admitted it
-    as it is. Who sees all does not for that reason give work to all: a private card is its creator's. One that is
-    reached over HTTP has to be the operator's, as a secret of the daemon's may be sent there.
+    These are fewer than it sees. A card's creator alone decides who sees it, but a specialist reads the whole task and
+    brings a prompt and permissions of its own. So a card works for its creator and its own side, the daemon's or an
+    organisation's, and for others only once an administrator of the daemon has admitted its current content. A private
+    card works for its creator only, even if the principal sees all cards. A card reached over HTTP must be the
+    operator's, because a secret of the daemon may be sent there.
     """
     own = SPECIALIST.c.creator.in_(by.names)
     same_side = SPECIALIST.c.organisation.is_not_distinct_from(by.organisation)
@@ -87,12 +86,12 @@ def cards_given(by: Principal) -> ColumnElement[bool]:
 
 
 def cards_hidden(by: Principal) -> ColumnElement[bool]:
-    """Select of ``SPECIALIST`` those that do not exist for that principal, nor did before they were removed."""
+    """Select of ``SPECIALIST`` the cards that are, or were until their removal, hidden from the principal."""
     return not_(_open_to(by))
 
 
 def agent_hidden(name: str, by: Principal) -> ColumnElement[bool]:
-    """Return whether the agent of that name is a remote specialist whose card is hidden."""
+    """Return the condition that the agent with this name is a remote specialist whose card is hidden."""
     remote = REMOTE_AGENT.fullmatch(name)
     return false() if remote is None else exists().where(SPECIALIST.c.id == remote[2], cards_hidden(by))
 
@@ -102,7 +101,7 @@ def _open_to(by: Principal) -> ColumnElement[bool]:
 
 
 def _visible_to(by: Principal) -> ColumnElement[bool]:
-    """What cards themselves say of who sees them."""
+    """Return the condition by cards' own visibility and grants."""
     grantees = [by.id] if by.organisation is None else [by.id, organisation_grantee(by.organisation)]
     granted = exists().where(
         SPECIALIST_GRANT.c.specialist_id == SPECIALIST.c.id, SPECIALIST_GRANT.c.grantee.in_(grantees)
@@ -115,5 +114,5 @@ def _visible_to(by: Principal) -> ColumnElement[bool]:
 
 
 def organisation_grantee(organisation: str) -> str:
-    """Return how a grant names all of an organisation."""
+    """Return the grantee that stands for an organisation."""
     return f"org:{organisation}"
