@@ -50,7 +50,7 @@ def test_all_that_wait_for_the_same_are_opened_and_cancelled_from_the_overview(d
     expect(fold.locator("summary")).to_contain_text("3 wait: not before")
     fold.locator("summary").click()
     fold.get_by_role("button", name="Select these 3").click()
-    chosen = page.get_by_role("form", name="What to do with all that are selected")
+    chosen = page.get_by_role("form", name="Actions on the selected tasks")
     expect(chosen).to_contain_text("3 selected")
     desktop.task("meanwhile", "delay=1ms")
     desktop.settled("meanwhile", "COMPLETED")
