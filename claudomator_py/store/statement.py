@@ -1,10 +1,9 @@
-"""Statements that are made once and then given to the driver as they are: those on the way of every task.
+"""Precompiled statements for frequent queries.
 
-SQLAlchemy's ``Connection.execute`` finds, binds and wraps again each time, which takes several times as long as the
-database takes to answer. Here the dialect compiles a statement when it is first executed, with all its types; then
-nothing but values goes to the driver and rows come back. What is asked for now and then, or put together again each
-time, is for ``Connection.execute``. ``loader``, ``writer`` and ``changer`` make instances of
-rows, and rows of instances.
+SQLAlchemy's ``Connection.execute`` looks up, binds and wraps each time, which takes several times as long as the
+database's answer. Here a statement is compiled once per dialect, with its types; after that only values go to the
+driver and rows come back. Rare or composed queries use ``Connection.execute``. ``loader``, ``writer`` and ``changer``
+convert between rows and instances.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,9 +22,9 @@ from claudomator_py.store.tables import columns
 
 _EXACT = 4
 _MAX_ROUNDED = 1024
-"""Lists of lengths between these are written for the next power of two."""
+"""The lengths of lists between these are rounded up to a power of two."""
 MAX_FORMS = 256
-"""Lists of so many different lengths are compiled for; then all is compiled again as it is needed."""
+"""Cached texts for different lengths of lists; beyond that the cache is cleared."""
 
 Row = tuple[Any, ...]
 _Clause = Select[Any] | Insert | Update | Delete
@@ -34,8 +33,8 @@ T = TypeVar("T", bound=columns.Row)
 
 
 class _Bound(NamedTuple):
-    """A parameter. name: as it is given. place: in the list of that name. process: what makes of it what the driver
-    takes. otherwise: what it is if it is not given."""
+    """A parameter. name: its name for callers. place: its index in a list. process: converts it for the driver.
+    otherwise: its value if none is given."""
 
     name: str
     place: int | None
@@ -44,23 +43,23 @@ class _Bound(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """Of its value, among those of all parameters."""
+        """The key of its value among those of all parameters."""
         return self.name if self.place is None else (self.name, self.place)
 
 
 class Statement:
-    """A statement with named parameters (``bindparam``). An INSERT or UPDATE writes the columns that it is given.
+    """A statement with named parameters (``bindparam``). An INSERT or UPDATE writes the columns that are given.
 
-    A list (``expanding``) is for IN or for NOT IN, not for both: TypeError.
+    A list (``expanding``) cannot be used for both IN and NOT IN. Raises TypeError for such a statement.
     """
 
     def __init__(self, clause: _Clause) -> None:
-        # With its id, an INSERT would be another statement on each database.
+        # Without returning ids, for which INSERT would differ between databases.
         self._clause = clause.inline() if isinstance(clause, Insert) else clause
         self._compiled: dict[tuple[str, tuple[str, ...]], _Compiled] = {}
 
     def rows(self, connection: Connection, **given: Any) -> list[Row]:
-        """Return all that it selects. Raises DBAPIError, as all of these do."""
+        """Return all selected rows. Raises DBAPIError, like all methods."""
         cursor, compiled = self._execute(connection, given)
         try:
             rows = cursor.fetchall()
@@ -74,28 +73,28 @@ class Statement:
         return [_processed(row, process) for row in rows] if process else cast(list[Row], rows)
 
     def row(self, connection: Connection, **given: Any) -> Row | None:
-        """Return the first that it selects; None: there is none."""
+        """Return the first selected row, or None."""
         rows = self.rows(connection, **given)
         return rows[0] if rows else None
 
     def values(self, connection: Connection, **given: Any) -> list[Any]:
-        """Return the first column of all that it selects."""
+        """Return the first column of all selected rows."""
         return [row[0] for row in self.rows(connection, **given)]
 
     def value(self, connection: Connection, **given: Any) -> Any:
-        """Return the first column of the first row; None: there is no row."""
+        """Return the first column of the first row, or None if there is no row."""
         row = self.row(connection, **given)
         return None if row is None else row[0]
 
     def run(self, connection: Connection, **given: Any) -> int:
-        """Return how many rows it has changed."""
+        """Execute the statement, and return the number of changed rows."""
         cursor, _ = self._execute(connection, given)
         number = cursor.rowcount
         cursor.close()
         return number
 
     def run_all(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run it for each of these, which name the same parameters and no lists."""
+        """Execute the statement for each mapping; all have the same parameters, and no lists."""
         if not rows:
             return
         form = self._compiled_for(connection.dialect, tuple(rows[0])).form({})
@@ -129,15 +128,15 @@ class Statement:
 
 
 class _Form:
-    """The text for lists of certain lengths, and what is bound in it."""
+    """The SQL text for certain lengths of lists, and its parameters."""
 
     def __init__(
         self, text: str, bound: Sequence[tuple[str, _Bound]], given: Collection[str], *, positional: bool
     ) -> None:
-        """bound: with the name in the text, in the order of that. given: the names of values that come each time."""
+        """bound: parameters in the text's order, with their names there. given: names that callers pass values for."""
         self.text = text
         self._names = None if positional else [name for name, _ in bound]
-        # Most values go to the driver as they come, and one call picks them all.
+        # Most values need no conversion, and one call picks them all.
         pick = _picker([one.key for _, one in bound])
         processed = [(at, one.process) for at, (_, one) in enumerate(bound) if one.process is not None]
         self._process = [(at, process, process(None) is None) for at, process in processed]
@@ -150,7 +149,7 @@ class _Form:
         self._pick = pick
         as_they_come = positional and not (self._process or self._otherwise or self._lists)
         self.parameters: Callable[[Mapping[str, Any]], Any] = pick if as_they_come else self._parameters
-        """What makes of values what the driver takes."""
+        """Converts a mapping of values to the driver's parameters."""
 
     def _parameters(self, given: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
         if self._otherwise or self._lists:
@@ -168,18 +167,18 @@ class _Form:
 
 
 def _rounded(length: int) -> int:
-    """For how many values a list of that length is written. It takes as long to compile as there are values in it, and
-    what comes in bursts is of another length each time."""
+    """Return the length to compile for. Compiling takes long for long lists, and in bursts each list has another
+    length."""
     return length if length > _MAX_ROUNDED else 1 << (length - 1).bit_length()
 
 
 def _filled(values: Sequence[Any], length: int) -> Sequence[Any]:
-    """The list as long as it is written: for IN and NOT IN, its last value may stand there several times."""
+    """Pad the list by repeating its last value, which is harmless for IN and NOT IN."""
     return values if len(values) == length else [*values, *[values[-1]] * (length - len(values))]
 
 
 def _picker(keys: Sequence[Any]) -> Callable[[Mapping[Any, Any]], Sequence[Any]]:
-    """What takes the values of these keys out of a mapping, in their order."""
+    """Return a function that takes the values of these keys from a mapping, in order."""
     if len(keys) > 1:
         return itemgetter(*keys)
     if not keys:
@@ -189,7 +188,7 @@ def _picker(keys: Sequence[Any]) -> Callable[[Mapping[Any, Any]], Sequence[Any]]
 
 
 class _Compiled:
-    """A statement in the words of a dialect."""
+    """A statement compiled for a dialect."""
 
     def __init__(self, clause: _Clause, dialect: Dialect, names: tuple[str, ...]) -> None:
         self._dialect = dialect
@@ -206,12 +205,12 @@ class _Compiled:
             raise TypeError(f"{', '.join(twofold)} is given to IN and to NOT IN; use two names")
         self._forms: dict[tuple[int, ...], _Form] = {}
         self.only = None if self._lists else self.form({})
-        """The form, where there are no lists."""
+        """The only form, if there are no lists."""
         self.results: list[tuple[int, _Process]] | None = None
-        """What makes of the driver's values those of the columns, where they differ; None: see ``find_results``."""
+        """Conversions of the driver's values, by index of the column; None: not known yet, see ``find_results``."""
 
     def form(self, given: Mapping[str, Any]) -> _Form:
-        """For lists as long as these, or somewhat longer."""
+        """Return the form for lists of at least these lengths."""
         lengths = tuple([n if (n := len(given[name])) <= _EXACT else _rounded(n) for name in self._lists])
         form = self._forms.get(lengths)
         if form is None:
@@ -223,7 +222,7 @@ class _Compiled:
         return form
 
     def find_results(self, cursor: DBAPICursor) -> list[tuple[int, _Process]]:
-        """Find out about the results, and keep it. cursor: of any execution."""
+        """Determine and keep the conversions of results. cursor: of any execution."""
         found: list[tuple[int, _Process]] = []
         for index, (column, described) in enumerate(zip(self._columns, cursor.description, strict=True)):
             process = column.type.dialect_impl(self._dialect).result_processor(self._dialect, described[1])
@@ -233,7 +232,7 @@ class _Compiled:
         return found
 
     def _missing(self, names: tuple[str, ...]) -> list[str]:
-        """Parameters without a value, those included of columns for which SQLAlchemy would have to find one."""
+        """Return parameters without a value, including columns whose defaults SQLAlchemy would have to compute."""
         required = {name for name, bind in self._compiler.binds.items() if bind.required}
         made = {column.key for column in self._compiler.prefetch}
         return sorted((required | made) - set(names))
@@ -259,8 +258,8 @@ class _Compiled:
 
 
 def _in_and_not_in(clause: _Clause) -> list[str]:
-    """Lists that stand in both. What is written for an empty one depends on the operator, and SQLAlchemy writes the
-    same for all places of a name: on PostgreSQL, ``IN ()`` would be true."""
+    """Return lists used in both. SQLAlchemy renders an empty list the same for all uses of a name, although it depends
+    on the operator: on PostgreSQL, ``IN ()`` would be true."""
     found: dict[Any, set[str]] = {in_op: set(), not_in_op: set()}
     for part in iterate(clause):
         if isinstance(part, BinaryExpression) and part.operator in found and isinstance(part.right, BindParameter):
@@ -277,7 +276,7 @@ def _processed(row: Row, process: Sequence[tuple[int, _Process]]) -> Row:
 
 
 def _raise(connection: Connection, cursor: DBAPICursor, error: Exception, text: str = "") -> NoReturn:
-    """The driver's error as ``Connection.execute`` raises it."""
+    """Raise a driver's error as ``Connection.execute`` would."""
     dialect = connection.dialect
     driver: Any = dialect.dbapi
     if not isinstance(error, driver.Error):
@@ -289,7 +288,7 @@ def _raise(connection: Connection, cursor: DBAPICursor, error: Exception, text: 
 
 
 def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
-    """Return what makes an instance of a row that has the columns of the model's table, all of them, in their order."""
+    """Return a function that makes an instance of a row with all columns of the model's table, in their order."""
     new, names = model.__new__, tuple(column.key for column in model.table.columns)
 
     def load(row: Iterable[Any]) -> T:
@@ -301,7 +300,7 @@ def loader(model: type[T]) -> Callable[[Iterable[Any]], T]:
 
 
 def changer(model: type[T]) -> Callable[[T, Mapping[str, Any]], T]:
-    """Return what makes another instance of one, with these values of its columns in it."""
+    """Return a function that copies an instance with some columns changed."""
     new = model.__new__
 
     def change(instance: T, changes: Mapping[str, Any]) -> T:
@@ -314,7 +313,7 @@ def changer(model: type[T]) -> Callable[[T, Mapping[str, Any]], T]:
 
 
 def writer(table: Table) -> Callable[[columns.Row], dict[str, Any]]:
-    """Return what makes the row of an instance: what is written of it, which is all but what the database computes."""
+    """Return a function that makes a row of an instance, without the columns that the database computes."""
     names = tuple(column.key for column in table.columns if column.computed is None)
 
     def write(instance: columns.Row) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The tables. Times are epoch milliseconds; JSON columns hold values of ``domain`` as pydantic dumps them.
-Columns that people may see are of the types of ``store.stored_json``: what is written to them is without secrets.
+"""The tables. Times are epoch milliseconds; JSON columns hold shapes of ``domain`` as pydantic dumps them. Columns that
+people may see have types of ``store.stored_json`` that remove secrets.
 
-State, counts and limits are always queried from these rows; nothing is counted up and down.
+States, counts and limits are always queried from these rows; there are no counters to keep in step.
 """
 
 from claudomator_py.store.tables.channels import Channel, ChannelAnswer, ChannelMember, ChannelMessage

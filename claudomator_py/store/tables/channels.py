@@ -1,4 +1,4 @@
-"""Channels: who takes part, what is written, and who is to answer it."""
+"""Tables of channels, their members and messages, and the specialists who are to answer."""
 
 from typing import Any
 
@@ -29,39 +29,39 @@ class Channel(Row):
     id: str = Field(primary_key=True)
     name: str
     version: int = 1
-    """Rises with each change of its settings and participants."""
+    """Incremented by each change of its settings and members."""
     primary_agent: str | None = None
     """The specialist who answers messages that name none."""
     settings: dict[str, Any] = Field(sa_column=json_column())
     """See ``domain.channel.ChannelSettings``."""
     creator: str
-    """Whose specialists may take part."""
+    """The principal whose specialists may take part."""
     organisation: str | None = None
-    """Whose it is."""
+    """The owner; None: no organisation."""
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
 
 class ChannelMember(Row):
-    """Somebody who takes part."""
+    """A member of a channel."""
 
     __tablename__ = "channel_member"
 
     channel_id: str = Field(primary_key=True, foreign_key="channel.id")
     id: str = Field(primary_key=True)
-    """Of a specialist, or of a principal, or as an incoming webhook names somebody."""
+    """The id of a specialist or principal, or a name given by an incoming webhook."""
     role: str
     """See ``domain.triage.Role``."""
     username: str | None = None
     display_name: str | None = Field(default=None, sa_column=shown_text_column(nullable=True))
-    """Of a specialist, the card has it."""
+    """None for a specialist, whose card has it."""
     muted_until_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """Until then it is asked nothing."""
+    """The member is asked nothing until then."""
     joined_ms: int = Field(sa_type=BigInteger)
 
 
 class ChannelMessage(Row):
-    """What somebody has written."""
+    """A message in a channel."""
 
     __tablename__ = "channel_message"
     __table_args__ = (
@@ -73,34 +73,33 @@ class ChannelMessage(Row):
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     channel_id: str = Field(foreign_key="channel.id")
     author: str
-    """A member's id, whether or not they still take part."""
+    """A present or former member's id."""
     role: str
     """See ``domain.triage.MessageRole``."""
     content: str = Field(sa_column=shown_text_column())
     reply_to: int | None = Field(default=None, sa_type=RowNumber)
-    """The message that it answers."""
+    """The message that it replies to."""
     attachments: list[dict[str, Any]] = Field(sa_column=shown_json_column(items=dict))
     """See ``domain.channel.Attachment``."""
     hops: int = 0
-    """How many messages of agents led to it, itself included; 0: a person wrote it."""
+    """Length of the chain of agents' messages that led to it, itself included; 0: a person wrote it."""
     external_id: str | None = None
-    """By which an incoming webhook tells one message from another."""
+    """The id by which an incoming webhook avoids duplicates."""
     reason: str
     """The rule that decided, see ``domain.triage.TriageReason``."""
     decision: dict[str, Any] = Field(sa_column=shown_json_column())
     """See ``domain.triage.TriageDecision``."""
     shadow: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
-    """What the channel's other settings would have decided."""
+    """The decision by the channel's shadow settings."""
     verdict: str | None = None
-    """What an operator says of the decision, see ``domain.channel.MarkVerdict``."""
+    """An operator's verdict on the decision, see ``domain.channel.MarkVerdict``."""
     marked_by: str | None = None
-    """Who."""
+    """The operator who gave the verdict."""
     created_ms: int = Field(sa_type=BigInteger)
 
 
 class ChannelAnswer(Row):
-    """Somebody who is to answer a message: the mark by which each answer is given once, whatever becomes of the
-    daemon."""
+    """A specialist's answer to a message, open or given. The row makes sure that it is given once, despite crashes."""
 
     __tablename__ = "channel_answer"
     __table_args__ = (
@@ -117,7 +116,7 @@ class ChannelAnswer(Row):
     skipped: str | None = None
     """See ``domain.channel.SkipReason``."""
     task_id: str | None = None
-    """Whose result is the answer; it may have gone for its age since."""
+    """The task whose result is the answer; retention may have removed it."""
     given_id: int | None = Field(default=None, sa_type=RowNumber)
     """The message that is the answer."""
     at_ms: int = Field(sa_type=BigInteger)

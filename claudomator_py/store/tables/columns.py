@@ -1,4 +1,4 @@
-"""What the tables are made of: names of constraints, and kinds of columns and indexes that several of them have."""
+"""The base class of rows, names of constraints, and kinds of columns and indexes that tables share."""
 
 from collections.abc import Mapping, Set
 from typing import Any, ClassVar
@@ -23,10 +23,10 @@ SQLModel.metadata.naming_convention = {
 
 
 class Row(SQLModel):
-    """A row of a table, whose columns SQLModel makes of the fields.
+    """A row of a table, whose columns SQLModel derives from the fields.
 
-    Without ``table=True``, which would map the class for SQLAlchemy's ORM as well: rows are read and written by
-    statements here, so nothing would use that. It took 80 ms of a start, and makes each attribute slower.
+    Not ``table=True``, which would also map the class for SQLAlchemy's ORM: nothing uses that here, and it takes 80 ms
+    of a start and slows down each attribute.
     """
 
     __tablename__: ClassVar[str]
@@ -35,8 +35,8 @@ class Row(SQLModel):
     _defaults: ClassVar[Mapping[str, Any]]
 
     def __init__(self, **values: Any) -> None:
-        """A row of these values, and of defaults for the others. None is looked at: mypy does that, and it would take
-        thirty times as long. Raises TypeError where one is missing or unknown."""
+        """Make a row of these values and of defaults. Values are not validated, which would take thirty times as long;
+        mypy checks them. Raises TypeError if one is missing or unknown."""
         given = {**self._defaults, **values}
         if given.keys() != self._names:
             raise TypeError(f"{type(self).__name__} has other columns: {sorted(values)}")
@@ -57,22 +57,22 @@ class Row(SQLModel):
 
 
 def json_column(*, items: type | None = None, nullable: bool = False) -> Any:
-    """Return a column of JSON, where no value is NULL. items: of what it has lists; None: it has objects."""
+    """Return a JSON column; None is stored as NULL. items: the type of its lists' items; None: it has objects."""
     return Column(StoredJson(items), nullable=nullable)
 
 
 def shown_json_column(*, items: type | None = None, nullable: bool = False) -> Any:
-    """Return a column of JSON that people may see. items: as for ``json_column``."""
+    """Return a JSON column that people may see. items: as for ``json_column``."""
     return Column(ShownJson(items), nullable=nullable)
 
 
 def shown_text_column(*, nullable: bool = False) -> Any:
-    """Return a column of text that people may see."""
+    """Return a text column that people may see."""
     return Column(ShownText(), nullable=nullable)
 
 
 def by_operator() -> Any:
-    """Return rows of before there were principals were all made by the operator."""
+    """Return a field that defaults to the operator, who made all rows of versions without principals."""
     return Field(default=OPERATOR.id, sa_column_kwargs={"server_default": OPERATOR.id})
 
 
@@ -82,15 +82,14 @@ _POSTGRESQL = "condition for postgresql"
 def partial_index(
     name: str, *columns: str, where: str, on_postgresql: str | None = None, unique: bool = False
 ) -> Index:
-    """Return an index on the rows for which the condition holds. on_postgresql: how that is written there, if
-    otherwise."""
+    """Return an index on the rows that meet the condition. on_postgresql: the condition there, if it differs."""
     info = {_POSTGRESQL: on_postgresql or where}
     return Index(name, *columns, unique=unique, sqlite_where=text(where), info=info)
 
 
 @compiles(CreateIndex, "postgresql")
 def _create_with_condition(create: CreateIndex, compiler: Any, **options: Any) -> str:
-    """Where a table is declared with ``postgresql_where``, SQLAlchemy imports all of that dialect, also for SQLite."""
+    """Add the condition late: declaring ``postgresql_where`` would import SQLAlchemy's whole PostgreSQL dialect."""
     index: Index = create.element
     if (condition := index.info.get(_POSTGRESQL)) is not None:
         index.dialect_options["postgresql"]["where"] = text(condition)
@@ -99,7 +98,7 @@ def _create_with_condition(create: CreateIndex, compiler: Any, **options: Any) -
 
 
 class _Bytewise(FunctionElement[str]):
-    """A text that is compared by its bytes."""
+    """A text compared by its bytes."""
 
     type = String()
     name = "bytewise"
@@ -107,7 +106,7 @@ class _Bytewise(FunctionElement[str]):
 
 
 def bytewise(column: ColumnElement[str]) -> ColumnElement[str]:
-    """Return the column to order by, so that names have one order: a PostgreSQL database has a locale, SQLite none."""
+    """Return the column for ordering by bytes, which is the same on SQLite and, despite its locale, on PostgreSQL."""
     return _Bytewise(column)
 
 

@@ -1,4 +1,4 @@
-"""What the scheduler has seen and decided, and what its decisions depend on: holds and answers for tiers."""
+"""Tables of snapshots and decisions, and of what decisions depend on: holds and answers about tiers."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from claudomator_py.store.tables.columns import (
 
 
 class SnapshotRow(Row):
-    """What a tick that acted had observed, addressed by its content."""
+    """The snapshot of a tick that acted, addressed by its content."""
 
     __tablename__ = "snapshot"
 
@@ -28,10 +28,10 @@ class SnapshotRow(Row):
 
 
 class Decision(Row):
-    """Something that was decided: written once and never changed. What is decided otherwise later is another row.
+    """A decision. Rows are immutable; a later decision is another row.
 
-    specialist, skill, topic, confidence (0 to 1), latency_ms, cost_usd (US dollars) repeat what the record says, for
-    sums: None where the decision is about no such thing, took no time worth telling, or cost nothing.
+    specialist, skill, topic, confidence (0 to 1), latency_ms and cost_usd (US dollars) repeat values of the record for
+    sums: None if the decision has no such value.
     """
 
     __tablename__ = "decision"
@@ -47,24 +47,24 @@ class Decision(Row):
 
     id: str = Field(primary_key=True)
     kind: str
-    """What was decided, see ``scheduler.decision.DecisionKind``."""
+    """See ``scheduler.decision.DecisionKind``."""
     task_id: str | None = None
-    """For which task; None: for none, as nobody is to answer a message."""
+    """The task, or None for a decision without one, such as that nobody answers a message."""
     generation: int | None = None
     """See ``task_id``."""
     run_id: str | None = None
-    """The run that it started, where it did; a decision may outlive it."""
+    """The run that it started, if any; a decision may outlive it."""
     supersedes: str | None = None
-    """The decision that stood in its place until then, which may have been removed for its age; None: the first."""
+    """The former decision on the same question, which retention may have removed; None: this is the first."""
     by: str | None = None
     """The principal who decided; None: the daemon."""
     organisation: str | None = None
-    """That of the task or the channel."""
+    """The organisation of the task or channel."""
     at_ms: int = Field(sa_type=BigInteger)
     input_ref: str | None = None
-    """What was decided on, by reference and never in words: ``task:<id>/<revision>``."""
+    """A reference to the input, such as ``task:<id>/<revision>``; never its text."""
     snapshot_hash: str | None = None
-    """What the tick had observed, which may have been removed for its age; None: it was not decided in a tick."""
+    """The tick's snapshot, which retention may have removed; None: it was not decided in a tick."""
     specialist: str | None = None
     skill: str | None = None
     topic: str | None = None
@@ -77,14 +77,14 @@ class Decision(Row):
 
 
 class HoldRow(Row):
-    """A reason not to start anything on a bucket, until a time or until it is released."""
+    """A hold: nothing is started on a bucket of quota, until a time or until it is released."""
 
     __tablename__ = "hold"
     __table_args__ = (partial_index("ix_hold_open", "until_ms", where="released_ms IS NULL"),)
 
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     agent: str | None = None
-    """That agent alone; else kind and account say on whose quota it is."""
+    """Set for a hold on one agent; otherwise kind and account name the quota."""
     kind: str | None = None
     account: str | None = None
     family: str | None = None
@@ -107,7 +107,7 @@ class HoldRow(Row):
 
 
 class ClassificationRow(Row):
-    """One question for a tier, at most one a generation."""
+    """A question about a task's tier; at most one per generation."""
 
     __tablename__ = "classification"
     __table_args__ = (
@@ -118,25 +118,25 @@ class ClassificationRow(Row):
     task_id: str = Field(primary_key=True, foreign_key="task.id")
     generation: int = Field(primary_key=True)
     agent: str
-    """The tentative pick it was asked for."""
+    """The agent that was tentatively picked."""
     model: str
     cache_key: str
     asked_ms: int = Field(sa_type=BigInteger)
     deadline_ms: int = Field(sa_type=BigInteger)
-    """Past it the task starts without an answer; kept here so that a crash does not begin the wait again."""
+    """After this time the task starts without an answer. Stored, so that a crash does not restart the wait."""
     answered_ms: int | None = Field(default=None, sa_type=BigInteger)
     source: str | None = None
     """``classifier``, ``cache`` or ``default``, once answered."""
     tier: str | None = None
     cause: str | None = None
-    """Why it is a default."""
+    """Why the default was used."""
     detail: str | None = Field(default=None, sa_column=shown_text_column(nullable=True))
     said_agent: str | None = Field(default=None, sa_column=shown_text_column(nullable=True))
-    """What the answer said of the agent; recorded, and never acted on."""
+    """The agent that the answer proposed, which is only recorded."""
 
 
 class TierAnswer(Row):
-    """The cache of answers, by the hash of all that an answer depends on."""
+    """The cache of answers, by a hash of all that an answer depends on."""
 
     __tablename__ = "tier_answer"
 

@@ -1,4 +1,4 @@
-"""What the daemon keeps for those who talk to it: answers, switches, notifications, tokens, sessions, sums."""
+"""Tables of the service: answered requests, switches, notices, tokens, sessions, and remembered values."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from claudomator_py.store.tables.columns import (
 
 
 class AnsweredRequest(Row):
-    """What a request with an idempotency key was answered, written in the transaction of the change that it made."""
+    """The answer to a request with an idempotency key, written in the transaction of its change."""
 
     __tablename__ = "answered_request"
     __table_args__ = (
@@ -28,7 +28,7 @@ class AnsweredRequest(Row):
 
     id: int | None = Field(default=None, primary_key=True, sa_type=RowNumber)
     principal: str = by_operator()
-    """Who sent it; the keys of one say nothing of another's."""
+    """The sender; keys are separate for each principal."""
     key: str
     fingerprint: str
     answer: dict[str, Any] = Field(sa_column=shown_json_column())
@@ -36,7 +36,7 @@ class AnsweredRequest(Row):
 
 
 class SwitchRow(Row):
-    """What an operator has switched on, by name; a row that is there means on. ``drain``: nothing is started."""
+    """A switch that an operator has turned on; no row means off. ``drain``: nothing is started."""
 
     __tablename__ = "switch"
 
@@ -46,7 +46,7 @@ class SwitchRow(Row):
 
 
 class Outbox(Row):
-    """A notice on its way to one target: ``pending``, ``delivered``, or ``dead``, which an operator may send again."""
+    """A notice to one target: ``pending``, ``delivered``, or ``dead``, which an operator can send again."""
 
     __tablename__ = "outbox"
     __table_args__ = (
@@ -69,7 +69,7 @@ class Outbox(Row):
 
 
 class OutboxCursor(Row):
-    """The last event that was looked at for a target."""
+    """The last event processed for a target."""
 
     __tablename__ = "outbox_cursor"
 
@@ -78,55 +78,55 @@ class OutboxCursor(Row):
 
 
 class ApiToken(Row):
-    """A token that was given out."""
+    """An issued API token."""
 
     __tablename__ = "api_token"
     __table_args__ = (UniqueConstraint("name"), UniqueConstraint("hash"))
 
     id: str = Field(primary_key=True)
     name: str
-    """The principal's id, never given twice."""
+    """The principal's id, never reused."""
     hash: str
     """SHA-256 of the token, in hex."""
     role: str
-    """The principal's."""
+    """The principal's role."""
     organisation: str | None = None
-    """See ``role``."""
+    """The principal's organisation."""
     creator: str
-    """Who made it."""
+    """The principal who issued it."""
     created_ms: int = Field(sa_type=BigInteger)
     expires_ms: int | None = Field(default=None, sa_type=BigInteger)
     revoked_ms: int | None = Field(default=None, sa_type=BigInteger)
     used_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """When it was last seen, to within an hour."""
+    """Its last use, to within an hour."""
 
 
 class BrowserSession(Row):
-    """A browser that is logged in."""
+    """A logged-in browser."""
 
     __tablename__ = "browser_session"
     __table_args__ = (UniqueConstraint("hash"),)
 
     id: str = Field(primary_key=True)
     hash: str
-    """SHA-256 of what is in its cookie, in hex."""
+    """SHA-256 of the cookie's value, in hex."""
     principal: str
-    """Whose it is, by its id."""
+    """The principal's id."""
     host: str
-    """The only name by which the cookie counts."""
+    """The only host name for which the cookie is accepted."""
     issuer: str
-    """A digest of the operator's token at that time; the session ends with that."""
+    """A digest of the operator's token at login; the session ends when that token changes."""
     browser: str
     created_ms: int = Field(sa_type=BigInteger)
     used_ms: int = Field(sa_type=BigInteger)
-    """When it was last seen, to within minutes."""
+    """Its last use, to within minutes."""
     expires_ms: int = Field(sa_type=BigInteger)
-    """When it ends unless it is used."""
+    """When it expires unless it is used."""
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
 class Remembered(Row):
-    """What has to be known of rows that were removed for their age, and where the daemon works, by name."""
+    """A named value, such as sums of removed rows, or where the daemon works."""
 
     __tablename__ = "remembered"
 

@@ -1,4 +1,4 @@
-"""Where tasks come from: files of the inbox, and schedules."""
+"""Tables of tasks' sources: files of the inbox, and schedules."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class InboxFile(Row):
 
 
 class InboxDocument(Row):
-    """A document's identity, (path, name), the task or schedule it became and the content that it was last given."""
+    """A document, identified by path and name, with the task or schedule it became and its last content's hash."""
 
     __tablename__ = "inbox_document"
     __table_args__ = (Index("ix_document_task", "task_id"), Index("ix_document_name", "name"))
@@ -57,21 +57,21 @@ class Schedule(Row):
     id: str = Field(primary_key=True)
     name: str
     spec: dict[str, Any] = Field(sa_column=json_column())
-    """The content, as parsed; its tasks are made of it."""
+    """The parsed spec, from which its tasks are created."""
     cron: str
-    """Its times, the zone written down even where the content leaves it to the machine."""
+    """Its times, as a cron expression."""
     timezone: str
-    """See ``cron``."""
+    """The time zone of ``cron``, stored even if the spec leaves it to the machine."""
     source: str
     file_path: str | None = None
-    """The file that it follows; None: made through the API, or of a file that was moved away."""
+    """The file that it follows; None: created by the API, or its file was moved away."""
     last_ms: int = Field(sa_type=BigInteger)
-    """Up to here its times are dealt with."""
+    """Its times up to this one are handled."""
     paused_ms: int | None = Field(default=None, sa_type=BigInteger)
     gone_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """It has ended, and its name is free."""
+    """When it ended, which freed its name."""
     creator: str = by_operator()
-    """As those of a task, and of the tasks that are made of it."""
+    """The creator, also of its tasks."""
     organisation: str | None = None
     """See ``creator``."""
     created_ms: int = Field(sa_type=BigInteger)
@@ -79,7 +79,7 @@ class Schedule(Row):
 
 
 class ScheduleFire(Row):
-    """A time of a schedule that was dealt with, once: the task that was made, or why none was (skipped)."""
+    """A schedule's time that was handled: by the task it created, or skipped for a reason."""
 
     __tablename__ = "schedule_fire"
     __table_args__ = (Index("ix_fire_task", "task_id"),)

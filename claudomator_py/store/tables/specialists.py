@@ -1,4 +1,4 @@
-"""Who does tasks: the cards of specialists, what they are found by, for whom they exist, and how they do."""
+"""Tables of specialists' cards, their full text and grants, and of learning: embeddings, labels and standings."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ from claudomator_py.store.tables.columns import Row, RowNumber, json_column, par
 
 
 class Specialist(Row):
-    """A card in the registry: one for each id, whoever sees it.
+    """A card in the registry.
 
-    A card that was removed keeps its row, so that its versions continue if it comes back.
+    A removed card keeps its row, so that versions continue if it is registered again.
     """
 
     __tablename__ = "specialist"
 
     id: str = Field(primary_key=True)
     creator: str
-    """Who registered it, by its principal's id."""
+    """The id of the principal who registered it."""
     organisation: str | None = None
-    """Whose it is: the card's, or else its creator's."""
+    """The owner: the card's organisation, else its creator's."""
     visibility: str
     """The card's, see ``domain.card.Visibility``."""
     source: str
@@ -29,25 +29,25 @@ class Specialist(Row):
     """The file that it follows."""
     version: int
     card: dict[str, Any] = Field(sa_column=json_column())
-    """As it was given, since runs need it so, and without what is only a default."""
+    """The card as given, without defaults. Secrets stay, as runs need them."""
     content_hash: str
     """Of the card, see ``domain.card.Card``."""
     admitted_hash: str | None = None
-    """The content with which an administrator of the daemon admitted it to the work of others; None: never."""
+    """The content hash that an administrator of the daemon admitted to the work of others; None: never."""
     admitted_by: str | None = None
-    """That administrator, by the id of its principal."""
+    """The principal id of that administrator."""
     shipped: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
-    """The card that comes with Claudomator under the same id, for which this one stands."""
+    """The shipped card with the same id that this one replaces."""
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
     removed_ms: int | None = Field(default=None, sa_type=BigInteger)
 
 
 class SpecialistSkill(Row):
-    """What a specialist is found by: a row for each skill, and one for the card's own text.
+    """Searchable text of a card: a row for each skill, and one for the card's own text. Removed cards have none.
 
-    The full text of ``title`` and ``body`` is indexed: by a table of SQLite that triggers keep up, and by an index of
-    PostgreSQL, both named ``specialist_text``. There are rows only for cards that were not removed.
+    ``title`` and ``body`` are in a full-text index named ``specialist_text``: with SQLite a table that triggers
+    maintain, with PostgreSQL an index.
     """
 
     __tablename__ = "specialist_skill"
@@ -62,7 +62,7 @@ class SpecialistSkill(Row):
 
 
 class SpecialistGrant(Row):
-    """For whom a shared card exists beside its organisation."""
+    """A grant: somebody outside of its organisation who may see a shared card."""
 
     __tablename__ = "specialist_grant"
     __table_args__ = (Index("ix_grant_grantee", "grantee"),)
@@ -71,17 +71,17 @@ class SpecialistGrant(Row):
     grantee: str = Field(primary_key=True)
     """A principal's id, or ``org:NAME``."""
     by: str
-    """Who gave it."""
+    """The principal who granted it."""
     created_ms: int = Field(sa_type=BigInteger)
 
 
 class Embedding(Row):
-    """The vector of a text, once per encoder. It follows from both, so it can be removed at any time."""
+    """A text's vector by one encoder. A cache: rows may be removed at any time."""
 
     __tablename__ = "embedding"
 
     encoder: str = Field(primary_key=True)
-    """Its id, with all that changes its vectors."""
+    """The encoder's id, which depends on everything that changes its vectors."""
     text_hash: str = Field(primary_key=True)
     vector: bytes
     """See ``domain.vectors.to_bytes``."""
@@ -90,9 +90,9 @@ class Embedding(Row):
 
 
 class Label(Row):
-    """What is said of a decision on who does a task, once its outcome is known; at most one for each decision.
+    """The label of a decision on the specialist of a task, given once its outcome is known; at most one per decision.
 
-    It stays when the decision goes for its age, and goes with the task, whose text is no longer there to learn from.
+    It outlives the decision, but is removed with the task, without whose text nothing can be learned from it.
     """
 
     __tablename__ = "label"
@@ -105,35 +105,34 @@ class Label(Row):
     decision_id: str = Field(primary_key=True)
     task_id: str
     revision: int
-    """The content that was decided on."""
+    """The revision of the task that was decided on."""
     organisation: str
-    """Of the task, whose decisions alone it bears on; empty: of none."""
+    """The task's organisation, whose decisions alone it affects; empty: none."""
     specialist: str | None = None
-    """Who was chosen; None: no specialist."""
+    """The chosen specialist, or None."""
     wanted: str | None = None
-    """To whom an operator gave it instead; None: nobody did."""
+    """The specialist to whom an operator reassigned the task, or None."""
     topic: str | None = None
-    """The decision's."""
+    """The decision's topic."""
     verdict: str
     """See ``domain.learning.Verdict``."""
     rule: str
     """See ``domain.learning.LabelRule``."""
     answer_chars: int | None = None
-    """How long the answer was; None: there was none to measure."""
+    """Length of the answer in characters, if there was one."""
     at_ms: int = Field(sa_type=BigInteger)
     learned_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """When it had moved what is known of the specialist; None: it has not yet."""
+    """When it was counted in the specialist's standing; None: not yet."""
     counted: str | None = None
-    """The verdict by which it has moved that, see ``domain.learning.Verdict``; None: by none."""
+    """The verdict with which it was counted, see ``domain.learning.Verdict``; None: without any."""
     counted_as: int | None = None
-    """How many labels had moved it then, with this one."""
+    """Its ordinal among the labels counted in the standing."""
     forgotten_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """When an operator reset what was learned; or, while that was frozen, when it was to be learned. It counts no
-    more."""
+    """When it ceased to count: an operator reset learning, or it was due while learning was frozen."""
 
 
 class Standing(Row):
-    """How a specialist has done, for one organisation, on one topic or on all together."""
+    """A specialist's record for one organisation, on one topic or all together."""
 
     __tablename__ = "standing"
 
@@ -145,8 +144,8 @@ class Standing(Row):
     performance: float
     """0 to 1, see ``routing.lessons.moved``."""
     positive: int
-    """Labels that moved it up."""
+    """Labels that raised it."""
     negative: int
-    """Labels that moved it down."""
+    """Labels that lowered it."""
     last_success_ms: int | None = Field(default=None, sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)

@@ -1,4 +1,4 @@
-"""Tasks, their content, what they depend on, their runs, and the events of all of them."""
+"""Tables of tasks, their revisions and dependencies, their runs, and events."""
 
 from typing import Any
 
@@ -19,25 +19,25 @@ TENANT = (
     "CASE WHEN organisation IS NOT NULL THEN 'org:' || organisation "
     "WHEN creator IN ('operator', 'inbox') THEN '' ELSE 'by:' || creator END"
 )
-"""As ``domain.principal.tenant_of`` says it."""
+"""The SQL for ``domain.principal.tenant_of``."""
 _DECIDING = ("tier", "asked_tier", "failed_on", "failed_for", "constraints")
 LANE = " || ".join(("eligibility", *(f"'|' || coalesce({column}, '')" for column in _DECIDING)))
 LANE += f" || coalesce(nullif('|' || {TENANT}, '|'), '')"
 _IN_ORDER = ("rank_ms", "created_ms", "id")
 SETTLED = "kind IN ('merged', 'discarded')"
-"""What became of branches: few events among very many."""
+"""Events about settled branches, few among very many."""
 ENDED = "state = 'CANCELLED' OR state = 'COMPLETED' OR state = 'FAILED'"
 
 
 class Task(Row):
-    """What an operator wants, and where it stands."""
+    """A task and its state."""
 
     __tablename__ = "task"
     __table_args__ = (
-        # The state comes first although it is the same in all: else SQLite takes the index on the state alone.
+        # The state comes first, although it is constant: otherwise SQLite prefers the index on the state.
         partial_index("ix_task_lane", "state", "lane", *_IN_ORDER, "dir_key", "thread", where="state = 'QUEUED'"),
         partial_index("ix_task_place", "state", "tenant", "hint", "lane", "dir_key", "id", where="state = 'QUEUED'"),
-        # With all that is asked for: else SQLite may take the index on the state, and read every queued task.
+        # Covers the query: otherwise SQLite may prefer the index on the state, and read every queued task.
         partial_index("ix_task_begun", "state", "reason", "thread", *_IN_ORDER, "seq", where="seq > 0"),
         partial_index("ix_task_due", "state", "until_ms", where="state = 'WAITING'"),
         partial_index("ix_task_expiring", "state", "until_ms", where="state = 'NEEDS_INPUT' AND until_ms IS NOT NULL"),
@@ -49,7 +49,7 @@ class Task(Row):
         Index("ix_task_name", "name", "created_ms"),
         Index("ix_task_created", "created_ms", "id"),
         Index("ix_task_state", "state", "created_ms", "id"),
-        # Each state by itself, and the condition written so: that is how SQLite knows that it may be used.
+        # An OR of states, as SQLite recognises only this form as implied by a condition on one of them.
         partial_index("ix_task_ended", "state", "updated_ms", "id", where=ENDED),
         partial_index("ix_task_specialist", "specialist", "created_ms", "id", where="specialist IS NOT NULL"),
         partial_index("ix_task_parent", "parent_run", where="parent_run IS NOT NULL"),
@@ -60,17 +60,17 @@ class Task(Row):
     id: str = Field(primary_key=True)
     name: str
     version: int = 1
-    """Raised by every change; planned actions and edits compare and swap on it."""
+    """Incremented by every change; planned actions and edits compare and swap on it."""
     generation: int = 1
-    """Raised by a restart and by changed content."""
+    """Incremented by a restart and by changed content."""
     attempt: int = 0
-    """Attempts used up in this generation."""
+    """Attempts used in this generation."""
     seq: int = 0
     """Runs started in this generation."""
     revision: int = 1
-    """The content this generation runs."""
+    """The revision of the spec that this generation runs."""
     next_revision: int | None = None
-    """Content that arrived while it was running."""
+    """A revision that arrived while it was running."""
     state: str
     phase: str | None = None
     reason: str | None = None
@@ -79,21 +79,21 @@ class Task(Row):
     rank_ms: int = Field(sa_type=BigInteger)
     """The queue's order, see ``domain.lifecycle.rank``."""
     eligibility: str
-    """What its content and its conversation say of the agents that can take it, see ``scheduler.lanes``."""
+    """What its spec and conversation require of agents, as text, see ``scheduler.lanes``."""
     hint: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """Which agent it asks for, in one text, see ``scheduler.lanes``. Tasks of one lane have the same."""
+    """The agent it asks for, as text, see ``scheduler.lanes``; the same for all tasks of a lane."""
     asked_tier: str | None = None
-    """What came of the question for its tier in this generation: ``open``, ``default`` or the tier; None: it was
-    not asked."""
+    """The state of the question about its tier in this generation: ``open``, ``default`` or the tier; None: not
+    asked."""
     failed_on: str | None = None
-    """The agent on which its last run did not get its model, and why."""
+    """The agent on which its last run did not get its model."""
     failed_for: str | None = None
-    """See ``failed_on``."""
+    """Why the last run did not get its model."""
     tenant: str | None = Field(default=None, sa_column=Column(String, Computed(TENANT)))
-    """With whom it shares slots: an organisation, or a creator without one; empty for the operator's own."""
+    """The party that slots are shared among: an organisation, or a creator without one; empty for the operator."""
     lane: str | None = Field(default=None, sa_column=Column(String, Computed(LANE)))
-    """Eligibility, tiers, failed model, constraints and tenant in one text. Tasks of one lane are held back by the same
-    limits and slots, wherever they work."""
+    """Eligibility, tiers, failed model, constraints and tenant as one text. The same limits and slots block all tasks
+    of a lane, whatever their directories."""
     dir_key: str
     """The directory that one run at a time may use; empty for a scratch folder."""
     tier: str | None = None
@@ -110,39 +110,38 @@ class Task(Row):
     thread: str | None = None
     """The task that began the thread which this one continues, once that is known; None: its own."""
     context: str | None = None
-    """What its creator calls the conversation that it belongs to; None: it has no name of theirs."""
+    """The creator's own name of the conversation that it belongs to, if any."""
     asks: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
-    """What a person is asked, or was asked last, see ``domain.inputs.InputRequest``."""
+    """The current or last request to a person, see ``domain.inputs.InputRequest``."""
     kept_until_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """Until then its directory is kept for it although it does not run."""
+    """Until then its directory is kept for it while it does not run."""
     approved_ms: int | None = Field(default=None, sa_type=BigInteger)
     """When a person approved this content in this generation."""
     granted_tools: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
-    """What a person allows it in addition in this generation, see ``domain.inputs.ToolGrant``."""
+    """Tools that a person has allowed in addition in this generation, see ``domain.inputs.ToolGrant``."""
     creator: str = by_operator()
-    """The principal who made it."""
+    """The principal who created it."""
     organisation: str | None = None
-    """The organisation that it belongs to; None: none."""
+    """The organisation that owns it, if any."""
     specialist: str | None = None
-    """Who does it, and what they are asked for, by the ids of their cards, once it is routed; None: nobody in
-    particular."""
+    """The id of the specialist that does it; None: not routed yet, or no specialist."""
     skill: str | None = None
-    """See ``specialist``."""
+    """The id of the skill that the specialist uses."""
     risk: str | None = None
-    """How much harm it could do, see ``domain.routing.Risk``; None: nobody has judged it."""
+    """See ``domain.routing.Risk``; None: not assessed."""
     channel: str | None = None
-    """The channel of the message that it was made of."""
+    """The channel of the message that it was created from."""
     parent_run: str | None = None
-    """The run that made it; None: none did."""
+    """The run that created it, if any."""
     constraints: str | None = None
-    """What routing and policy say of agents and tiers in this generation, as ``domain.routing.Constraints`` writes it;
-    part of its lane; None: it is not routed."""
+    """Constraints of routing and policy in this generation, as ``domain.routing.Constraints`` writes them; part of its
+    lane; None: not routed yet."""
     created_ms: int = Field(sa_type=BigInteger)
     updated_ms: int = Field(sa_type=BigInteger)
 
 
 class TaskRevision(Row):
-    """One version of a task's content, as parsed."""
+    """A revision of a task's spec, as parsed."""
 
     __tablename__ = "task_revision"
 
@@ -152,12 +151,12 @@ class TaskRevision(Row):
     content_hash: str
     dir_key: str
     derived_from: int | None = None
-    """The revision that a restart made this one out of."""
+    """The revision from which a restart derived this one."""
     created_ms: int = Field(sa_type=BigInteger)
 
 
 class TaskDependency(Row):
-    """A name that a task depends on, and the task it was bound to at first match."""
+    """A name that a task depends on, and the task to which it was bound at the first match."""
 
     __tablename__ = "task_dependency"
     __table_args__ = (
@@ -190,13 +189,13 @@ class Run(Row):
     __tablename__ = "run"
     __table_args__ = (
         UniqueConstraint("task_id", "generation", "attempt", "seq", name="uq_run_identity"),
-        # As each database is asked: SQLite uses the index only for a condition that is written like this one.
+        # As SQLAlchemy renders the condition: SQLite uses the index only for a condition written like its own.
         partial_index("uq_run_live", "task_id", where="live = 1", on_postgresql="live", unique=True),
         partial_index("uq_run_thread", "thread", where="live = 1", on_postgresql="live", unique=True),
         Index("ix_run_conversation", "conversation_id", "started_ms"),
         partial_index("ix_run_scratch", "scratch_of", where="scratch_of IS NOT NULL"),
         Index("ix_run_task", "task_id", "started_ms"),
-        # All but the least: else it would be taken for what is asked in the order of beginning.
+        # The condition excludes few rows, but without it SQLite would use the index for queries ordered by start.
         partial_index("ix_run_spent", *_SPENT, where="state <> 'revoked'"),
         partial_index("ix_run_windows", "kind", "account", "windows_ms", where="windows_ms IS NOT NULL"),
         partial_index("ix_run_warned", "warned_until_ms", where="warned_until_ms IS NOT NULL"),
@@ -214,66 +213,64 @@ class Run(Row):
     agent: str
     kind: str
     account: str = "default"
-    """Whose quota it draws on, among those of its kind."""
+    """The account of its kind whose quota it uses."""
     model: str | None = None
-    """The one that it asked for; None: its agent chose."""
+    """The requested model; None: the agent chose."""
     ran_model: str | None = None
-    """What its agent's program called the one that it ran on; of a live run, what its agent chose last."""
+    """The model that it ran on, as its agent reported it; for a live run, the agent's last choice."""
     tier: str | None = None
     dir_key: str
     conversation_id: str | None = None
-    """What its agent calls its conversation, as far as is known; of an ended run, None says that no later run can
-    continue in it."""
+    """The agent's id of the conversation, if known; None for an ended run: it cannot be continued."""
     resumes: str | None = None
     """The run whose conversation it continues."""
     asked: list[str] | None = Field(default=None, sa_column=shown_json_column(items=str, nullable=True))
-    """What it asks a person, who is asked once it has ended, see ``domain.requests.QuestionRequest``."""
+    """Its questions to a person, asked once it has ended, see ``domain.requests.QuestionRequest``."""
     progress: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
-    """How far it said last that it is, as ``domain.requests.Progress``."""
+    """Its last report of progress, as ``domain.requests.Progress``."""
     prior: dict[str, Any] | None = Field(default=None, sa_column=json_column(nullable=True))
-    """What that conversation had used before, as ``domain.conversation.Usage``."""
+    """The usage of the conversation before this run, as ``domain.conversation.Usage``."""
     scratch_of: str | None = None
     """The run whose scratch folder it works in, if it needs one; None: its own."""
     thread: str | None = None
-    """The task that began the thread, this run's own or the one that it continues; one live run a thread."""
+    """The task that began the thread; a thread has at most one live run."""
     state: str
     """``starting`` (committed, perhaps not spawned), ``running``, ``checking``, ``ended``, ``revoked`` (given up
     before it started; it cost nothing)."""
     live: bool
-    """It has not ended, as far as is known; one live run a task."""
+    """Whether it has not ended, as far as is known; a task has at most one live run."""
     check_seq: int = 0
-    """How often the check was begun. Of a live run that is its step: 0 is the agent, any other that check."""
+    """How often the check was begun. For a live run, the current step: 0 is the agent, other numbers are checks."""
     started_ms: int = Field(sa_type=BigInteger)
     answered_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """When its model was first seen to answer, as far as anybody had to know."""
+    """When its model was first seen to answer; None: not yet, or nothing needed to know."""
     warned_until_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """Its account was near a limit then, which resets at that time."""
+    """The reset time of a limit that its account was near."""
     ended_ms: int | None = Field(default=None, sa_type=BigInteger)
     exit_code: int | None = None
     check_result: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
-    """Its check, from when that was begun, as ``domain.run.CheckResult``; None: there was none."""
+    """Its check, once begun, as ``domain.run.CheckResult``; None: there was none."""
     outcome: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
     ended_as: str | None = None
-    """The outcome's status, or ``revoked``; None while live. It, the reason, tokens and dollars repeat what the
-    outcome says, so that a hundred thousand runs are summed from one index, and none of their texts is read. Tokens
-    and dollars of a live run are what it had used when somebody looked, as far as a budget made them look."""
+    """The outcome's status, or ``revoked``; None while live. Status, reason, tokens and dollars repeat values of the
+    outcome, so that a hundred thousand runs can be summed from an index. For a live run, tokens and dollars are the
+    last known usage, which is only read if a budget needs it."""
     reason: str | None = None
     input_tokens: int | None = Field(default=None, sa_type=BigInteger)
     output_tokens: int | None = Field(default=None, sa_type=BigInteger)
     cost_usd: float | None = None
     in_vain: bool | None = None
-    """Before its model said anything it met a limit that was known by then, or an outage, and counts as no run of a
-    budget."""
+    """Whether it met a known limit or an outage before its model answered, and so does not count for budgets."""
     over_budget: str | None = Field(default=None, sa_column=shown_text_column(nullable=True))
-    """Why it is being stopped, or was: the budget that it used up, as ``domain.budget.SpentBudget`` in JSON; words in
+    """The spent budget for which it is being, or was, stopped: ``domain.budget.SpentBudget`` as JSON; plain text in
     rows of earlier versions."""
     windows: dict[str, Any] | None = Field(default=None, sa_column=shown_json_column(nullable=True))
-    """What its account's windows were used up to when it last said so, by name, as ``domain.budget.WindowUse``."""
+    """The last reported use of its account's windows, by name, as ``domain.budget.WindowUse``."""
     windows_ms: int | None = Field(default=None, sa_type=BigInteger)
-    """When that was noted."""
+    """When that was recorded."""
     specialist: str | None = None
-    """Those of its task when it was started, so that what runs cost can be attributed without their tasks, which
-    may be routed again since."""
+    """The task's specialist at the start. This and the following columns attribute costs even after the task is
+    routed again."""
     skill: str | None = None
     """See ``specialist``."""
     risk: str | None = None
@@ -287,10 +284,10 @@ class Run(Row):
 
 
 class Event(Row):
-    """What happened, append-only. The id is given under the one writer, so none becomes visible late."""
+    """An event; append-only. The single writer assigns ids, so none becomes visible after a greater one."""
 
     __tablename__ = "event"
-    # Without AUTOINCREMENT SQLite gives the ids of deleted rows again, and readers that resume would miss events.
+    # Without AUTOINCREMENT, SQLite reuses ids of deleted rows, and resuming readers would miss events.
     __table_args__ = (
         Index("ix_event_task", "task_id", "id"),
         partial_index("ix_event_by", "by", "id", where='"by" IS NOT NULL'),
