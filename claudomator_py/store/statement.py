@@ -87,14 +87,14 @@ class Statement:
         return None if row is None else row[0]
 
     def run(self, connection: Connection, **given: Any) -> int:
-        """Execute the statement, and return the number of changed rows."""
+        """Run the statement, and return the number of changed rows."""
         cursor, _ = self._execute(connection, given)
         number = cursor.rowcount
         cursor.close()
         return number
 
     def run_all(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Execute the statement for each mapping; all have the same parameters, and no lists."""
+        """Run the statement for each mapping; all have the same parameters, and no lists."""
         if not rows:
             return
         form = self._compiled_for(connection.dialect, tuple(rows[0])).form({})
