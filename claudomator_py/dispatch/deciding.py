@@ -1,4 +1,4 @@
-"""Who does a task and what the policy says of it: decided from the database and the cards, and nothing changed."""
+"""Decisions on the specialist and the policy's verdict for a task, from the database and the cards. Reads only."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -48,47 +48,47 @@ from claudomator_py.values import dataclass
 log = get_logger("claudomator.routing")
 
 BATCH_SIZE = 200
-"""Tasks that one look decides."""
+"""Tasks decided in one round."""
 _Whose = tuple[str, str | None]
-"""Who made a task, and of which organisation."""
+"""A task's creator and organisation."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingRequest:
-    """What is compared with cards, and whose they may be."""
+    """A request to be compared with cards."""
 
     request: Request
     visible: frozenset[str]
-    """The specialists that exist for whoever made it."""
+    """The specialists that may be given the creator's work."""
     organisation: str | None
-    """Whose it is, and from whose earlier tasks something was learned."""
+    """The task's organisation, whose learning applies."""
     needs: Needs = ANYBODY
-    """Of whoever does it."""
+    """What the specialist must meet."""
     was_asked: bool = False
-    """Whether a person was asked already who it is, and is not asked again."""
+    """Whether a person was already asked for the specialist, and is not asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A queued task of which nobody has decided yet who does it."""
+    """A queued task that is not routed yet."""
 
     task: Task
     spec: TaskSpec
     asked: RoutingRequest
     judged: Judged
-    """What the policy says of it."""
+    """The policy's verdict."""
     predecessor: Task | None = None
     """The task that it continues."""
     by_hand: str | None = None
-    """What a person said who was asked which specialist is meant, or approved the task for one."""
+    """The specialist that a person chose when asked, or by approving the task for it."""
     handed: HandoffRecord | None = None
-    """How it was handed on last in this generation."""
+    """The last handoff in this generation."""
     addressed: str | None = None
     """The specialist whom its text addresses."""
 
     @property
     def claims(self) -> Assignments:
-        """To whom it was given, by whom."""
+        """The explicit assignments of the task."""
         verdict = self.judged.verdict
         return Assignments(
             by_rule=verdict.specialist,
@@ -102,13 +102,13 @@ class Subject:
 
     @property
     def stopped(self) -> bool:
-        """Whether the policy lets nobody begin with it now."""
+        """Whether the policy keeps it from starting now."""
         return self.judged.stopped
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What becomes of a task. record: who does it; None: no specialist, and nothing was decided about that."""
+    """The decision on a task. record: the specialist's; None: no specialist is needed, so none was decided."""
 
     subject: Subject
     record: SpecialistRecord | None
@@ -116,12 +116,10 @@ class Decided:
 
 
 class Decider:
-    """Decides who does a task, within what the policy allows. No fault of an encoder does more than leave words to be
-    compared.
+    """Decides who does a task, within the policy. If the encoder fails, words are compared instead.
 
-    directory: None: no specialist is looked for, and only the policy is asked. rules: those in force.
-    fallback: compares words: beside the encoder as far as the calibration says, and instead of it where it cannot be
-    asked.
+    directory: None: there are no specialists, and only the policy is evaluated. fallback: compares words, in addition
+    to the encoder with the weight of the calibration, and instead of it if it fails.
     """
 
     def __init__(
@@ -144,27 +142,29 @@ class Decider:
         self._clock = clock
         self.policing = policing
         self.trouble: Trouble | None = None
-        """What is wrong with the encoder, as far as it was asked."""
+        """The encoder's current problem, if any."""
 
     @property
     def versions(self) -> Versions:
-        """By what it decides."""
+        """The versions of everything that decisions depend on."""
         return self._rules.versions
 
     @property
     def answers_at_once(self) -> bool:
-        """Whether nothing that it asks takes longer than the processor does."""
+        """Whether decisions wait for no external encoder."""
         return self._directory is None or self._directory.encoder.immediate
 
     def close(self) -> None:
-        """Ask nothing more."""
+        """Close the encoder."""
         if self._directory is not None:
             self._directory.encoder.close()
 
     def preview(self, request: Request, by: Principal, requires: tuple[str, ...] = ()) -> Decided | None:
-        """Return what would become of a task of that content, if that principal made it now; None: no specialist is
-        looked for. Who would do it is said also of one that the policy would stop. requires: capabilities. Raises
-        StoreUnavailable."""
+        """Return the decision on such a task if the principal submitted it now, or None if there are no specialists.
+
+        The specialist is decided even if the policy would stop the task. requires: capabilities. Raises
+        StoreUnavailable.
+        """
         if self._directory is None:
             return None
         spec = _spec_of(request, requires)
@@ -173,7 +173,7 @@ class Decider:
         def read(connection: Connection) -> Subject:
             visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.ids_given(connection, by))}
             subject = self.subject(connection, task, spec, visible_to)
-            # Where it would be held, it is told who does it once somebody has approved it.
+            # For a task that would be held, show who does it after approval.
             needs = replace(subject.asked.needs, approved=subject.judged.held)
             return replace(subject, asked=replace(subject.asked, request=request, needs=needs))
 
@@ -183,8 +183,10 @@ class Decider:
     def subjects(
         self, connection: Connection, faults: Faults, without: Collection[str] = ()
     ) -> tuple[list[Subject], list[tuple[Task, TaskSpec]]]:
-        """Return the next tasks of which nobody has decided yet who does them, but for these, with what the policy
-        says; and those that take long to judge, without. faults: of tasks that cannot be judged, which are left out."""
+        """Return the next tasks to be routed, with the policy's verdicts; and those that take long to judge, without.
+
+        without: tasks to leave out. faults: records tasks that cannot be judged, which are left out.
+        """
         visible_to: dict[_Whose, frozenset[str]] = {}
         found, long = [], []
         for task, content in queue.unrouted(connection, BATCH_SIZE, without):
@@ -199,7 +201,7 @@ class Decider:
     def _looked_at(
         self, connection: Connection, task: Task, content: queue.Content, visible_to: dict[_Whose, frozenset[str]]
     ) -> Subject | TaskSpec:
-        """Its content alone, if that takes long to judge."""
+        """Return the subject, or only the spec if judging it takes long."""
         spec = task_rows.read_spec(content)
         return spec if self._takes_long(spec) else self.subject(connection, task, spec, visible_to)
 
@@ -210,14 +212,14 @@ class Decider:
         spec: TaskSpec,
         visible_to: dict[_Whose, frozenset[str]] | None = None,
     ) -> Subject:
-        """Return the task with all that its decision depends on. visible_to: which specialists exist for whom, as far
-        as is known; is added to."""
+        """Return the task with all that its decision depends on. visible_to: a cache of specialists by creator, which
+        is filled."""
         handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
         by_hand = specialist_meant(task)
         no_role = self._takes_no_role(spec, by_hand)
         judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, by_hand))
         needs = _needs_of(task, spec, judged)
-        # Where nobody is looked for, nobody asks who there is, see ``needs_no_route``.
+        # The specialists are only needed if one is sought, see ``needs_no_route``.
         looked_for = bool(handed) or not no_role
         known = {} if visible_to is None else visible_to
         visible = _visible(connection, task, known) if looked_for else frozenset[str]()
@@ -227,30 +229,29 @@ class Decider:
         return Subject(task, spec, asked, judged, predecessor, by_hand, next(iter(handed), None), addressed)
 
     def _takes_long(self, spec: TaskSpec) -> bool:
-        """Whether other tasks are not to wait until it is judged."""
+        """Return whether judging the task could hold up others."""
         return is_long(spec) or self.policing.policy.may_take_long
 
     def is_outdated(self, connection: Connection, task: Task) -> bool:
-        """Return whether the policy says something else of a queued task by now, of which somebody has decided who does
-        it."""
+        """Return whether the policy's verdict on a queued and routed task has changed."""
         if not self.policing.may_have_changed(connection, task):
             return False
         spec = task_rows.spec_of(connection, task.id, task.revision)
         if self._takes_long(spec):
-            return True  # that is found out where it is judged again, see ``SpecialistRouter``
+            return True  # decided where it is judged again, see ``SpecialistRouter``
         judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, specialist_meant(task)))
         judged = self.policing.again(judged, task.specialist, task.skill)
         return self.policing.says_otherwise(connection, task, judged)
 
     def raised(self, connection: Connection, subject: Subject, risk: Risk, by: str) -> Subject:
-        """Return the task as the policy sees it with the risk that the model of that name sees, if that is more."""
+        """Return the task judged with the risk that a model has assessed, if that is higher. by: the model's name."""
         judged = self.policing.raised(connection, subject.task, subject.judged, risk, by)
         return replace(
             subject, judged=judged, asked=replace(subject.asked, needs=_needs_of(subject.task, subject.spec, judged))
         )
 
     def decide(self, subjects: Sequence[Subject], digest: str | None = None) -> dict[str, SpecialistRecord]:
-        """Return who does each of them, by the task's id. digest: of the registry, if it was read just before. Raises
+        """Return the decisions on specialists by task id. digest: the registry's hash, if just read. Raises
         StoreUnavailable."""
         begun_ms = self._clock()
         given = {subject.task.id: record for subject in subjects if (record := self._given(subject)) is not None}
@@ -262,14 +263,14 @@ class Decider:
         }
 
     def decide_alone(self, subject: Subject) -> Decided:
-        """Return what becomes of it, without asking a model who of close candidates it is. Raises StoreUnavailable."""
+        """Return the decision, without asking a model to choose among close candidates. Raises StoreUnavailable."""
         if subject.stopped or self.needs_no_route(subject):
             return Decided(subject, None, subject.judged)
         return self.judged_again(subject, self.decide([subject])[subject.task.id])
 
     def judged_again(self, subject: Subject, record: SpecialistRecord) -> Decided:
-        """Return it with what the policy says of whoever was chosen, by whatever; a person is asked where they may not
-        do it."""
+        """Return the decision after judging the task with the chosen specialist, who is replaced by a question to a
+        person if the policy or the needs exclude it."""
         judged = self.policing.again(subject.judged, record.specialist, record.skill)
         needs = _needs_of(subject.task, subject.spec, judged)
         needs = replace(needs, approved=needs.approved or subject.asked.needs.approved)
@@ -284,12 +285,12 @@ class Decider:
         return Decided(subject, needs.met_by(record, cards), judged)
 
     def _given(self, subject: Subject) -> SpecialistRecord | None:
-        """Who does it without a comparison; None: that nobody has said."""
+        """Return the decision by explicit assignment, or None if there is none."""
         asked = subject.asked
         return explicit_choice(subject.claims, asked.visible, asked.needs, self._rules, subject.spec.skill)
 
     def needs_no_route(self, subject: Subject) -> bool:
-        """Return whether there is nothing to decide: nobody could do it in particular, or nobody is asked for."""
+        """Return whether no specialist has to be decided: there is none to choose from, or the task takes none."""
         if subject.handed is not None:
             return False
         nobody = not subject.asked.visible and subject.spec.specialist is None and subject.by_hand is None
@@ -297,25 +298,24 @@ class Decider:
         return self._directory is None or nobody or self._takes_no_role(subject.spec, subject.by_hand)
 
     def _takes_no_role(self, spec: TaskSpec, by_hand: str | None) -> bool:
-        """Whether the task is for an agent that does what it is configured to do, see ``scheduler.admission``. by_hand:
-        as in ``Subject``."""
+        """Return whether the task is for an agent that asks no model, see ``scheduler.admission``. by_hand: as in
+        ``Subject``."""
         return spec.specialist is None and by_hand is None and asks_no_model(spec.agent.type, self._registry.agents)
 
     def _reads(self, spec: TaskSpec, by_hand: str | None) -> bool:
-        """Whether somebody does what its text says. by_hand: as in ``Subject``."""
+        """Return whether the task's text will be read as instructions. by_hand: as in ``Subject``."""
         return spec.specialist is not None or by_hand is not None or reads_task(spec.agent.type, self._registry.agents)
 
     def _can_do(self, card: Card) -> bool:
-        """Whether there is anybody to do its tasks."""
+        """Return whether an agent exists for the card's tasks."""
         return card.transport is Transport.LOCAL or self._registry.find(agent_name(card)) is not None
 
     def _is_away(self, card: Card) -> bool:
-        """Whether its agent is not connected, and cannot be woken: a task that named it would wait for nobody, and
-        fail."""
+        """Return whether the card's agent is not connected and cannot be woken, so that a task for it would fail."""
         return card.transport is Transport.HUB and card.wake_url is None and not self._registry.is_present(card.id)
 
     def _compared(self, asked: Sequence[RoutingRequest], digest: str | None = None) -> list[SpecialistRecord]:
-        """The decision on each of them. digest: see ``decide``."""
+        """Decide the requests by comparison. digest: see ``decide``."""
         if not asked or self._directory is None or self._fallback is None:
             return []
         requests, organisations = [one.request for one in asked], [one.organisation for one in asked]
@@ -340,7 +340,7 @@ class Decider:
             needs = replace(one.needs, away=frozenset(name for name, card in cards.items() if self._is_away(card)))
             default = rules.default if rules.default in cards else None
             of_task = replace(rules, default=default)
-            # One stop is enough: whoever has approved it is not asked in addition who does it.
+            # Do not stop the task twice: after an approval, nobody is asked for the specialist.
             if one.was_asked or (needs.approved and of_task.on_ambiguity is OnAmbiguity.CLARIFY):
                 of_task = replace(of_task, on_ambiguity=OnAmbiguity.SIGNALS)
             if needs.approved:
@@ -367,7 +367,7 @@ class Decider:
 
 
 def _needs_of(task: Task, spec: TaskSpec, judged: Judged) -> Needs:
-    """What the task says that it needs, and what the policy says."""
+    """Return the needs of the task and of the policy."""
     approved = bool(judged.approved) or (spec.approval and task.approved_ms is not None)
     verdict = judged.verdict
     capabilities = tuple(dict.fromkeys((*spec.requires, *verdict.requires)))
@@ -375,13 +375,13 @@ def _needs_of(task: Task, spec: TaskSpec, judged: Judged) -> Needs:
 
 
 def _spec_of(request: Request, requires: tuple[str, ...]) -> TaskSpec:
-    """A task of that content. A name that no task can have says what it is about anyway."""
+    """Return a spec for the request. Its name may be one that no task could have, but counts for the comparison."""
     spec = TaskSpec(name="such-a-task", instructions=request.text, tags=request.tags, requires=requires)
     return spec.model_copy(update={"name": request.name} if request.name else {})
 
 
 def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
-    """The row that a task of that principal's would have, which is in no table."""
+    """Return a row, which is not stored, for a task of the principal."""
     return Task(
         id="",
         name=spec.name,
@@ -400,7 +400,7 @@ def _unmade(spec: TaskSpec, by: Principal, now_ms: int) -> Task:
 
 
 def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[str]]) -> frozenset[str]:
-    """The specialists that may be given work of whoever made it. known: for whom that is known; is added to."""
+    """Return the specialists that may be given the creator's work. known: a cache, which is filled."""
     whose = task.creator, task.organisation
     if whose not in known:
         by = Principal(task.creator, Role.OPERATE, task.organisation)
@@ -409,7 +409,7 @@ def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[s
 
 
 def _addressed(connection: Connection, text: str, visible: frozenset[str]) -> str | None:
-    """Whom the text addresses with ``@``, of those who exist for whoever made it."""
+    """Return the visible specialist whom the text addresses with ``@``, if any."""
     if WIDE_AT.search(text) is None:
         return None
     cards = specialist_rows.cards(connection, visible)
@@ -418,7 +418,7 @@ def _addressed(connection: Connection, text: str, visible: frozenset[str]) -> st
 
 
 def _predecessor(connection: Connection, task: Task, spec: TaskSpec) -> Task | None:
-    """The task that it continues, if it does."""
+    """Return the task that it continues, if any."""
     if spec.continues is None:
         return None
     bound = {name: task_id for name, task_id, _ in dependency_rows.bound(connection, task.id)}
