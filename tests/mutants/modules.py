@@ -165,7 +165,7 @@ EQUIVALENT = {
     "dispatch/routing.py: the condition is True: if passed:": "of no tasks none is passed",
     "dispatch/routing.py: the condition is False: if digest == self._reached:": "they are the same agents",
     "dispatch/routing.py: lazily=True -> False: "
-    "self._database.submit(partial(self._passed, tasks), lazily=True)": "it only costs a commit of its own",
+    "self._database.submit(partial(self._passed, tasks), planned=planned, lazily=True)": "it only costs a commit of its own",
     "dispatch/routing.py: the condition is False: "
     "return None if name is None else specialist_rows.cards(connection, [name]).get(name)": "nobody has no card",
     "routing/mentions.py: LtE -> Lt: if ends and start <= ends[-1]:": "parts side by side are found one by one, too",
@@ -190,7 +190,6 @@ EQUIVALENT = {
     "tuple(one for one in rejected if one is not None) if hinted else (_unknown(head.agent_type),)": (
         "what cannot take the task now has a reason"
     ),
-    "dispatch/apply_report.py: left out: self._tell(subject, ended)": "it only writes the log",
     "dispatch/apply_report.py: the condition is True: "
     'told = {} if outcome.reason is None else {"reason": outcome.reason.value}': "only the log says it",
     "dispatch/apply_report.py: the condition is False: if known is not None and not known.spec.check:": (

@@ -118,7 +118,7 @@ def test_a_rule_that_may_take_long_holds_up_no_tick(database: Database) -> None:
     """Whatever it takes, and whatever comes of it: other work continues, and the task that it cannot judge is held."""
     when = "task.paths.all(p, task.tags.all(t, !task.text.matches(p + '.*' + t + '.*' + task.text)))"
     reading = Reading(database, Rule.model_validate({"name": "wide", "when": when, "deny": "no"}))
-    reading.world.submit("hostile", instructions="".join(f"a{n}.py b{n}?" for n in range(200)), tags=["x", "y"])
+    reading.world.submit("hostile", instructions="".join(f"a{n}.py b{n}?" for n in range(200)), tags=list("abcdefghx"))
     reading.world.submit("harmless", instructions="Find out why these requests are slow.", tags=["x"])
 
     reading.router.route()

@@ -42,7 +42,7 @@ TIME = [
     "task.paths.all(p, task.paths.all(q, !task.text.contains(p + q)))",
     "task.paths.all(p, task.tags.all(q, !task.text.matches(p + '.*' + q)))",
     "task.tags.all(t, task.paths.all(p, task.paths.size() == size(task.text) || true))",
-    f"task.paths.all(p, [task].all(u, {' && '.join(['size(u.text) > size(p)'] * 9)}))",
+    f"task.paths.all(p, [task].all(u, {' && '.join(['size(u.text) > size(p)'] * 60)}))",
 ]
 """Each with more time."""
 
