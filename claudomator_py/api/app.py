@@ -1,11 +1,14 @@
 """The web application: the operations of every resource and the pages, behind the security checks."""
 
+import json
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from claudomator_py import __version__
@@ -14,7 +17,7 @@ from claudomator_py.api.guard.limits import Throttle
 from claudomator_py.api.guard.pace import Paces
 from claudomator_py.api.guard.security import Security
 from claudomator_py.api.guard.sessions import LoginCodes, Sessions
-from claudomator_py.api.guard.without_secrets import WithoutSecrets
+from claudomator_py.api.guard.without_secrets import UNFILTERED, WithoutSecrets
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
 from claudomator_py.api.operation import Section
@@ -97,6 +100,18 @@ RESOURCES = (
 
 
 class _Application(FastAPI):
+    def setup(self) -> None:
+        """Serve the document from another thread: it takes a second to build, and its text some milliseconds."""
+        self.add_route("/openapi.json", self._serve_openapi, include_in_schema=False)
+
+    def _serve_openapi(self, request: Request) -> Response:
+        setattr(request.state, UNFILTERED, True)
+        return Response(self._openapi_text, media_type="application/json")
+
+    @cached_property
+    def _openapi_text(self) -> bytes:
+        return json.dumps(self.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             routes = [route for resource in RESOURCES for route in resource.routes]
@@ -153,7 +168,6 @@ def create_app(
         title="Claudomator",
         version=__version__,
         description=_DESCRIPTION,
-        openapi_url="/openapi.json",
         docs_url=None,  # FastAPI's pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from claudomator_py.api.conditional import NOT_MODIFIED, IfMatch, IfNoneMatch, Tags
 from claudomator_py.api.conditional import IdempotencyKey as RequestKeyHeader
-from claudomator_py.api.guard.without_secrets import GIVEN
+from claudomator_py.api.guard.without_secrets import UNFILTERED
 from claudomator_py.api.operation import (
     Allowed,
     Operations,
@@ -101,7 +101,7 @@ def _handler(
         bound = own_asker[service] if isinstance(service, type) else own_asker
         answer = method(bound, *map(given.get, in_order), **{name: given[name] for name in by_name})
         if declared.secret:
-            setattr(own_request.state, GIVEN, True)
+            setattr(own_request.state, UNFILTERED, True)
         if declared.location is not None:
             own_response.headers["Location"] = declared.location.format_map(dict(answer))
         if declared.tagged or declared.conditional:

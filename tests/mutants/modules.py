@@ -165,7 +165,9 @@ EQUIVALENT = {
     "dispatch/routing.py: the condition is True: if passed:": "of no tasks none is passed",
     "dispatch/routing.py: the condition is False: if digest == self._reached:": "they are the same agents",
     "dispatch/routing.py: lazily=True -> False: "
-    "self._database.submit(partial(self._passed, tasks), planned=planned, lazily=True)": "it only costs a commit of its own",
+    "self._database.submit(partial(self._passed, tasks), planned=planned, lazily=True)": (
+        "it only costs a commit of its own"
+    ),
     "dispatch/routing.py: the condition is False: "
     "return None if name is None else specialist_rows.cards(connection, [name]).get(name)": "nobody has no card",
     "routing/mentions.py: LtE -> Lt: if ends and start <= ends[-1]:": "parts side by side are found one by one, too",

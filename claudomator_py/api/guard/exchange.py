@@ -87,10 +87,13 @@ class GoneError(Exception):
     """The client disconnected before its request was complete."""
 
 
-async def bounded(headers: RequestHeaders, receive: Receive, most: int, patience_s: float) -> Receive:
+async def bounded(
+    headers: RequestHeaders, receive: Receive, most: int, patience_s: float, hold: Callable[[int], bool]
+) -> Receive:
     """Return a ``receive`` that replays the body, which was read in full. Raises Refused, GoneError.
 
-    most: the limit in bytes. patience_s: how long the body may take.
+    most: the limit in bytes. patience_s: how long the body may take. hold: counts so many bytes more, or fewer, of
+    incomplete bodies of this client; False if they are too many.
     """
     declared = headers.all(b"content-length")
     if any(not value.isdigit() or int(value) > most for value in declared):
@@ -105,12 +108,18 @@ async def bounded(headers: RequestHeaders, receive: Receive, most: int, patience
                 if message["type"] == "http.disconnect":
                     raise GoneError
                 messages.append(message)
-                size += len(message.get("body", b""))
+                more = message.get("more_body", False)
+                arrived = len(message.get("body", b""))
+                size += arrived
+                may_hold = hold(arrived)
                 if size > most:
                     raise _too_large(most)
-                more = message.get("more_body", False)
+                if more and not may_hold:
+                    raise _too_many_unfinished()
     except TimeoutError:
         raise _too_slow(patience_s) from None
+    finally:
+        hold(-size)
     is_form = any(b"x-www-form-urlencoded" in value.lower() for value in headers.all(b"content-type"))
     # A body of separators alone would make the parser loop over each of them.
     if is_form and sum(message.get("body", b"").count(b"&") for message in messages) > _MAX_FIELDS:
@@ -132,6 +141,16 @@ def _too_slow(patience_s: float) -> Refused:
         f"The body did not arrive within {patience_s:g} seconds.",
         "Retry, and send the whole body without pauses.",
         headers={"Connection": "close"},
+    )
+
+
+def _too_many_unfinished() -> Refused:
+    return Refused(
+        429,
+        "too_many_bodies",
+        "Too many request bodies of this client are incomplete at the same time.",
+        "Send each body without pauses, and fewer large ones at once.",
+        headers={"Connection": "close", "Retry-After": "1"},
     )
 
 

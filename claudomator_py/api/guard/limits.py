@@ -8,8 +8,8 @@ import ipaddress
 import math
 import resource
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from claudomator_py.api.problem import Refused
@@ -20,6 +20,29 @@ MAX_SOCKETS = 2_000
 _REQUESTS_SHARE = 4
 _SOCKETS_SHARE = 8
 """Connections take at most one such part of the process's open files, as runs need some too."""
+
+
+MAX_UNFINISHED_BYTES = 16 * 1024 * 1024
+"""Bytes of one principal's bodies and messages that have begun to arrive and are incomplete."""
+MAX_ALL_UNFINISHED_BYTES = 64 * 1024 * 1024
+MAX_UNFINISHED_BYTES_THEN = 2 * 1024 * 1024
+"""The same for one principal once all together have ``MAX_ALL_UNFINISHED_BYTES``."""
+
+
+class UnfinishedInput:
+    """Counts the bytes of incomplete bodies and messages that are held in memory. For one event loop."""
+
+    def __init__(self) -> None:
+        self._held: Counter[Hashable] = Counter()
+
+    def add(self, whose: Hashable, size: int) -> bool:
+        """Count so many more bytes of that client; negative: fewer. False if that is more than it may have, though
+        they are counted."""
+        self._held[whose] += size
+        if not self._held[whose]:
+            del self._held[whose]
+        full = self._held.total() > MAX_ALL_UNFINISHED_BYTES
+        return size <= 0 or self._held[whose] <= (MAX_UNFINISHED_BYTES_THEN if full else MAX_UNFINISHED_BYTES)
 
 
 class LimitedConnection(Protocol):

@@ -10,8 +10,10 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Final, TypeVar
 
+from claudomator_py.api.guard.limits import UnfinishedInput
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.values import dataclass
 
@@ -200,7 +202,11 @@ class Account:
 class Pace:
     """The pace of one principal. For the event loop."""
 
-    def __init__(self, own: Account, common: Account, desk: ComputeQueue, strain: Strain) -> None:
+    def __init__(
+        self, own: Account, common: Account, desk: ComputeQueue, strain: Strain, hold: Callable[[int], bool]
+    ) -> None:
+        """hold: counts so many bytes more, or fewer, of its incomplete messages; False if they are too many."""
+        self.hold = hold
         self._own = own
         self._common = common
         self._desk = desk
@@ -300,6 +306,7 @@ class Paces:
         """Where everybody but the operator is served."""
         self._strain = Strain()
         self._own: OrderedDict[Principal, Account] = OrderedDict()
+        self._unfinished = UnfinishedInput()
 
     def of(self, by: Principal) -> Pace | None:
         """Return the principal's pace; None: it never waits."""
@@ -309,4 +316,9 @@ class Paces:
         self._own[by] = own
         if len(self._own) > self._most:
             self._own.popitem(last=False)
-        return Pace(own, self._common, self.desk, self._strain)
+        return Pace(own, self._common, self.desk, self._strain, self.hold(by))
+
+    def hold(self, client: Principal | str | None) -> Callable[[int], bool]:
+        """Return what counts the bytes of a client's incomplete input, and returns whether it may have so many. client:
+        the principal, or the address of one without credentials. The operator may have any number."""
+        return (lambda _size: True) if client == OPERATOR else partial(self._unfinished.add, client)

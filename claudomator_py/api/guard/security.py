@@ -137,7 +137,7 @@ class Security:
             state = scope.setdefault("state", {})
             state.update(principal=admitted.by, standing=admitted.standing, session=admitted.session)
             _check_load(state.get("load", ServerLoad.FREE), scope["path"], authorised=authorised)
-            heard = await self._hear(headers, receive, scope, authorised=authorised)
+            heard = await self._hear(headers, receive, scope, admitted.by)
             if scope["method"] == "HEAD":
                 scope, heard = {**scope, "method": "GET"}, answer.only_head(heard)
             pace = None if admitted.by is None or scope["path"] in OPEN_PATHS else self._paces.of(admitted.by)
@@ -227,12 +227,15 @@ class Security:
             self._throttle.change(admitted.session or admitted.by.id)
         return admitted
 
-    async def _hear(self, headers: RequestHeaders, receive: Receive, scope: Scope, *, authorised: bool) -> Receive:
-        if authorised:
-            return await bounded(headers, receive, MAX_BODY_BYTES, self._limits.body_s)
-        if _is_webhook(scope):
-            return await bounded(headers, receive, WEBHOOK_BODY_BYTES, self._limits.login_body_s)
-        return await bounded(headers, receive, LOGIN_BODY_BYTES, self._limits.login_body_s)
+    async def _hear(self, headers: RequestHeaders, receive: Receive, scope: Scope, by: Principal | None) -> Receive:
+        """Return a ``receive`` that replays the body."""
+        most, patience_s = MAX_BODY_BYTES, self._limits.body_s
+        if by is None:
+            most, patience_s = LOGIN_BODY_BYTES, self._limits.login_body_s
+            if _is_webhook(scope):
+                most = WEBHOOK_BODY_BYTES
+        address = scope["client"][0] if scope["client"] else None
+        return await bounded(headers, receive, most, patience_s, self._paces.hold(by or address))
 
     def _check_credentials(
         self, headers: RequestHeaders, host: str, sender: _From, scope: Scope, run: Principal | None

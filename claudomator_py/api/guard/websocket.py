@@ -66,7 +66,8 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         *("handshake_initiated", "initial_response", "last_ping_rtt", "logger", "loop", "pending_ping_payload"),
         *("ping_interval", "ping_sent_at", "ping_timeout", "ping_timer", "pong_timer", "queue", "read_paused"),
         *("request", "response", "root_path", "scheme", "scope", "server", "tasks", "transport", "writable"),
-        *("_frames", "_has_failed", "_is_at_work", "_is_kept", "_limit", "_taker", "_turn", "_unread", "pace"),
+        *("_frames", "_has_failed", "_held", "_is_at_work", "_is_kept", "_limit", "_taker", "_turn", "_unread"),
+        *("_framed", "_framed_bytes", "pace"),
     )
 
     def __init__(self, *, limit: ConnectionLimit, **server: Any) -> None:
@@ -86,6 +87,10 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         """Must be done before more is read."""
         self._unread = b""
         """Data that arrived before its turn."""
+        self._framed = self._framed_bytes = 0
+        """Fragments of the message that is arriving, and their bytes."""
+        self._held = 0
+        """Bytes of incomplete input that the pace counts."""
         self.app_state = {**self.app_state, "seat": self}
 
     @property
@@ -160,6 +165,8 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Free the place."""
         self._limit.leave(self)
+        if self.pace is not None:
+            self.pace.hold(-self._held)
         if self._turn is not None:
             self._turn.cancel()
         super().connection_lost(exc)
@@ -179,9 +186,26 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
             if self._has_failed or self.transport.is_closing():
                 return
             super().data_received(data[start : start + _SLICE_BYTES])
+            self._hold()
         if self.pace is not None:
             self.pace.strain.saw(time.perf_counter() - began_s, time.thread_time() - computed_s)
             self._pay(self.pace, len(data) * _BYTE_S)
+
+    def _hold(self) -> None:
+        """Count what is incomplete, and fail when the principal has too much of it."""
+        if self.pace is None:
+            return
+        self._framed_bytes += sum(map(len, self.frames[self._framed :]))
+        self._framed = len(self.frames)
+        held, self._held = self._held, len(self.conn.reader.buffer) + self._framed_bytes
+        if self.pace.hold(self._held - held) or self._has_failed:
+            return
+        self.conn.fail(_TOO_MANY, "too many incomplete messages")
+        self.handle_parser_exception()
+        self.conn.reader.discard()
+        self.frames.clear()
+        self.pace.hold(-self._held)
+        self._held = 0
 
     def _pay(self, pace: Pace, seconds: float) -> None:
         """Charge the cost, and stop reading until it is this connection's turn. Messages wait for their own turns."""
@@ -231,6 +255,7 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
     def send_receive_event_to_app(self) -> None:
         """Pass on a message, which shows that the client is not silent."""
         self._limit.spoke(self)
+        self._framed = self._framed_bytes = 0
         super().send_receive_event_to_app()
 
     def handle_parser_exception(self) -> None:

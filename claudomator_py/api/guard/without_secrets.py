@@ -14,8 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from claudomator_py.domain.redaction import Redactor, clean
 
 _DATA = b"data: "
-GIVEN = "secret_given"
-"""Key in the request's state: the answer is a secret that was created for the client."""
+UNFILTERED = "unfiltered"
+"""Key in the request's state: the answer is sent as it is. It is a secret that was created for the client, or the same
+for everybody."""
 
 
 class WithoutSecrets:
@@ -30,7 +31,7 @@ class WithoutSecrets:
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        await self._app(scope, receive, _Cleaned(send, self._redactor(), lambda: bool(state.get(GIVEN))))
+        await self._app(scope, receive, _Cleaned(send, self._redactor(), lambda: bool(state.get(UNFILTERED))))
 
 
 class _Cleaned:

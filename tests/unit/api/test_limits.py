@@ -1,20 +1,32 @@
 """What one client may take of the daemon, and what it is told when that was too much."""
 
+import select
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.api.guard.limits import Buckets, Rate, RequestLimits
+from claudomator_py.api.guard.limits import MAX_UNFINISHED_BYTES, Buckets, Rate, RequestLimits
 from claudomator_py.api.guard.protocol import CHUNKS, HEAD_BYTES, HEADERS, Connection
-from claudomator_py.api.guard.security import LOGIN_BODY_BYTES
+from claudomator_py.api.guard.security import LOGIN_BODY_BYTES, MAX_BODY_BYTES
+from claudomator_py.resources.access import TokenRequest
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.prepared import PreparedService
 from tests.patience import PATIENCE_S
 from tests.unit.api.wire import ask, begin, code, connected, raw_problem, rest_of
 
 TASK = {"name": "it", "instructions": "Do it."}
+
+
+def unfinished(daemon: Daemon) -> bytes:
+    """A request whose body lacks its end."""
+    head = f"POST /v1/tasks HTTP/1.1\r\nHost: {daemon.address}\r\nAuthorization: Bearer {daemon.token}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {MAX_BODY_BYTES}\r\n\r\n"
+    return head.encode() + b" " * (MAX_BODY_BYTES - 10)
+
+
 STRICT = RequestLimits(changes=Rate(0.001, 3), failures=Rate(0.001, 3), body_s=0.2)
 
 
@@ -118,6 +130,35 @@ def test_a_body_that_does_not_come_is_not_waited_for(strict: Daemon) -> None:
         head = f"POST /v1/tasks HTTP/1.1\r\nHost: {strict.address}\r\nAuthorization: Bearer {strict.token}\r\n"
         sock.sendall(head.encode() + b'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name":')
         assert raw_problem(rest_of(sock))[1]["code"] == "body_timeout"
+
+
+def test_bodies_that_nobody_finishes_are_bounded_together(tmp_path: Path) -> None:
+    """One principal's, over however many connections; those that have ended are not held."""
+    prepared = PreparedService()
+    with running(prepared, tmp_path / "state") as daemon, ExitStack() as floods:
+        with daemon.client() as client:
+            guest, other = (
+                replace(daemon, token=client.create_token(TokenRequest(name=name, role="operate")).token)
+                for name in ("guest", "other")
+            )
+        most = 4 + MAX_UNFINISHED_BYTES // MAX_BODY_BYTES
+        socks = [floods.enter_context(connected(guest)) for _ in range(most)]
+        for sock in socks:
+            sock.sendall(unfinished(guest))
+        refused = select.select(socks, [], [], PATIENCE_S)[0]
+        assert 0 < len(refused) < most / 2
+        answer = b""
+        with suppress(ConnectionResetError):  # what the daemon has not read
+            while part := refused[0].recv(65_536):
+                answer += part
+        status, told = raw_problem(answer)
+        assert (status, told["code"]) == (429, "too_many_bodies")
+        for one in (other, daemon):
+            assert one.ask("POST", "/v1/tasks", json_body=TASK).status == 201
+        floods.close()
+        while guest.ask("POST", "/v1/tasks", json_body=TASK).status == 429:
+            pass
+    prepared.close()
 
 
 @pytest.mark.parametrize("begun", [b"GET / HTTP/1.1\r\nHost: x\r\nX-", b"G"])

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidMessage
 
 from claudomator_py.api.endpoint import bind, bound_address
-from claudomator_py.api.guard.limits import ConnectionLimit
+from claudomator_py.api.guard.limits import MAX_UNFINISHED_BYTES, ConnectionLimit
 from claudomator_py.api.guard.pace import ONE_PRINCIPAL, Paces
 from claudomator_py.api.guard.websocket import FRAMES
 from claudomator_py.api.server import WebServer
@@ -42,8 +42,9 @@ class DEBTOR:
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer each message with its length; ``register`` keeps the place, ``share`` asks how many there may be, ``owe``
-    has it owe more than it may, ``owe nothing`` nothing, ``fail`` is a fault, and ``enough`` the last that is taken.
+    """Answer each message with its length. ``register`` keeps the place, ``share`` asks how many there may be, ``owe``
+    has it owe more than it may, ``owe nothing`` nothing, ``join`` makes it the guest's, ``fail`` is a fault, and
+    ``enough`` the last that is taken.
     """
     seat = scope["state"]["seat"]
 
@@ -58,6 +59,8 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
             DEBTOR.among = Paces(lambda: DEBTOR.now_s)
             seat.pace = DEBTOR.pace = DEBTOR.among.of(GUEST)
             DEBTOR.pace.charge(2 * ONE_PRINCIPAL.burst_s if text == "owe" else 0)
+        if text == "join":
+            seat.pace = DEBTOR.among.of(GUEST)
         if text == "fail":
             raise ValueError(text)
         await send({"type": "websocket.send", "text": str(seat.share if text == "share" else len(text))})
@@ -124,7 +127,7 @@ async def close_code_after(address: str, flood: bytes) -> int:
                 code: int = struct.unpack("!H", payload[:2])[0]
                 return code
     finally:
-        writer.close()
+        writer.transport.abort()  # it may never be read to its end
         with suppress(ConnectionError):
             await sending
 
@@ -185,6 +188,36 @@ def test_who_is_silent_makes_room_and_who_has_registered_stays() -> None:
             await connection.close()
 
     served(scenario, most=3)
+
+
+@pytest.mark.parametrize("pieces", [1, 14], ids=["frames", "fragments"])
+def test_messages_that_nobody_finishes_are_bounded_together(pieces: int) -> None:
+    """Over however many connections of one principal; what is finished, or whose connection has ended, is not held."""
+    DEBTOR.among = Paces()
+    held = DEBTOR.among._unfinished._held
+    size = MAX_BYTES * 9 // 10 // pieces
+    kinds = [TEXT, *[CONTINUATION] * (pieces - 1)]
+    unfinished = b"".join(struct.pack("!BBQI", kind, 0xFF, size, 0) + bytes(size) for kind in kinds)[
+        : -1 if pieces == 1 else None
+    ]
+
+    async def scenario(address: str) -> None:
+        honest = await opened(address)
+        assert await told(honest, "join") == "4"
+        flood = frame(TEXT | 0x80, b"join") + unfinished
+        floods = [asyncio.ensure_future(close_code_after(address, flood)) for _ in range(25)]
+        ended, _ = await asyncio.wait(floods, return_when=asyncio.FIRST_COMPLETED)
+        assert {one.result() for one in ended} == {1008}
+        assert MAX_UNFINISHED_BYTES // 2 < held[GUEST] < MAX_UNFINISHED_BYTES * 1.2
+        for one in floods:
+            one.cancel()
+        while held:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+        for _ in range(20):
+            assert await told(honest, "x" * MAX_BYTES) == str(MAX_BYTES)
+        await honest.close()
+
+    served(scenario)
 
 
 def test_where_all_have_registered_a_newcomer_finds_no_place() -> None:

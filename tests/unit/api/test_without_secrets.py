@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from claudomator_py.api.guard.without_secrets import GIVEN, WithoutSecrets
+from claudomator_py.api.guard.without_secrets import UNFILTERED, WithoutSecrets
 from claudomator_py.domain.redaction import MARK, Redactor
 
 SECRET = 'geheim"<9f2c>'
@@ -22,7 +22,7 @@ def asked(answer: Response, method: str = "GET", *, given: bool = False) -> http
     """What is received of an application that always answers so. given: as to whoever is given a new secret."""
 
     def always(request: Request) -> Response:
-        setattr(request.state, GIVEN, given)
+        setattr(request.state, UNFILTERED, given)
         return answer
 
     app = Starlette(routes=[Route("/", always)])

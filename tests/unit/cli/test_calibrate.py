@@ -84,7 +84,7 @@ def test_a_state_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tasks", "said"),
     [
-        (TASKS[:10], "it has 10 labelled tasks"),
+        (TASKS[:10], "the set has 10 labelled tasks"),
         ([*TASKS, TASKS[3]], "tasks.jsonl:61: the id `3` is already used in line 4"),
     ],
 )
