@@ -1,1 +1,1 @@
-"""What can be asked for, a package for each thing: its shapes and operations, what they do, how they look."""
+"""The things that the API is about, a package for each: its shapes and operations, its service, commands and pages."""

@@ -1,11 +1,9 @@
-"""What is shown, without the specialists whose cards are hidden from whoever asks.
-
-The agent that a remote one is, ``hub:ID`` or ``http:ID``, and the host where that is reached can be told from any other
-word. They are in rows, in reasons with their words, in candidates, in the data of events and in sentences, also in what
-a server answers; they are taken out of the finished shape, so that no place is left out.
-
+"""Answers without the specialists whose cards are hidden from the caller.
+The agent of a remote specialist, ``hub:ID`` or ``http:ID``, and the host it is reached at are unlike any other word.
+They occur in rows, reasons, candidates, events' data and sentences, also in what a server answers; they are removed
+from the finished shape, so that no place is missed.
 The id of a card alone may be any word, such as ``plumber``. Sentences that name one are therefore not stored: rows hold
-what they are made of, and the names are taken out of that first.
+their parts, and the names are removed from those first.
 """
 
 import re
@@ -30,20 +28,20 @@ Row = TypeVar("Row", Event, Run, Task)
 Told = TypeVar("Told", EarlierFailure, HandedOn)
 
 SOMEBODY: Final = "somebody else"
-"""Who stands for a hidden specialist."""
+"""Stands for a hidden specialist."""
 _ITS_SERVER: Final = "its server"
-"""What stands for the place where a hidden specialist is reached."""
+"""Stands for the place where a hidden specialist is reached."""
 _PATH: Final = r"(?:[^\s\"'<>()]*[^\s\"'<>().,;:!?])?"
-"""What follows the slash behind a host; a mark at its end is the sentence's."""
+"""The path after a host; punctuation at its end belongs to the sentence."""
 _COLUMNS: Final[Mapping[type, str]] = {Event: "data", Run: "outcome", Task: "asks"}
-"""Which columns have such parts."""
+"""The column that holds such parts."""
 
 _CONTENT = frozenset({"spec"})
-"""Fields with what a task says itself, which is no secret to those who see the task."""
+"""Fields with what a task itself says, which is no secret from those who see the task."""
 
 
 def concealed(connection: Connection, shapes: Sequence[Shape], by: Principal) -> tuple[Shape, ...]:
-    """Return the shapes as that principal may see them: of a hidden agent, how it is reached alone, such as ``hub``."""
+    """Return the shapes as the principal may see them: of a hidden agent, just its protocol, such as ``hub``."""
     if by.sees_all:
         return tuple(shapes)
     found: set[str] = set()
@@ -68,8 +66,8 @@ def concealed(connection: Connection, shapes: Sequence[Shape], by: Principal) ->
 
 
 def unnamed(connection: Connection, rows: Sequence[Row], by: Principal) -> list[Row]:
-    """Return the rows, without the specialists of whom the sentences speak that are made of them, as far as those are
-    hidden from that principal."""
+    """Return the rows without the specialists that are hidden from the principal, in the parts that sentences are made
+    of."""
     if by.sees_all:
         return list(rows)
     named = {name for row in rows for name in _named_in(_part(row))}
@@ -84,12 +82,12 @@ def unnamed(connection: Connection, rows: Sequence[Row], by: Principal) -> list[
 
 
 def _part(row: Event | Run | Task) -> Mapping[str, Any]:
-    """What sentences are made of."""
+    """Return the part that sentences are made of."""
     return getattr(row, _COLUMNS[type(row)]) or {}
 
 
 def handoff_told(connection: Connection, document: Handoff, by: Principal) -> Handoff:
-    """Return the document as that principal may see it. What a run was told is told to the run itself as it is."""
+    """Return the document as the principal may see it. A run itself sees all that it was told."""
     if by.role is Role.RUN:
         return document
     before, failures = document.before, document.failures
@@ -110,7 +108,7 @@ def _of_nobody(one: Told, hidden: Collection[str]) -> Told:
 
 
 def _named_in(part: Mapping[str, Any]) -> set[str]:
-    """The specialists of whom such a part speaks, see ``Outcome`` and ``InputRequest``."""
+    """Return the specialists that such a part names; see ``Outcome`` and ``InputRequest``."""
     named = {*part.get("candidates", ()), part.get("meant", "")} - {""}
     if part.get("refused_handoff") is not None:
         refused = RefusedHandoff.model_validate(part["refused_handoff"])
@@ -121,7 +119,7 @@ def _named_in(part: Mapping[str, Any]) -> set[str]:
 
 
 def _without(part: Mapping[str, Any], hidden: Collection[str]) -> Mapping[str, Any]:
-    """The part without them; the same object where it names none."""
+    """Return the part without the hidden ones; the same object if it names none."""
     if _named_in(part).isdisjoint(hidden):
         return part
 
@@ -146,7 +144,7 @@ def _without(part: Mapping[str, Any], hidden: Collection[str]) -> Mapping[str, A
 
 
 def _places(urls: Collection[str]) -> re.Pattern[str] | None:
-    """These places, however they are written; None: there are none."""
+    """Return a pattern of these places, however they are written; None if there are none."""
     forms = sorted({_origin(urlsplit(url)) for url in urls if url.startswith("http")})
     if not forms:
         return None
@@ -154,7 +152,7 @@ def _places(urls: Collection[str]) -> re.Pattern[str] | None:
 
 
 def _origin(url: SplitResult) -> str:
-    """A pattern of the server. Of this machine any is meant by its port alone."""
+    """Return a pattern of the server. One on this machine is recognised by its port alone."""
     host = url.hostname or ""
     name = rf"\[{re.escape(host)}\]" if ":" in host else re.escape(host)
     if is_loopback(host):
@@ -163,10 +161,10 @@ def _origin(url: SplitResult) -> str:
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
-    """The value with every text in it changed; the same object where none is."""
+    """Return the value with every text in it changed; the same object if none is."""
     if isinstance(value, str):
         changed = change(value)
-        return value if changed == value else changed  # a code would become a mere text
+        return value if changed == value else changed  # keeps the type of an enum
     if isinstance(value, BaseModel):
         fields = {name: getattr(value, name) for name in type(value).model_fields if name not in _CONTENT}
         changes = _changes(fields, change)
@@ -182,6 +180,6 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _changes(fields: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """What is to be changed of them."""
+    """Return the fields that change."""
     told = {name: _each(one, change) for name, one in fields.items()}
     return {name: one for name, one in told.items() if one is not fields[name]}

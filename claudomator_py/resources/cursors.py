@@ -1,8 +1,7 @@
 """Cursors: where a list continues, in a form that only this service reads.
-
-A cursor names the last item that was seen, so what is inserted meanwhile moves nothing. Its checksum, over the list and
-its filters as well, shows one that was changed, cut or taken to another list; it is no secret, as a position gives
-nothing away.
+A cursor names the last item seen, so items inserted later shift nothing. Its checksum covers the list and its filters
+too, and so detects a cursor that was changed, truncated or used on another list. It is not a secret: a position reveals
+nothing.
 """
 
 import base64
@@ -23,25 +22,24 @@ _CHECK_BYTES = 8
 _MAX_NUMBER = 2**63
 
 Listed = Mapping[str, Any]
-"""Which list: its name, and its filters."""
+"""A list: its name and its filters."""
 
 
 def part(found: Sequence[T], limit: int, behind: Callable[[T], str]) -> tuple[Sequence[T], str | None]:
-    """Return the items of one part of a list, and the cursor behind them if others follow.
-
-    found: one item more than limit where there are as many. behind: the cursor behind an item.
+    """Return one page of a list, and the cursor after it if more follows.
+    found: one item more than limit, if there are as many. behind: returns the cursor after an item.
     """
     items = found[:limit]
     return items, behind(items[-1]) if len(found) > limit else None
 
 
 def write(position: Position, wanted: TaskFilter) -> str:
-    """Return the cursor behind that task of that list."""
+    """Return the cursor after that task of that list."""
     return _written(position, _tasks(wanted))
 
 
 def read(cursor: str, wanted: TaskFilter) -> Position:
-    """Return the task. Raises BadCursor for anything that ``write`` did not give for this list."""
+    """Return the task. Raises BadCursor unless ``write`` returned the cursor for this list."""
     match _read(cursor, _tasks(wanted)):
         case [int(created_ms), str(task_id)] if 0 <= created_ms < _MAX_NUMBER and _is_id(task_id):
             return created_ms, task_id
@@ -49,12 +47,12 @@ def read(cursor: str, wanted: TaskFilter) -> Position:
 
 
 def write_number(number: int, listed: Listed) -> str:
-    """Return the cursor behind the item of that number."""
+    """Return the cursor after the item with that number."""
     return _written((number,), listed)
 
 
 def read_number(cursor: str, listed: Listed) -> int:
-    """Return the item's number. Raises BadCursor for anything that ``write_number`` did not give for this list."""
+    """Return the item's number. Raises BadCursor unless ``write_number`` returned the cursor for this list."""
     match _read(cursor, listed):
         case [int(number)] if 0 <= number < _MAX_NUMBER:
             return number
@@ -62,12 +60,12 @@ def read_number(cursor: str, listed: Listed) -> int:
 
 
 def write_text(text: str, listed: Listed) -> str:
-    """Return the cursor behind the item that has this text as its key."""
+    """Return the cursor after the item with that text as its key."""
     return _written((text,), listed)
 
 
 def read_text(cursor: str, listed: Listed) -> str:
-    """Return the item's key. Raises BadCursor for anything that ``write_text`` did not give for this list."""
+    """Return the item's key. Raises BadCursor unless ``write_text`` returned the cursor for this list."""
     match _read(cursor, listed):
         case [str(text)] if "\0" not in text and text.isascii():
             return text
@@ -75,12 +73,12 @@ def read_text(cursor: str, listed: Listed) -> str:
 
 
 def write_time(at_ms: int, key: str, listed: Listed) -> str:
-    """Return the cursor behind the item of that time, in epoch milliseconds, and that key."""
+    """Return the cursor after the item with that time, in epoch milliseconds, and that key."""
     return _written((at_ms, key), listed)
 
 
 def read_time(cursor: str, listed: Listed) -> Position:
-    """Return the item's time and key. Raises BadCursor for anything that ``write_time`` did not give for this list."""
+    """Return the item's time and key. Raises BadCursor unless ``write_time`` returned the cursor for this list."""
     match _read(cursor, listed):
         case [int(at_ms), str(key)] if 0 <= at_ms < _MAX_NUMBER and "\0" not in key and key.isascii():
             return at_ms, key
@@ -116,8 +114,8 @@ def _is_id(text: str) -> bool:
 
 def _bad() -> BadCursor:
     return BadCursor(
-        "The cursor is not one that was given for this list with these filters.",
-        remedy="Send next_cursor as it was given, with the same filters, or begin again without a cursor.",
+        "The cursor is not one given for this list with these filters.",
+        remedy="Send next_cursor as it was given, with the same filters, or start again without a cursor.",
     )
 
 

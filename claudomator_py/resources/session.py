@@ -1,5 +1,5 @@
-"""What all resources have in common when they are asked: who asks, one transaction for each request, done once, and
-which task or run is meant."""
+"""What all services have in common: the caller, one transaction for each request, requests done once, and finding the
+task or run that is meant."""
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
@@ -20,24 +20,23 @@ T = TypeVar("T")
 A = TypeVar("A", bound=BaseModel)
 S = TypeVar("S", bound="Service")
 SHORTEST_PREFIX = 4
-"""A shorter one is hardly meant for an id, even if only one begins so."""
+"""A shorter one is hardly meant as an id, even if only one id begins with it."""
 
 
 class Service:
-    """What can be asked of a resource: until it is bound to whoever asks, by nobody.
-
-    Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
+    """Operations on a resource, for one caller once it is bound to a principal.
+    Synchronous, and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
     """
 
     _asker: Principal | None = None
 
     def __init__(self, database: Database, repeats: IdempotentRequests | None = None) -> None:
-        """repeats: for those whose requests have keys."""
+        """repeats: for services whose requests have idempotency keys."""
         self._database = database
         self._requests = repeats
 
     def as_(self, by: Principal) -> Self:
-        """Return the same, for who asks."""
+        """Return this service bound to the caller."""
         bound = copy(self)
         bound._asker = by
         return bound
@@ -57,9 +56,8 @@ class Service:
         return write_or_refuse(self._database, fn, self._by.id)
 
     def _once(self, key: RequestKey | None, answer: type[A], prepare: Callable[[], Callable[[Connection], A]]) -> A:
-        """Return the answer of the change, or that of an earlier request with this key, whose change was made then.
-
-        answer: its shape. prepare: does or refuses what comes before the transaction, and gives what is done in it.
+        """Return the answer of the change, or the answer to an earlier request with this key, which made the change.
+        answer: the shape of it. prepare: does, or refuses, what comes before the transaction, and returns the change.
         Raises KeyInUse, KeyReused.
         """
         repeats = self._requests
@@ -73,44 +71,43 @@ class Service:
 
 
 class Session:
-    """What one principal may ask: it sees and changes what that one may, and what it does is in that one's name."""
+    """The services bound to one principal, who sees and changes what it may, in its own name."""
 
     def __init__(self, services: Mapping[type, Any], by: Principal) -> None:
         self._services = services
         self.by = by
 
     def __getitem__(self, service: type[S]) -> S:
-        """Return the service of that kind, as this principal may use it. It costs nothing."""
+        """Return the service of that type, bound to the principal. It costs nothing."""
         found: S = self._services[service]
         return found.as_(self.by)
 
 
 class Access:
-    """The services for each who asks. There is none for nobody, so no request is answered without saying whose it
-    is."""
+    """The services, for every caller. They answer no request without a principal."""
 
     def __init__(self, services: Iterable[object]) -> None:
         self._services = {type(service): service for service in services}
 
     def as_(self, by: Principal) -> Session:
-        """Return what that principal may ask."""
+        """Return the services bound to that principal."""
         return Session(self._services, by)
 
     def __getitem__(self, kind: type[T]) -> T:
-        """Return the service of that kind, bound to nobody: for those that say by themselves who asks."""
+        """Return the service of that type unbound, for services that bind themselves."""
         found: Any = self._services[kind]
         return found  # type: ignore[no-any-return]  # of that kind
 
 
 def find_task(connection: Connection, ref: str, by: Principal) -> Task:
-    """Return the task that somebody means, of those that exist for that principal. Raises NotFound or Ambiguous."""
+    """Return the task that is meant, among those that exist for the principal. Raises NotFound or Ambiguous."""
     found = reads.matching(connection, ref, by)
     if not found:
         raise NotFound.among("task", ref, reads.names_like(connection, by), listing="claudomator list")
     ids = ", ".join(f"{short_id(task.id)} ({task.name})" for task in found)
     whole = ref == found[0].name or ref.lower() == found[0].id
     if not whole and len(ref) < SHORTEST_PREFIX:
-        detail = f"There is no task {ref!r}. As the beginning of an id it is too short: {ids} would begin so."
+        detail = f"There is no task {ref!r}. It is too short for the beginning of an id: {ids} would match."
         raise NotFound(detail, remedy=f"Write the name, or at least {SHORTEST_PREFIX} characters of the id.")
     if len(found) > 1:
         raise Ambiguous(f"{ref!r} could mean {ids}.", remedy="Write the name, or a longer prefix of the id.")
@@ -118,7 +115,7 @@ def find_task(connection: Connection, ref: str, by: Principal) -> Task:
 
 
 def find_run(connection: Connection, ref: str, by: Principal) -> Run:
-    """Return the run of that id, or whose id begins so, if it exists for whoever asks. Raises NotFound or Ambiguous."""
+    """Return the run with that id or id prefix, if it exists for the caller. Raises NotFound or Ambiguous."""
     run = run_rows.find(connection, ref, by)
     if run is not None:
         return run

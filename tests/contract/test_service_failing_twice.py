@@ -165,7 +165,7 @@ def test_the_default_takes_over_after_two_failures(world: World, default: str | 
     assert "eve failed twice, and default is the fallback" in sentences
     told = world.decisions.page(DecisionFilter(task="t", kind="handoff"), None, 5).items[0]
     assert (told.route, told.handoff and told.handoff.to) == ("default", "default")
-    assert "whoever does what fits nobody" in world.decisions.explained(told.id).sentences[0]
+    assert "whoever does what fits no specialist" in world.decisions.explained(told.id).sentences[0]
 
 
 @pytest.mark.parametrize("fallback", ["human_review", "gone"])

@@ -103,7 +103,7 @@ def test_a_failed_night_says_first_that_nothing_is_done_and_groups_the_reasons(w
         run(world, f"login-{number}", exit_code=1, status="failed", reason="refused", text="I will not do that.")
     run(world, "late", exit_code=1, status="failed", reason="turn_limit")
     found = report(world)
-    assert found.headline == "nothing done, 4 failed; cost not known"
+    assert found.headline == "nothing done, 4 failed; cost unknown"
     assert [(group.reason, group.count) for group in found.failures] == [("refused", 3), ("turn_limit", 1)]
     assert [ref.name for ref in found.failures[0].tasks] == ["login-2", "login-1", "login-0"]
 
@@ -144,7 +144,7 @@ def test_a_success_that_changed_nothing_is_counted(world: World) -> None:
     assert (found.unchanged, found.doubtful) == (2, 1)
     assert [ref.name for ref in found.doubtful_tasks] == ["said-fixed"]
     assert "1 changed nothing, but says otherwise" in found.headline
-    assert "- said-fixed says that it changed something" in markdown(found, str)
+    assert "- said-fixed claims to have changed something" in markdown(found, str)
 
 
 def test_a_sum_of_dollars_that_lacks_some_says_so(world: World) -> None:
@@ -206,14 +206,14 @@ def test_a_group_counts_tasks_that_no_list_names(world: World, monkeypatch: pyte
     assert not any(re.search(r"\b(until|at)\s*(;|,|$)", group.text) for group in found.waits), found.waits
 
 
-@pytest.mark.parametrize("section", ["What waits", "What failed"])
+@pytest.mark.parametrize("section", ["What is waiting", "What failed"])
 def test_what_is_in_no_group_is_counted_so_that_each_section_adds_up(world: World, section: str) -> None:
     waiting = report(world).model_copy(update={"waiting": 71, "failed": 600})
     group = TaskGroup(reason="time", text="not before", until=None, count=50, tasks=())
     known = waiting.model_copy(update={"waits": (group,), "failures": (group,)})
     lines = markdown(known, str).split(f"## {section}\n\n")[1].splitlines()
     assert lines[0].startswith("- 50 x")
-    assert lines[1] == ("- and 21 more" if section == "What waits" else "- and 550 more")
+    assert lines[1] == ("- and 21 more" if section == "What is waiting" else "- and 550 more")
     whole = known.model_copy(update={"waiting": 50, "failed": 50})
     assert "- and" not in markdown(whole, str)
 
@@ -222,7 +222,7 @@ def test_folders_that_runs_had_for_themselves_are_one_and_none_where_nothing_was
     for name, files in (("poem", ("a.txt",)), ("song", ("b.txt", "c.txt")), ("talk", ())):
         run(world, name, changes=changed(f"/state/runs/{name}/work", files=files, is_repository=False))
     (scratch,) = report(world).repositories
-    assert (scratch.path, scratch.files, scratch.tasks) == ("scratch folders", 3, 2)
+    assert (scratch.path, scratch.files, scratch.tasks) == ("scratch directories", 3, 2)
 
 
 def test_only_what_ended_in_the_span_counts(world: World) -> None:
@@ -288,7 +288,7 @@ def test_as_markdown_it_has_a_section_for_each_thing_there_is_something_to_say_o
     assert text.startswith("# 1 done, 1 failed, 1 asks you; 1 commit in 1 repository; at least $0.40\n\nFrom then to ")
     assert "## What needs you\n\n- asks: Blue or green?\n" in text
     assert "- /srv/shop: 1 commit, 1 file (+2 -1), by 1 task\n" in text
-    assert "What waits" not in text
+    assert "What is waiting" not in text
 
 
 class Daily:

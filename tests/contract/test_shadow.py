@@ -100,8 +100,8 @@ def test_a_placement_is_decided_by_the_other_agents_too(world: World) -> None:
     assert [one.agent for one in placed.agents] == ["z"]
     assert said(world, placed) == (
         "Under the other configuration: agent z, tier fast, model haiku. Least active.",
-        f"In fact: agent {made.agent}, tier {made.tier}, model {made.model}.",
-        "Nothing follows from this decision.",
+        f"Actually decided: agent {made.agent}, tier {made.tier}, model {made.model}.",
+        "This decision has no effect.",
     )
 
 

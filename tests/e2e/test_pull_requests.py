@@ -109,8 +109,8 @@ def test_what_fails_says_how_far_it_came(site: Site, shop: Path) -> None:
     assert pushed(site) == {"main"}
     path, _ = with_gh(site, code=3)
     nowhere = pr(site, "fix", "--remote", "nowhere", PATH=path)
-    assert "Nothing was made." in nowhere.stderr
+    assert "Nothing was pushed." in nowhere.stderr
     failed = pr(site, "fix", PATH=path)
     assert failed.returncode == 1
-    assert "gh ended with 3" in failed.stderr
-    assert "The branch is pushed already." in failed.stderr
+    assert "gh exited with 3" in failed.stderr
+    assert "The branch is already pushed." in failed.stderr

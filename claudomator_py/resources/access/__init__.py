@@ -1,5 +1,4 @@
-"""Tokens and the browsers that are logged in, as they are shown, and what can be asked about them. Field order is the
-order of the JSON."""
+"""The shapes and operations of API tokens and browser sessions. Field order is the order of the JSON."""
 
 from typing import Annotated, Literal
 
@@ -16,7 +15,7 @@ GivenRole = Literal["read", "operate", "admin"]
 NEVER = "never"
 DEFAULT_LIFE_MS = 90 * DAY_MS
 TAKEN_NAMES = frozenset({OPERATOR.id, INBOX.id, SHIPPER, "clock", "daemon", "run", "schedule"})
-"""Names that say who did something when it was no token."""
+"""Names that records use for actors that are no token."""
 
 
 def _free(name: str) -> str:
@@ -37,7 +36,7 @@ def _expiry(text: str) -> str:
 
 
 class TokenRequest(View):
-    """A token to be made."""
+    """A token to create."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,32 +58,32 @@ class TokenRequest(View):
 
 
 class TokenView(View):
-    """A token that was given out; the token itself is kept nowhere."""
+    """A token that was issued; the token itself is not stored."""
 
     id: str
     name: str
-    """How its holder is named in records."""
+    """The name of its holder in records."""
     role: Role
     """What its holder may do."""
     organisation: str | None = None
     """Whose tasks its holder sees; null: everybody's."""
     creator: str
-    """The name of whoever made it."""
+    """The name of the principal that created it."""
     created_at: Instant
     expires_at: Instant | None = None
     """Null: never."""
     used_at: Instant | None = None
-    """When it was last seen, to within an hour."""
+    """When it was last used, to within an hour."""
     revoked_at: Instant | None = None
     active: bool
-    """Whether it is good now."""
+    """Whether it is valid now."""
 
 
 class NewTokenView(TokenView):
-    """A token that was just made."""
+    """A token that was just created."""
 
     token: str
-    """Shown this once."""
+    """Shown only this once."""
 
 
 class SessionView(View):
@@ -92,27 +91,27 @@ class SessionView(View):
 
     id: str
     principal: str
-    """As whom."""
+    """The principal that it is logged in as."""
     host: str
-    """Where it logged in, and where alone it counts."""
+    """Where it logged in; the session is valid only there."""
     browser: str
     created_at: Instant
     used_at: Instant
-    """When it was last seen."""
+    """When it was last used."""
     expires_at: Instant
     """When it ends unless it is used before."""
     current: bool = False
-    """Whether it is the one that asks."""
+    """Whether it is the session of this request."""
 
 
 class LoginCodeView(View):
-    """A code that lets one browser in, once."""
+    """A code that logs one browser in, once."""
 
     code: str
     path: str
     """The part of `url` after the host."""
     url: str
-    """Where to take it."""
+    """The URL to open in the browser."""
     expires_at: Instant
 
 
@@ -123,11 +122,11 @@ _CREATED = {
 
 
 class TokenCalls(Calls):
-    """Every operation on tokens, as the client calls it."""
+    """The operations on tokens, as the client calls them."""
 
     @operation("GET /v1/tokens", "listTokens", ADMIN, "Tokens, newest first")
     def tokens(self) -> list[TokenView]:
-        """Revoked and expired ones, too. The tokens themselves are kept nowhere."""
+        """Includes revoked and expired ones. The tokens themselves are not stored."""
 
     @operation(
         "POST /v1/tokens",
@@ -140,37 +139,36 @@ class TokenCalls(Calls):
         secret=True,
     )
     def create_token(self, wanted: Annotated[TokenRequest, JsonBody(_CREATED)]) -> NewTokenView:
-        """Nobody gives out a token that can do more than its own, sees another organisation, or lasts longer."""
+        """A token can have no more rights than its creator's, belong to no other organisation, and not outlast it."""
 
     @operation("DELETE /v1/tokens/{ref}", "revokeToken", ADMIN, "Revoke a token", refuses=(404,))
     def revoke_token(self, ref: Annotated[str, PathText("A token's id or name.")]) -> TokenView:
-        """Immediate and permanent: its event streams and browser sessions end. Tokens that its holder issued stay.
-        Harmless when repeated."""
+        """Immediate and permanent: its event streams and browser sessions end. Tokens that its holder issued stay
+        valid. Harmless when repeated."""
 
 
 class LoginCalls(Calls):
-    """Every operation on browsers that are logged in, as the client calls it."""
+    """The operations on browser sessions, as the client calls them."""
 
     @operation(
         "POST /v1/login-codes",
         "createLoginCode",
         READ,
-        "A code that lets one browser in, once, within a minute",
+        "A code that logs one browser in, once, within a minute",
         status=201,
     )
     def login_code(self) -> LoginCodeView:
-        """`claudomator open` asks for one. The code is no secret for longer than it takes to use it.
-
-        The browser may do what the token may that asks.
+        """`claudomator open` requests one. The code is secret only until it is used.
+        The browser may do what the token of this request may.
         """
 
     @operation("GET /v1/sessions", "listSessions", READ, "The browsers that are logged in, the last used first")
     def sessions(self) -> list[SessionView]:
-        """Those of who asks; of everybody for an administrator of the whole daemon."""
+        """Those of the token's own principal; all of them for an administrator of the whole daemon."""
 
     @operation("DELETE /v1/sessions", "endSessions", READ, "Log out everywhere")
     def end_sessions(self) -> list[SessionView]:
-        """End all sessions that who asks can see, at once, with their event streams; the answer has what has ended."""
+        """End all sessions that the token can see, at once, with their event streams. Returns the ended sessions."""
 
     @operation("DELETE /v1/sessions/{session_id}", "endSession", READ, "Log one browser out", refuses=(404,))
     def end_session(self, session_id: Annotated[str, PathText("A session's id.")]) -> SessionView:

@@ -1,4 +1,4 @@
-"""``token``: who else may ask this daemon, and what; ``open`` and ``sessions``: browsers that are logged in."""
+"""``token``: create, list and revoke tokens; ``open`` and ``sessions``: log browsers in and out."""
 
 import contextlib
 import html
@@ -58,7 +58,7 @@ def _role(text: str) -> Role:
 
 
 def _expiry(text: str) -> str:
-    """Return what the API takes: a duration, or ``never``. A date means its beginning, here."""
+    """Return what the API accepts: a duration, or ``never``. A date means its beginning in local time."""
     if _DATE.match(text):
         try:
             left_ms = round((datetime.fromisoformat(text).astimezone().timestamp() - time.time()) * SECOND_MS)
@@ -93,7 +93,7 @@ def create(
 ) -> None:
     """Create a token and print it. It is shown only once.
 
-    A token cannot be given more rights than the one used to create it.
+    A token cannot have more rights than the one used to create it.
     """
     wanted = {"name": name, "role": role.value, "organisation": organisation, "expires": expires}
     made = client.create_token(checked(TokenRequest, wanted))
@@ -108,7 +108,7 @@ def create(
 def list_tokens(client: "Client", output: FormatOption = Format.TABLE) -> None:
     """List the tokens, newest first.
 
-    When one was used last is written once an hour at most.
+    The last use of a token is recorded once an hour at most.
     """
     write_table(_TOKENS, client.tokens(), output, "There are no tokens.")
 
@@ -143,7 +143,7 @@ def tokens_group() -> typer.Typer:
 
 _LOGIN_PAGES = "login-*.html"
 _LASTS_S = 60.0
-"""As long as a login code."""
+"""How long a login code is valid."""
 _PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -156,10 +156,9 @@ _PAGE = """<!doctype html>
 
 
 def folder_for(state_dir: Path | None) -> Path | None:
-    """Return a folder that nobody else can enter: the state folder of this user's daemon, else the session's; None:
-    neither.
-
-    The daemon removes what is left in its state folder when it starts.
+    """Return a folder that nobody else can enter: the state folder of this user's daemon, or else that of the login
+    session; None: neither.
+    The daemon removes left-over pages from its state folder when it starts.
     """
     session = os.environ.get("XDG_RUNTIME_DIR")
     for folder in (state_dir, Path(session) if session else None):
@@ -174,7 +173,7 @@ def folder_for(state_dir: Path | None) -> Path | None:
 
 
 def write_login_page(folder: Path, url: str) -> Path:
-    """Write a new file (0600) into the folder. Those whose links have expired are removed. Raises OSError."""
+    """Write a new page (0600) into the folder, and remove those with expired links. Raises OSError."""
     for old in folder.glob(_LOGIN_PAGES):
         with contextlib.suppress(FileNotFoundError):  # another command has removed it
             if time.time() - old.lstat().st_mtime > _LASTS_S:
@@ -258,7 +257,7 @@ def end(
 ) -> None:
     """Log out one browser, or all of them.
 
-    It takes effect at once: pages that are open show nothing new.
+    It takes effect at once: open pages show nothing new.
     """
     if (session_id is None) != everywhere:
         raise typer.BadParameter("name a session by its ID, or give --all")

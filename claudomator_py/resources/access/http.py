@@ -1,4 +1,4 @@
-"""/v1/tokens, /v1/login-codes and /v1/sessions: which method answers each operation."""
+"""The routes of /v1/tokens, /v1/login-codes and /v1/sessions."""
 
 from fastapi import Request
 
@@ -16,14 +16,14 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Browsers:
-    """The browsers that are logged in, as far as they concern the principal of a request."""
+    """The browser sessions that the principal of a request may see."""
 
     request: Request
     by: Principal
 
     @answers(LoginCalls.login_code)
     def login_code(self) -> LoginCodeView:
-        """Return a new code, which lets a browser in as that principal."""
+        """Return a new code that logs a browser in as that principal."""
         codes: LoginCodes = self.request.app.state.login_codes
         code, expires_ms = codes.issue(self.by.id)
         path = f"/login?code={code}"
@@ -32,7 +32,7 @@ class Browsers:
 
     @answers(LoginCalls.sessions)
     def all(self) -> list[SessionView]:
-        """Return the sessions, the last used first; that of the request is marked."""
+        """Return the sessions, the one used last first, with that of the request marked."""
         whole = self.by.role is Role.ADMIN and self.by.organisation is None
         current: str | None = self.request.state.session
         return [
@@ -43,7 +43,7 @@ class Browsers:
 
     @answers(LoginCalls.end_sessions)
     def end_all(self) -> list[SessionView]:
-        """End all of them, and return what has ended."""
+        """End all of them, and return them."""
         ended = self.all()
         self._sessions.end([session.id for session in ended], self.by.id)
         return ended
@@ -66,16 +66,16 @@ class Browsers:
 
 
 def browsers(request: Request, by: Asking) -> Browsers:
-    """Return the browsers for whoever sent the request."""
+    """Return the browser sessions for the sender of the request."""
     return Browsers(request, by)
 
 
 def _page_url(request: Request, settings: WebSettings) -> str:
-    """Return where the browser has to go: by the way that the request came, if browsers can log in there."""
+    """Return the URL for the browser: the host of this request, if browsers can log in there, else the page's own."""
     host = request.headers["host"].lower()
     if host not in settings.page_hosts():
         return f"http://{settings.page_host}"
-    # Only a proxy speaks TLS; whoever asks has the token, and is told about its own way in.
+    # Only a proxy speaks TLS. The client has a token, so its header can be trusted for its own link.
     scheme = "https" if request.headers.get("x-forwarded-proto") == "https" else "http"
     return f"{scheme}://{host}"
 

@@ -1,8 +1,7 @@
-"""Whose token it is: what was given out, kept in memory so that a request waits for no database.
-
-A token is 256 random bits, so its SHA-256 is all that is kept: nobody finds such a value by trying, and a slow hash,
-which protects what people think up, would only make each request slow. It is looked up by that digest. How long a
-lookup takes tells of the digest at most, and who does not know the token cannot choose what that begins with.
+"""The issued tokens, kept in memory so that a request need not wait for the database.
+A token is 256 random bits, so storing its SHA-256 is enough: nobody can find such a value by trying, and a slow hash,
+which protects passwords, would only slow down each request. Tokens are looked up by that digest. The time of a lookup
+reveals at most something about the digest, which a client without the token cannot choose.
 """
 
 import hashlib
@@ -22,24 +21,24 @@ from claudomator_py.store.tables import ApiToken
 from claudomator_py.values import dataclass
 
 PREFIX = "cmt_"
-"""By which scanners for leaked secrets, and our own redactor, know a token."""
+"""Lets secret scanners, and our own redactor, recognise a token."""
 USED_EVERY_MS = HOUR_MS
-"""How often it is written that a token is in use."""
+"""How often the use of a token is recorded."""
 _RANDOM_BYTES = 32
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a new random token."""
     return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def hash_of(token: str) -> str:
-    """Return what is kept of a token."""
+    """Return the stored form of a token."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def principal_of(token: ApiToken) -> Principal:
-    """Return who holds a token."""
+    """Return the principal of a token."""
     return Principal(token.name, Role(token.role), token.organisation)
 
 
@@ -55,7 +54,7 @@ class _CachedToken:
 
 
 class Keyring:
-    """The tokens of one database. Safe to use from any thread; ``holder`` and ``named`` wait for nothing."""
+    """The tokens of one database. Thread-safe; ``holder`` and ``named`` never block."""
 
     def __init__(self, database: Database, clock: Clock, run_tokens: RunTokens) -> None:
         """Raises StoreUnavailable."""
@@ -69,8 +68,8 @@ class Keyring:
         self.reload()
 
     def reload(self) -> None:
-        """Read the tokens again. To be called, not on the event loop, after one was made or revoked."""
-        # One reads at a time, so that no older state replaces a newer one.
+        """Read the tokens again. Call it after one was created or revoked, but not on the event loop."""
+        # One read at a time, so that no older state replaces a newer one.
         with self._lock:
             given = self._database.read(access_rows.tokens)
             self._known = _CachedToken({one.hash: one for one in given}, {one.name: one for one in given})
@@ -78,11 +77,11 @@ class Keyring:
             callback()
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call callback after each ``reload``, on its thread. It must be quick and must not wait."""
+        """Call callback after each ``reload``, on its thread. It must be quick and must not block."""
         self._listeners = (*self._listeners, callback)
 
     def holder(self, token: str) -> Principal | None:
-        """Return who may use this token now; None: nobody."""
+        """Return the principal of a valid token; None: it is not valid."""
         row = self._known.by_hash.get(hash_of(token))
         if row is None or not is_good(row, self._clock()):
             return None
@@ -90,9 +89,8 @@ class Keyring:
         return principal_of(row)
 
     def running(self, token: str) -> Principal | None:
-        """Return the run whose token it is, while it is under way and nobody has asked for its end. Waits for the
-        database.
-
+        """Return the run whose token it is, while the run lasts and nobody has asked to cancel or restart its task.
+        Reads the database.
         Raises Unavailable.
         """
         run_id = self._run_tokens.run_id(token)
@@ -111,14 +109,14 @@ class Keyring:
         return read_or_refuse(self._database, read)
 
     def named(self, principal_id: str) -> Principal | None:
-        """Return who has that name, as long as the token is good; the operator is always there."""
+        """Return the principal of that name while its token is valid; the operator always."""
         if principal_id == OPERATOR.id:
             return OPERATOR
         found = self._known.by_name.get(principal_id)
         return principal_of(found) if found is not None and is_good(found, self._clock()) else None
 
     def _note_use(self, token: ApiToken) -> None:
-        """Have it written, later and rarely, that the token is in use."""
+        """Have the use of the token recorded, later and rarely."""
         now_ms = self._clock()
         last_ms = max(token.used_ms or 0, self._used.get(token.id, 0))
         if now_ms - last_ms < USED_EVERY_MS:
@@ -131,4 +129,4 @@ class Keyring:
         try:
             self._database.submit(note)
         except StoreUnavailable:
-            return  # the daemon is about to end
+            return  # the daemon is ending

@@ -1,6 +1,5 @@
-"""/login, /logout and /sessions: a one-time code for a session, the browsers that have one, and its end.
-
-Looking at /login with a code does not use the code up: previews of links and browsers look ahead. Only the form does.
+"""/login, /logout and /sessions: log a browser in by a one-time code, list sessions, and end them.
+Opening /login with a code does not use the code up, as link previews and browsers prefetch; only its form does.
 """
 
 from collections.abc import Callable
@@ -30,7 +29,7 @@ SentCode = Annotated[str, Form(max_length=_MAX_CODE_LENGTH)]
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """What a login needs."""
+    """The services that a login needs."""
 
     sessions: Sessions
     codes: LoginCodes
@@ -51,7 +50,7 @@ def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
             form = render("login.html", {"code": code, "refused": False})
             form.background = BackgroundTask(prepare) if codes.is_good(code) else None
             return form
-        if codes.is_good(code):  # and nobody else is told the name
+        if codes.is_good(code):  # only then, as the name of the host is secret
             return RedirectResponse(f"http://{page_host}/login?code={quote(code)}", 303)
         return render("login.html", {"code": "", "refused": bool(code)})
 
@@ -65,7 +64,7 @@ def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
             entrance.throttle.failure(request.client)
             return render("login.html", {"code": "", "refused": True}, 403)
         response = RedirectResponse("/", 303)
-        # A proxy that speaks TLS shows in the origin of its pages; the daemon itself speaks none.
+        # The origin of its pages shows whether a proxy speaks TLS; the daemon itself does not.
         secure = request.headers.get("origin", "").startswith("https:")
         response.set_cookie(
             settings.cookie,
@@ -104,14 +103,14 @@ def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
 
 
 def _logged_out(entrance: Entrance) -> Response:
-    """Return the answer to a browser whose session has ended."""
+    """Return the response to a browser whose session has ended."""
     response = RedirectResponse("/login", 303)
     response.delete_cookie(entrance.settings.cookie, path="/", httponly=True, samesite="strict")
     return response
 
 
 _MAX_LENGTH = 60
-# The first that fits: most of them claim to be the ones after, too.
+# The first match counts, as most browsers also claim to be those further down.
 _BROWSERS = (
     ("Edge", regex(r"\bEdgA?/(\d+)")),
     ("Opera", regex(r"\bOPR/(\d+)")),
@@ -131,8 +130,8 @@ _SYSTEMS = (
 
 
 def browser_name(user_agent: str) -> str:
-    """Return the browser's name, such as ``Firefox 131 on Linux``; of what is not known, the beginning of what it said.
-    Never empty."""
+    """Return the browser's name, such as ``Firefox 131 on Linux``, or the beginning of an unknown user agent. Never
+    empty."""
     name = next((f"{name} {found[1]}" for name, known in _BROWSERS if (found := known.search(user_agent))), None)
     if name is None:
         said = one_line(user_agent)

@@ -1,4 +1,4 @@
-"""Tokens: giving them out, listing and revoking them."""
+"""Create, list and revoke tokens."""
 
 import uuid
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from claudomator_py.surface import answers
 
 
 class Tokens(Service):
-    """What can be asked about tokens. Every method may raise ``domain.errors.ServiceError``."""
+    """The service of tokens. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, keyring: Keyring, clock: Clock) -> None:
         super().__init__(database)
@@ -36,16 +36,15 @@ class Tokens(Service):
 
     @answers(TokenCalls.tokens)
     def all(self) -> list[TokenView]:
-        """Return every token that was given out, the newest first; to an organisation's principal, its own
-        organisation's."""
+        """Return all issued tokens, newest first; for a principal of an organisation, those of its organisation."""
         now_ms = self._clock()
         tokens = self._read(access_rows.tokens)
         return [_view(token, now_ms) for token in tokens if self._by.sees(token.organisation)]
 
     @answers(TokenCalls.create_token)
     def create(self, request: TokenRequest) -> NewTokenView:
-        """Make a token, shown this once. Raises Forbidden for one that could do more than who asks; Conflict for a name
-        that was given before."""
+        """Create a token, which is shown only now. Raises Forbidden if it would have more rights than its creator, and
+        Conflict for a name that was used before."""
         token = new_token()
 
         def transaction(connection: Connection) -> ApiToken:
@@ -61,8 +60,8 @@ class Tokens(Service):
                 expires_ms=self._expires_ms(connection, request, now_ms),
             )
             if access_rows.token_named(connection, request.name) is not None:
-                remedy = "Choose another one: names are never reused, not even after a token is revoked."
-                raise Conflict(f"The name {request.name} was given to a token before.", remedy=remedy)
+                remedy = "Choose another name; names are never reused, not even after a token is revoked."
+                raise Conflict(f"The name {request.name} was already used for a token.", remedy=remedy)
             access_rows.add_token(connection, row)
             data = {"name": row.name, "role": row.role, "organisation": row.organisation, "expires": row.expires_ms}
             record(connection, now_ms, "token_created", data={key: one for key, one in data.items() if one is not None})
@@ -76,7 +75,7 @@ class Tokens(Service):
 
     @answers(TokenCalls.revoke_token)
     def revoke(self, ref: str) -> TokenView:
-        """End the token of that id or name, at once and permanently. Harmless when repeated. Raises NotFound."""
+        """Revoke the token of that id or name, immediately and permanently. Harmless when repeated. Raises NotFound."""
 
         def transaction(connection: Connection) -> ApiToken:
             row = _found(connection, ref)

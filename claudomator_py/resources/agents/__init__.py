@@ -1,4 +1,4 @@
-"""Agents as they are shown, and what can be asked about them. Field order is the order of the JSON."""
+"""The shapes and operations of agents. Field order is the order of the JSON."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from claudomator_py.surface import ADMIN_WHOLE, READ, Calls, JsonBody, Key, Link
 
 
 class SpendingView(View):
-    """What runs have used, as far as is known."""
+    """What runs have used, as far as known."""
 
     usd: float = 0.0
     """US dollars."""
@@ -25,80 +25,80 @@ class SpendingView(View):
     """Input and output together."""
     runs: int = 0
     unpriced: int = 0
-    """How many of them have ended without anybody knowing their dollars."""
+    """How many of them ended at an unknown cost."""
     uncounted: int = 0
-    """How many of them have ended without anybody knowing their tokens."""
+    """How many of them ended with an unknown number of tokens."""
 
 
 class BudgetView(View):
-    """What may be spent, what was, and what is left; null where there is no limit."""
+    """What may be spent, what was spent, and what is left; null where there is no limit."""
 
     usd: float | None = None
     tokens: int | None = None
     runs: int | None = None
     window: str | None = None
-    """The share of a window that may be used up."""
+    """The share of a window that may be used."""
     spent: SpendingView
     usd_left: float | None = None
     tokens_left: int | None = None
     runs_left: int | None = None
     windows_used: dict[str, float] = Field(default_factory=dict)
-    """What was used of each window, by name, 1 being all of it, as far as the account has said."""
+    """The used share of each window by name, where 1 is all of it, as last reported by the account."""
     text: str = ""
     """The figures in words."""
     unknown: str = ""
-    """What the figures lack, in words."""
+    """What is missing in the figures, in words."""
     reached: str | None = None
-    """Why nothing starts, once it is used up."""
+    """Why nothing starts once it is used up."""
     until: Instant | None = None
-    """When that is over, for a day or a window."""
+    """When the day or the window ends."""
 
 
 class HoldView(View):
-    """A reason not to start anything on a bucket: an agent, or an account that agents of a kind share."""
+    """A reason to start nothing on a bucket: an agent, or an account that agents of a kind share."""
 
     agent: str
-    """The one that is named."""
+    """The agent for which the hold is shown."""
     bucket: str
     family: str | None = None
-    """Only its models of that family; null: all."""
+    """The model family that it applies to; null: all models."""
     window: str | None = None
     """The window that is used up."""
     reason: Reason | None = None
-    """Null for one that an operator has put there."""
+    """Null: an operator has set it."""
     until: Instant | None = None
     """Null: until it is released."""
     provenance: Provenance
     text: str = ""
-    """All of it in words that follow the agent's name and `is`."""
+    """The whole hold in words that follow the agent's name and `is`."""
     blocked: Shown = None
-    """The same as a code with its parameters."""
+    """The same as a code with parameters."""
     source: str
     """Where it was read."""
     since: Instant
     run_id: str | None = None
-    """The run that met it."""
+    """The run that met the limit."""
     probing: bool = False
-    """Its time is over, and more runs follow as the first ones answer."""
+    """Whether its time is over, and runs are started gradually as the first ones succeed."""
     may_start: int | None = None
-    """How many more of these may begin now."""
+    """How many more such runs may start now."""
     doubted: Instant | None = None
-    """A reset more than 35 days away that the agent named, cut to that; nothing waits for it, and the limit is tried
-    sooner."""
+    """A reset more than 35 days away, as the agent reported it, cut to that; nothing waits for it, and the limit is
+    tried sooner."""
 
     @property
     def cause(self) -> str:
-        """Return who or what holds, and how the end is known, in words; see ``domain.blocked_words.hold_cause``."""
+        """Return who or what caused the hold, and how its end is known; see ``domain.blocked_words.hold_cause``."""
         return hold_cause(self.blocked) if self.blocked is not None else self.text
 
     @property
     def words(self) -> Sentence:
-        """Return all of it, in words that follow the agent's name and `is`."""
+        """Return the whole hold in words that follow the agent's name and `is`."""
         return predicate(self.blocked) if self.blocked is not None else said(self.text)
 
     @property
     def read(self) -> str | None:
-        """Return where it was read, in a clause, unless ``cause`` says so."""
+        """Return where it was read, as a clause, unless ``cause`` says so."""
         return clause(self.source) or None if self.window is not None and self.source != self.window else None
 
 
@@ -108,45 +108,45 @@ class NearLimitView(View):
     window: str | None = None
     """The name of the window."""
     used: float | None = None
-    """The share of it that was used up by then, where that is known."""
+    """The share that was used by then, if known."""
     until: Instant
     """When it resets."""
     since: Instant
-    """When the run that was told so had ended."""
+    """When the run that received the warning ended."""
     run_id: str
-    """The run that was told so."""
+    """The run that received the warning."""
 
 
 class ForecastView(View):
     """When a window will be full at the pace of the last hour."""
 
     full_at: Instant | None = None
-    """Null: it resets before."""
+    """Null: it resets before that."""
     since: Instant
-    """When the first of the readings was taken that it rests on; the last is the window's own."""
+    """The time of the first reading that the forecast is based on; the last one is the window's own."""
     used_then: float
-    """The share that was used up by then."""
+    """The share that was used at that time."""
 
 
 class WindowView(View):
-    """A window of an account, as the account last said of it."""
+    """A window of an account, as last reported."""
 
     account: str
     """With its kind, such as ``claude/default``."""
     name: str
-    """As the account calls it, such as ``five_hour``."""
+    """The account's own name for it, such as ``five_hour``."""
     family: str | None = None
-    """Only for models of that family; null: all."""
+    """The model family that it applies to; null: all models."""
     used: float | None = None
-    """The share that is used up, 1 being all of it; null: it has reset since, and nobody has said more."""
+    """The used share, where 1 is all of it; null: unknown, as it has reset since the last report."""
     resets_at: Instant
-    """Of one that has reset: when it did."""
+    """When it resets, or did reset."""
     said_at: Instant
-    """When it was read."""
+    """When it was reported."""
     run_id: str | None = None
-    """The run that was told so, for whoever sees all runs."""
+    """The run that reported it; only for principals that see all runs."""
     forecast: ForecastView | None = None
-    """Null: there are too few readings for one, or the share does not rise."""
+    """Null: there are too few readings, or the share does not rise."""
 
     @property
     def title(self) -> str:
@@ -155,7 +155,7 @@ class WindowView(View):
 
 
 class AgentView(View):
-    """A configured agent as it is now."""
+    """A configured agent in its current state."""
 
     name: str
     kind: str
@@ -166,35 +166,35 @@ class AgentView(View):
     problem: str | None = None
     """Why it cannot run, with the remedy."""
     active: int = 0
-    """Its live runs."""
+    """The number of its live runs."""
     max_concurrent: int
     auto_select: bool = True
     limited: bool = False
-    """A hold on all of its models is open."""
+    """Whether all of its models are held."""
     limited_until: Instant | None = None
-    """Until when it is open; null: until it is released."""
+    """Until when; null: until it is released."""
     hold_reason: str | None = None
-    """Which hold that is."""
+    """The reason of that hold."""
     provenance: Provenance | None = None
     """How the end of that hold is known."""
     models: dict[Tier, ModelChoice] = Field(default_factory=dict)
     default_tier: Tier
     cannot_enforce: tuple[str, ...] = ()
-    """What a task may ask for and this agent cannot keep to; such a task goes to another one."""
+    """What a task may ask for and this agent cannot enforce; such a task goes to another agent."""
     holds: tuple[HoldView, ...] = ()
-    """All that are open, those on a family of models included, the longest first."""
+    """All open holds, those on model families included, the longest first."""
     windows: tuple[WindowView, ...] = ()
-    """Those of its account, the next to reset first; empty: its account has not said anything of any."""
+    """The windows of its account, the next to reset first; empty: the account has reported none."""
     near_limit: NearLimitView | None = None
-    """What its account was last warned of; it goes second until then."""
+    """The last warning about its account; until the reset, other agents are preferred."""
     spent_today: SpendingView = SpendingView()
-    """By the runs that began today."""
+    """Used by the runs that began today."""
     budget: BudgetView | None = None
-    """What it may spend on a day; null if that is not limited."""
+    """What it may spend in a day; null: not limited."""
 
     @property
     def hold(self) -> HoldView | None:
-        """Return the hold that stops all of its models the longest; None: none does."""
+        """Return the longest hold on all of its models; None: there is none."""
         return next((hold for hold in self.holds if hold.family is None and not hold.probing), None)
 
 
@@ -209,7 +209,7 @@ _RELEASES = {"all_of_them": {}, "one_family": {"family": "opus"}}
 
 
 class AgentCalls(Calls):
-    """Every operation on agents, as the client calls it."""
+    """The operations on agents, as the client calls them."""
 
     @operation(
         "GET /v1/agents",
@@ -219,7 +219,7 @@ class AgentCalls(Calls):
         links=Links("name", "$response.body#/items/0/name", {"releaseAgent": "End its holds"}),
     )
     def agents(self) -> list[AgentView]:
-        """The agents in the order of the configuration, each with its slots, holds and health."""
+        """The agents in the order of the configuration, with their slots, holds and health."""
 
     @operation("POST /v1/agents/{name}/hold", "holdAgent", ADMIN_WHOLE, "Start nothing on an agent", refuses=(404,))
     def hold(
@@ -229,7 +229,7 @@ class AgentCalls(Calls):
         *,
         idempotency_key: Key = None,
     ) -> AgentView:
-        """Running tasks continue; new ones go to other agents or wait, until the time named or until it is released."""
+        """Running tasks continue. New ones go to other agents or wait, until the given time or until a release."""
 
     @operation(
         "POST /v1/agents/{name}/release", "releaseAgent", ADMIN_WHOLE, "End the holds of an agent", refuses=(404,)
@@ -242,4 +242,4 @@ class AgentCalls(Calls):
         idempotency_key: Key = None,
     ) -> AgentView:
         """Tasks may start on it again at once, and on all agents that share its account. With `family`, only holds on
-        that family end. Without a hold it changes nothing."""
+        that family end. Without a hold, nothing changes."""

@@ -1,4 +1,4 @@
-"""``agents``, ``hold`` and ``release``: the agents and their holds, and what an operator does about these."""
+"""``agents``, ``hold`` and ``release``: show agents and their holds, and set and end holds."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -55,7 +55,7 @@ WINDOWS = Table[WindowView](
 
 
 def forecast_text(window: WindowView, now: int) -> str | None:
-    """Return when the window is full at its pace, and on what that rests: ``full at 02:10 CET (31% to 48% in 40m)``."""
+    """Return when the window will be full and the readings behind that: ``full at 02:10 CET (31% to 48% in 40m)``."""
     found = window.forecast
     if found is None or window.used is None:
         return None
@@ -65,7 +65,7 @@ def forecast_text(window: WindowView, now: int) -> str | None:
 
 
 def hold_tables(agents: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> list[str]:
-    """Return each with its heading: holds by bucket, windows of accounts, and limits that these were warned of."""
+    """Return tables with headings: holds by bucket, windows of accounts, and warnings about limits."""
     parts = []
     buckets: dict[str, list[HoldView]] = {}
     warnings: dict[NearLimitView, list[str]] = {}
@@ -117,7 +117,7 @@ _FOUND = Table[KnownAgent](
 def agents(
     found: Annotated[
         bool,
-        typer.Option("--found", help="Agents whose programs are on PATH here, and how each is added. Asks no daemon."),
+        typer.Option("--found", help="List agents found on PATH here, and how to add each. Asks no daemon."),
     ] = False,
     output: FormatOption = Format.TABLE,
     config: ConfigOption = None,
@@ -126,7 +126,7 @@ def agents(
     """List the agents.
 
     Shows the slots in use, problems, and every hold: on what, until when, how that is known, and whether it is
-    being tried already.
+    already being tried.
     """
     if found:
         _show_found(output)
@@ -142,9 +142,9 @@ def _show_found(output: Format) -> None:
     elif there:
         out(table_text(_FOUND, there, wide=output is Format.WIDE))
         if any(one.entry for one in there):
-            note("Write what is to be added below `agents:` in claudomator.yaml, with all others that are to be used.")
+            note("To use them, write these entries below `agents:` in claudomator.yaml, with all others to be used.")
     else:
-        note("No program of an agent that is known is on PATH.")
+        note("No program of a known agent is on PATH.")
 
 
 def _list(client: "Client", output: Format) -> None:
@@ -228,7 +228,7 @@ def _write(agent: AgentView, output: Format) -> None:
 
 
 def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int = 0) -> str:
-    """Return agents below each other, with times relative to now."""
+    """Return a table of agents, with times relative to now."""
     shown = Table[AgentView](
         Column("NAME", lambda agent: agent.name),
         Column("KIND", lambda agent: agent.kind, wide=True),
@@ -247,7 +247,7 @@ def agents_table(found: Sequence[AgentView], *, wide: bool = False, indent: int 
 
 
 def _instant(text: str) -> datetime:
-    """A full time, or the next such time of day here. Raises BadParameter."""
+    """Return a full time, or the next such local time of day. Raises BadParameter."""
     try:
         if _CLOCK.fullmatch(text) is None:
             at = datetime.fromisoformat(text)
@@ -276,7 +276,7 @@ def _spent_until(agent: AgentView) -> str | None:
 
 
 def _spent(agent: AgentView, *, wide: bool) -> str:
-    """What it has spent today: of its budget, if it has one."""
+    """Return what the agent has spent today: of its budget, if it has one."""
     if agent.budget is not None and agent.budget.text:
         return with_unknown(agent.budget.text, agent.budget.unknown)
     spent = agent.spent_today

@@ -1,4 +1,4 @@
-"""Agents as cards, at the side of the overview and on a page of their own, and what an operator does to them."""
+"""Agents as cards, beside the overview and on a page of their own, with buttons to hold and release them."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -45,7 +45,7 @@ def router(access: Access) -> APIRouter:
 
 @dataclass(frozen=True, slots=True)
 class AgentCard:
-    """An agent at the side."""
+    """The card of an agent."""
 
     name: str
     kind: str | None
@@ -57,11 +57,11 @@ class AgentCard:
     problem: str | None
     """Why it cannot run."""
     holds: tuple[HoldView, ...]
-    """All on what it draws on."""
+    """All holds on what it uses."""
     near: Sentence | None
-    """A limit that is near."""
+    """A limit that is nearly reached."""
     release: bool
-    """Whether a button ends its holds."""
+    """Whether there is a button to end its holds."""
     chosen_by_name: bool
     spent: Sentence | None = None
     """What it has spent today, if that is limited."""
@@ -69,7 +69,7 @@ class AgentCard:
 
 
 def cards_of(agents: Sequence[AgentView]) -> tuple[AgentCard, ...]:
-    """Return the cards, in this order."""
+    """Return the agents' cards in order."""
     return tuple(map(_card, agents))
 
 
@@ -104,7 +104,7 @@ def _card(agent: AgentView) -> AgentCard:
 
 
 def spent_of(budget: BudgetView | None) -> Sentence | None:
-    """Return what is spent of a day's budget; once it is used up, until when."""
+    """Return how much of a day's budget is spent and, once it is used up, until when; None without a budget."""
     if budget is None or not (budget.reached or budget.text):
         return None
     if budget.reached is None:

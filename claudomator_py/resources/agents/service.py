@@ -1,4 +1,4 @@
-"""Agents, holds and budgets as people see them, and what an operator does to holds."""
+"""Agents, holds and budgets as views, and an operator's changes to holds."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -55,21 +55,20 @@ from claudomator_py.tasks.holds import hold_agent, release_agent
 from claudomator_py.tasks.idempotency import IdempotentRequests
 
 _SOURCE = 1_000
-"""Characters that are shown of where a hold was read."""
+"""Characters shown of a hold's source."""
 _REPORTS = 50
-"""Reports of an account that a forecast may rest on."""
+"""Reports of an account that a forecast may use."""
 _PLACES = 6
-"""Of US dollars: what sums of floating-point numbers are off by comes after them."""
+"""Decimals of US dollars, so that errors of floating-point sums do not show."""
 AWAY = "it is not connected to the hub, and is woken for work only if its card has a wake_url"
-"""What is wrong with an agent of the hub that is not there."""
+"""The problem of a hub agent that is not connected."""
 
 
 def hold_views(
     connection: Connection, agents: Sequence[AgentSpec], now_ms: int, by: Principal
 ) -> dict[str, tuple[HoldView, ...]]:
-    """Return each agent's holds that are not closed, the longest first.
-
-    They are everybody's; in which run one was read is told only to who sees all runs.
+    """Return each agent's open holds, the longest first.
+    Everybody sees the holds; only principals that see all runs see the run in which one was read.
     """
     open_now: list[tuple[Hold, int | None]] = [(hold, None) for hold in hold_rows.in_force(connection, now_ms)]
     tried = probed(connection, run_rows.live(connection), now_ms)
@@ -92,10 +91,10 @@ def agent_views(
     by: Principal,
     seen: tuple[Spent, Spent],
 ) -> list[AgentView]:
-    """Return the agents that exist for whoever asks, as they are now. Their slots, holds and budgets are everybody's;
-    what was spent is by the tasks that exist for whoever asks. seen: see ``Budgets.seen``."""
+    """Return the agents that are visible to the principal. Everybody sees their slots, holds and budgets, but only the
+    spending of tasks that are visible to them. seen: see ``Budgets.seen``."""
     today, own = seen
-    # Once, as another thread may find a program that was installed meanwhile.
+    # Read once, as another thread may find a newly installed program meanwhile.
     agents = _seen(connection, registry.agents, by)
     active = Counter(run.agent for run in run_rows.live(connection))
     holds = hold_views(connection, agents, now_ms, by)
@@ -118,13 +117,13 @@ def agent_views(
 
 
 def _seen(connection: Connection, agents: Sequence[AgentSpec], by: Principal) -> list[AgentSpec]:
-    """But for those that are remote specialists whose card is hidden."""
+    """Return the agents, without remote specialists whose card is hidden."""
     hidden = specialist_rows.hidden(connection, [agent.specialist for agent in agents], by)
     return [agent for agent in agents if agent.specialist not in hidden]
 
 
 def hold_sentences(holds: Sequence[HoldView]) -> list[str]:
-    """Return of each hold what it is on, and where it was read."""
+    """Return a sentence about each hold: what it is on, and where it was read."""
     by_bucket = {hold.bucket: hold for hold in holds}
     return [_hold_sentence(hold) for hold in by_bucket.values()]
 
@@ -132,7 +131,7 @@ def hold_sentences(holds: Sequence[HoldView]) -> list[str]:
 def _hold_sentence(hold: HoldView) -> str:
     if hold.reason is None:
         return f"An operator has held {hold.bucket} since {instant_text(hold.since)}."
-    # Without a run it is one that the classifier met, or whose run is forgotten.
+    # Without a run, the classifier met it, or its run has been removed.
     read = f" from run {short_id(hold.run_id)}" if hold.run_id is not None else ""
     said = f": {_shown(hold.source)}" if hold.source else ""
     return f"The hold on {hold.bucket} ({hold.reason}) was read at {instant_text(hold.since)}{read}{said}."
@@ -225,7 +224,7 @@ def _agent_view(
     spent_today: SpendingView,
     budget: BudgetView | None,
 ) -> AgentView:
-    """An agent as it is now. holds: its own that are not closed, the longest first."""
+    """Return the agent's view. holds: its open ones, the longest first."""
     hold = next((hold for hold in holds if hold.family is None and not hold.probing), None)
     health = registry.health(agent.name)
     is_there = agent.kind != "hub" or agent.specialist is None or registry.is_present(agent.specialist)
@@ -250,7 +249,7 @@ def _agent_view(
 
 
 def spending_view(spending: Spending) -> SpendingView:
-    """Return what was spent."""
+    """Return the spending as a view."""
     return SpendingView.of(spending, usd=round(spending.usd, _PLACES))
 
 
@@ -262,7 +261,7 @@ def task_budget(connection: Connection, task: Task, spec: TaskSpec) -> BudgetVie
 def agent_budget(
     connection: Connection, agent: AgentSpec, budgets: Budgets, today: Spent, now_ms: int
 ) -> BudgetView | None:
-    """Return the agent's budget for the day, and its share of a window; None if it has neither."""
+    """Return the agent's budget for the day, and for its windows; None without either."""
     budget = agent.budget
     if not budget.units and not budgets.keeps_windows(agent):
         return None
@@ -286,19 +285,20 @@ def agent_budget(
 
 
 def day_budget(budgets: Budgets, today: Spent) -> BudgetView | None:
-    """Return the day's budget for all agents; None if there is none."""
+    """Return the day's budget for all agents; None without one."""
     return _budget_view(budgets.total, today.total, today.day.end_ms) if budgets.total.units else None
 
 
 def used_up(connection: Connection, task: Task, spec: TaskSpec) -> Blocked:
-    """Return why a task whose budget is used up does not start, and what to do about it."""
+    """Return why a task whose budget is used up does not start, and the remedy."""
     spending = spending_rows.of_task(connection, task.id)
     figures_too = figures_of(spec.budget, spending, spent(spec.budget, spending) or Unit.USD)
     return blocked(BlockCode.TASK_BUDGET, task=task.name, file=task.file_path, figures=figures_too)
 
 
 def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, told: bool) -> str:
-    """Return what is said of a task that a budget has ended. failure: what its run says; told: with the figures."""
+    """Return the sentences about a task that a budget has ended. failure: of its run. told: whether the run's failure
+    has the figures."""
     failed = sentence(failure)
     spending = spending_rows.of_task(connection, task.id)
     unit = spent(spec.budget, spending)
@@ -312,7 +312,7 @@ def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure
 
 
 def budget_sentences(connection: Connection, task: Task, spec: TaskSpec) -> list[str]:
-    """Return what the task has used of its budget."""
+    """Return a sentence about what the task has used of its budget."""
     if not spec.budget.units:
         return []
     spending = spending_rows.of_task(connection, task.id)
@@ -337,7 +337,7 @@ def _budget_view(budget: Budget, spending: Spending, end_ms: int | None = None) 
 
 
 class Agents(Service):
-    """What can be asked about agents. name: an agent's; of one that there is not, it raises NotFound."""
+    """The service of agents. Methods raise NotFound for the name of an unknown agent."""
 
     def __init__(
         self,
@@ -359,12 +359,12 @@ class Agents(Service):
 
     @answers(AgentCalls.hold)
     def hold(self, name: str, request: HoldRequest, *, key: RequestKey | None = None) -> AgentView:
-        """Start nothing on the agent, as an operator."""
+        """Hold the agent, as an operator: start nothing on it."""
         return self._change(name, partial(hold_agent, request=request), key)
 
     @answers(AgentCalls.release)
     def release(self, name: str, request: ReleaseRequest | None = None, *, key: RequestKey | None = None) -> AgentView:
-        """End all holds of the agent, or those on a family of its models, as an operator."""
+        """End all holds of the agent, or those on a model family, as an operator."""
         return self._change(name, partial(release_agent, request=request or ReleaseRequest()), key)
 
     def _change(self, name: str, change: Callable[..., None], key: RequestKey | None) -> AgentView:

@@ -1,5 +1,4 @@
-"""What tasks changed, and their branches, as they are shown; and what can be asked about them. Field order is the order
-of the JSON."""
+"""The shapes and operations of tasks' changes and branches. Field order is the order of the JSON."""
 
 from typing import Annotated
 
@@ -24,11 +23,11 @@ class ChangesView(View):
     agent: str
     started_at: Instant
     summary: str
-    """All of it in one line; ``not known`` where nothing was recorded."""
+    """The changes in one line; ``not known`` if nothing was recorded."""
     is_doubtful: bool = False
-    """Whether it succeeded and changed nothing, although its result says that it did."""
+    """Whether it succeeded without changes, although its result claims some."""
     changes: RunChanges | None = None
-    """Null: nothing was recorded, as while it runs, of a remote agent's, and in an empty folder of its own."""
+    """Null: nothing was recorded, as while it runs, on a remote agent, and in an empty folder of its own."""
 
 
 class TaskChangesView(View):
@@ -37,33 +36,33 @@ class TaskChangesView(View):
     task_id: str
     task_name: str
     runs: tuple[ChangesView, ...]
-    """The oldest first."""
+    """Oldest first."""
 
 
 class PatchView(View):
-    """The changes of a run as a patch, as far as it was kept, with ``[redacted]`` in the place of secrets."""
+    """The changes of a run as a patch, as far as it was kept, with ``[redacted]`` in place of secrets."""
 
     run_id: str
     text: str
-    """As ``git diff`` writes it; empty where no file was changed, and where there is no repository."""
+    """In the form of ``git diff``; empty if no file was changed, or there is no repository."""
     is_whole: bool = True
-    """Whether all files of the run are in it."""
+    """Whether it has all files that the run changed."""
 
 
 class ChangeCalls(Calls):
-    """Every operation on changes, as the client calls it."""
+    """The operations on changes, as the client calls them."""
 
     @operation("GET /v1/tasks/{ref}/changes", "listChanges", READ, "What a task's runs changed", refuses=(404,))
     def changes(self, ref: Ref) -> TaskChangesView:
-        """Commits, references and files, recorded before and after each run."""
+        """Commits, references and files, compared before and after each run."""
 
     @operation("GET /v1/runs/{run_id}/patch", "getPatch", READ, "The patch of a run", refuses=(404,))
     def patch(self, run_id: Annotated[str, PathText("A run's id, or the beginning of it.", 128)]) -> PatchView:
-        """Its changes line by line. It goes with the run's directory, when that is cleaned up."""
+        """Its changes line by line. It is removed with the run's directory by a cleanup."""
 
 
 class BranchView(View):
-    """The branch of a task that has a work tree of its own, as it stood when it was last looked at."""
+    """The branch of a task with a work tree of its own, as last seen."""
 
     task_id: str
     task_name: str
@@ -72,17 +71,17 @@ class BranchView(View):
     repository: str
     """The folder of the repository."""
     onto: str | None = None
-    """The branch that it began at; null: none was checked out there."""
+    """The branch that it began at; null: none was checked out."""
     path: str
     """The folder of the work tree."""
     standing: TreeStanding
-    """Whether all of it is in the branch that it began at, or in that one's upstream."""
+    """Whether all of it is in the branch that it began at, or in the upstream of that."""
     commits: int
-    """Since it began."""
+    """Commits since it began."""
     changed: int
-    """Files that are not committed."""
+    """Uncommitted files."""
     seen_at: Instant | None = None
-    """When it was looked at: after its last run, or by a cleanup or merge; null: not yet."""
+    """When that was: after its last run, or by a cleanup or merge; null: not yet."""
 
 
 BRANCHES = Table[BranchView](
@@ -101,20 +100,20 @@ class MergeRequest(Strict):
     """How to merge the branch of a task."""
 
     into: str | None = Field(default=None, min_length=1, max_length=250)
-    """A branch of the same repository. Default: the one that was checked out there when the task began."""
+    """A branch of the same repository. Default: the one that was checked out when the task began."""
     method: MergeMethod = MergeMethod.MERGE
-    """`merge` moves the branch forward if that is enough, `squash` makes one commit of all, `rebase` repeats each."""
+    """`merge` moves the branch forward if that is enough, `squash` makes one commit, `rebase` repeats each commit."""
     commit: Flag = False
-    """Commit first, on the task's branch, what is not committed in its work tree."""
+    """First commit, on the task's branch, the uncommitted files of its work tree."""
     dry_run: Flag = False
-    """Only say what would become of it. Nothing is written."""
+    """Only report what would happen. Nothing is written."""
 
 
 class DiscardRequest(Strict):
-    """How to leave the branch of a task."""
+    """How to discard the branch of a task."""
 
     dry_run: Flag = False
-    """Only say what would become of it. Nothing is written."""
+    """Only report what would happen. Nothing is written."""
 
 
 class MergeView(View):
@@ -126,26 +125,26 @@ class MergeView(View):
     into: str
     method: MergeMethod
     commits: int
-    """How many the target did not have; 0: there was nothing to do."""
+    """How many the target lacked; 0: there was nothing to do."""
     files: int
-    """That are other in the target than before."""
+    """How many files changed in the target."""
     added: int
-    """Lines."""
+    """Added lines."""
     removed: int
     before: str
-    """The commit that the target was at."""
+    """The target's commit before."""
     after: str | None = None
-    """The commit that it is at now; null: it was only tried."""
+    """The target's commit after; null: a dry run."""
     place: str | None = None
-    """The work tree that has the target checked out, whose files follow; null: none has."""
+    """The work tree with the target checked out, whose files follow; null: there is none."""
     undo: str | None = None
-    """The command that takes it back, on the machine of the daemon; null: nothing was changed."""
+    """The command to undo it, on the daemon's machine; null: nothing was changed."""
     notes: tuple[str, ...] = ()
-    """What else to know."""
+    """Further remarks."""
 
 
 class DiscardView(View):
-    """What was left, or would be."""
+    """What was discarded, or would be."""
 
     task_id: str
     task_name: str
@@ -154,11 +153,11 @@ class DiscardView(View):
     """The folder of the work tree."""
     commits: int
     changed: int
-    """Files that were not committed."""
+    """Uncommitted files."""
     kept: str | None = None
-    """The reference under which all of it is kept in the repository; null: it was only tried."""
+    """The reference under which everything is kept in the repository; null: a dry run."""
     undo: str | None = None
-    """The command that brings the branch back, on the machine of the daemon; null: nothing was changed."""
+    """The command to restore the branch, on the daemon's machine; null: nothing was changed."""
 
 
 _MERGED = {"default": {}, "tried": {"into": "main", "method": "squash", "dry_run": True}}
@@ -166,23 +165,23 @@ _DISCARDED = {"default": {}, "tried": {"dry_run": True}}
 
 
 class BranchCalls(Calls):
-    """Every operation on the branches of tasks, as the client calls it."""
+    """The operations on the branches of tasks, as the client calls them."""
 
     @operation("GET /v1/branches", "listBranches", READ, "The branches of tasks")
     def branches(self) -> list[BranchView]:
-        """Of all tasks that have a work tree, by repository and branch. Starts no git: all is as last seen."""
+        """Of all tasks with a work tree, by repository and branch. As last seen: this runs no git."""
 
-    @operation("POST /v1/tasks/{ref}/merge", "mergeTask", OPERATE, "Merge what a task has done", refuses=(404, 409))
+    @operation("POST /v1/tasks/{ref}/merge", "mergeTask", OPERATE, "Merge the branch of a task", refuses=(404, 409))
     def merge(self, ref: Ref, wanted: Annotated[MergeRequest | None, JsonBody(_MERGED)] = None) -> MergeView:
-        """Merge its branch into another one of the repository. Either all of it is done or nothing.
-
-        409 for a conflict, with the files that have one; where the target has changes that are not committed, or
-        somebody works in it; and for a task that has not ended, or has no work tree of its own.
+        """Merge the task's branch into another branch of the repository, completely or not at all.
+        409 for a conflict, with the files that have one; if the target has uncommitted changes, or somebody works in
+        it; and for a task that has not ended, or has no work tree of its own.
         """
 
-    @operation("POST /v1/tasks/{ref}/discard", "discardTask", OPERATE, "Leave what a task has done", refuses=(404, 409))
+    @operation(
+        "POST /v1/tasks/{ref}/discard", "discardTask", OPERATE, "Discard the branch of a task", refuses=(404, 409)
+    )
     def discard(self, ref: Ref, wanted: Annotated[DiscardRequest | None, JsonBody(_DISCARDED)] = None) -> DiscardView:
-        """Remove its work tree and its branch. All that is in them, committed or not, is kept under a reference.
-
-        409 where somebody works in it, and for a task that has not ended, or has no work tree of its own.
+        """Remove its work tree and its branch. Everything in them, committed or not, is kept under a reference.
+        409 if somebody works in it, and for a task that has not ended, or has no work tree of its own.
         """

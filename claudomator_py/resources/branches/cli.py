@@ -1,4 +1,4 @@
-"""``diff``, ``merge`` and ``discard``: what tasks changed, and what is on their branches taken over or left."""
+"""``diff``, ``branches``, ``merge`` and ``discard``: show what tasks changed, and take over or drop their branches."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -36,7 +36,7 @@ FILES = Table[FileChange](
     Column("-", lambda file: file.removed, right=True),
 )
 MAX_SHOWN = 20
-"""Names in a list that is no table."""
+"""Names in a list that is not a table."""
 
 
 @connected
@@ -52,7 +52,7 @@ def diff(
 ) -> None:
     """Show what a task's runs changed.
 
-    Prints a patch of each, as it was recorded before and after. Work that was there before is none of its changes.
+    Prints a patch of each run, from recordings before and after it. Changes that were there before are not included.
     """
     if stat and name_only:
         fail("Only one of --stat and --name-only can be given.", "Choose one of them.")
@@ -130,37 +130,37 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be
 @connected
 def branches(
     client: "Client",
-    everything: Annotated[bool, typer.Option("--all", help="Also list those that hold nothing of their own.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also list those with nothing of their own.")] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List the branches of tasks that are not merged.
 
-    Each as it stood after the last run in its work tree, or when it was last looked at.
+    Each as it was after the last run in its work tree, or when it was last examined.
     """
     found = [view for view in client.branches() if everything or not view.standing.is_spent]
-    write_table(BRANCHES, found, output, "No branch of a task has anything that is not merged.")
+    write_table(BRANCHES, found, output, "No task has an unmerged branch.")
 
 
 @connected
 def merge(
     client: "Client",
     task: TaskArgument,
-    squash: Annotated[bool, typer.Option("--squash", help="Make one commit of all of its commits.")] = False,
-    rebase: Annotated[bool, typer.Option("--rebase", help="Repeat its commits on top of the target.")] = False,
+    squash: Annotated[bool, typer.Option("--squash", help="Squash its commits into one.")] = False,
+    rebase: Annotated[bool, typer.Option("--rebase", help="Rebase its commits onto the target.")] = False,
     into: Annotated[
         str | None,
-        typer.Option("--into", metavar="BRANCH", help="The target. Default: the branch that the task began at."),
+        typer.Option("--into", metavar="BRANCH", help="The target. Default: the branch the task began at."),
     ] = None,
     commit: Annotated[
-        bool, typer.Option("--commit", help="First commit what is not committed, on the task's branch.")
+        bool, typer.Option("--commit", help="First commit uncommitted changes, on the task's branch.")
     ] = False,
     dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Merge the branch of a task.
 
-    Nothing is changed where there would be a conflict, where the target has uncommitted changes, or while somebody
-    works in it. Prints the command that takes it back.
+    Nothing is changed if there would be a conflict, if the target has uncommitted changes, or while somebody works in
+    it. Prints the command that undoes it.
     """
     if squash and rebase:
         fail("Only one of --squash and --rebase can be given.", "Choose one of them.")
@@ -171,13 +171,13 @@ def merge(
         out_json(merged)
         return
     if not merged.commits:
-        out(f"{plain(merged.into)} has all of {plain(merged.branch)} already.")
+        out(f"{plain(merged.into)} already has all of {plain(merged.branch)}.")
         return
     files = f"{counted(merged.files, 'file')} (+{merged.added} -{merged.removed})"
     words = "Would merge" if dry_run else "Merged"
     out(f"{words} {counted(merged.commits, 'commit')} of {plain(merged.branch)} into {plain(merged.into)}: {files}.")
     if merged.place is not None:
-        out(f"The files in {plain(merged.place)} {'would follow' if dry_run else 'have followed'}.")
+        out(f"The files in {plain(merged.place)} {'would be' if dry_run else 'are'} updated too.")
     for line in merged.notes:
         note(f"Note: {plain(line)}.")
     _print_undo(merged.undo)
@@ -189,7 +189,7 @@ def discard(
 ) -> None:
     """Remove the work tree and the branch of a task.
 
-    All that is in them, committed or not, is kept in the repository. Prints the command that brings the branch back.
+    Everything in them, committed or not, is kept in the repository. Prints the command that brings the branch back.
     """
     left = client.discard(task, DiscardRequest(dry_run=dry_run))
     if output is Format.JSON:

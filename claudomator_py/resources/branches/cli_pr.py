@@ -1,4 +1,4 @@
-"""``pr``: a pull request of what a task did on its branch, made by git and gh as the person who types it."""
+"""``pr``: open a pull request from a task's branch, with git and gh run as the person who typed it."""
 
 import os
 import shlex
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from claudomator_py.client.http import Client
 
 MAX_BODY = 20_000
-"""Characters of the result that become the text of a pull request."""
+"""Of the result, in the text of a pull request."""
 _DESIGNATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
 
 
@@ -39,16 +39,15 @@ def pr(
     draft: Annotated[bool, typer.Option("--draft", help="Make it a draft.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Make a pull request of the branch of a task, with `gh`.
-
-    The branch is pushed first, and the text is the task's result. git and gh run here, in its repository, as if typed
-    by hand.
+    """Open a pull request from the branch of a task, with `gh`.
+    The branch is pushed first, and the text is the task's result. git and gh run here, in the task's repository, as if
+    typed by hand.
     """
     found = client.task(task)
     branch = next((view for view in client.branches() if view.task_id == found.id), None)
     if branch is None:
         fail(
-            f"{found.name} has no branch of its own, or no longer.",
+            f"{found.name} has no branch of its own, or no longer has one.",
             f"See what it changed: claudomator diff {found.name}",
         )
     target = into or branch.onto
@@ -61,7 +60,7 @@ def pr(
     create = ["gh", "pr", "create", *_options(branch.branch, str(target), plain(own), draft=draft)]
     if dry_run:
         commits = f"{counted(branch.commits, 'commit')} of {plain(branch.branch)}"
-        out(f"Would push {commits}, and make a pull request into {plain(str(target))}.")
+        out(f"Would push {commits}, and open a pull request into {plain(str(target))}.")
         out(f"{plain(shlex.join(push))}\n{plain(shlex.join(create))}")
         if body:
             note(f"Its text: {body}")
@@ -69,14 +68,14 @@ def pr(
     if shutil.which("gh") is None:
         fail(
             "gh is not installed, or not on PATH.",
-            f"Install GitHub's command line, or push by hand: {shlex.join(push)}",
+            f"Install GitHub's command line tool, or push by hand: {shlex.join(push)}",
         )
     environ = {key: value for key, value in os.environ.items() if key not in _DESIGNATIONS}
     for command, text in ((push, ""), (create, body)):
         done = subprocess.run(command, cwd=branch.repository, env=environ, input=text, text=True, check=False)
         if done.returncode:
-            after = "The branch is pushed already. " if command is create else "Nothing was made. "
-            fail(f"{command[0]} ended with {done.returncode}.", f"{after}Correct what it says above, and try again.")
+            after = "The branch is already pushed. " if command is create else "Nothing was pushed. "
+            fail(f"{command[0]} exited with {done.returncode}.", f"{after}Correct what it says above, and try again.")
 
 
 def _options(head: str, base: str, title: str, *, draft: bool) -> list[str]:
@@ -85,10 +84,10 @@ def _options(head: str, base: str, title: str, *, draft: bool) -> list[str]:
 
 
 def _require_ready(branch: BranchView, target: str | None) -> None:
-    """End the command where there is nothing to make a pull request of."""
+    """End the command if there is nothing to open a pull request from."""
     name = branch.task_name
     if branch.state not in ENDED:
-        fail(f"{name} is {branch.state}, and may still work on its branch.", "Wait for its end, or cancel it.")
+        fail(f"{name} is {branch.state}, and may still work on its branch.", "Wait for it to end, or cancel it.")
     if branch.changed:
         are = "is" if branch.changed == 1 else "are"
         files = f"{counted(branch.changed, 'file')} in {plain(branch.path)}"

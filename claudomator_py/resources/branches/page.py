@@ -1,4 +1,4 @@
-"""/repositories: what runs changed in each of the last days, and the branches of tasks that are not merged."""
+"""/repositories: what runs changed on each of the last days, and the unmerged branches of tasks."""
 
 from fastapi import APIRouter
 from fastapi.responses import Response
@@ -14,7 +14,7 @@ from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.session import Access
 
 _SHOWN = 20
-"""Branches that are seen at once."""
+"""Branches shown before the list is opened."""
 
 
 def router(access: Access) -> APIRouter:

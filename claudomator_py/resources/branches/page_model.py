@@ -10,11 +10,11 @@ from claudomator_py.values import dataclass, regex
 
 MAX_RUNS = 10
 MAX_FILES = 100
-"""Of a run; ``claudomator diff`` names the others."""
+"""Of a run; ``claudomator diff`` names the rest."""
 MAX_NAMES = 20
-"""Of files that are not committed."""
+"""Of uncommitted files."""
 MAX_PATCH_BYTES = 256_000
-"""Of all patches that a page reads: secrets are looked for in each, whenever the page is shown."""
+"""Of all patches on a page: each is searched for secrets every time the page is shown."""
 MAX_FILE_CHARS = 20_000
 MAX_OPEN_LINES = 15
 MAX_OPEN_FILES = 3
@@ -27,7 +27,7 @@ _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r
 
 @dataclass(frozen=True, slots=True)
 class PatchLine:
-    """A line of a patch. id: by which it can be linked to, empty for one that is no line of the file; number: there."""
+    """A line of a patch. id: to link to it, empty for a line that is not in the file; number: its number there."""
 
     id: str
     number: int | None
@@ -37,7 +37,7 @@ class PatchLine:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A changed file. is_cut: its patch has more than is shown. is_open: it is small enough to be seen at once."""
+    """A changed file. is_cut: its patch is longer than what is shown. is_open: it is short enough to start open."""
 
     id: str
     path: str
@@ -50,7 +50,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """What a run changed. more_files: how many are not named. without: why lines are not shown, if they are not."""
+    """What a run changed. more_files: how many are not named. without: why no lines are shown, if there are none."""
 
     number: int
     agent: str
@@ -71,14 +71,14 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChangesShown:
-    """The newest runs first. earlier: how many runs are not shown."""
+    """The newest runs first. earlier: how many more runs there are."""
 
     runs: tuple[RunEntry, ...]
     earlier: int
 
 
 def changes_of(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) -> ChangesShown:
-    """Return what is shown. patch: reads that of a run, which is asked for only where there is room for it."""
+    """Return what is shown. patch: reads the patch of a run; called only while there is room for it."""
     return ChangesShown(tuple(_entries(views, patch)), max(0, len(views) - MAX_RUNS))
 
 
@@ -146,7 +146,7 @@ def _files(number: int, files: Sequence[FileChange], text: str) -> Iterator[File
 
 
 def _lines(entry: str, patch: str) -> Iterator[PatchLine]:
-    """Yield the lines, numbered as in the file after the run; those that were removed as in the one before."""
+    """Yield the lines, numbered as in the file after the run, or before it for removed lines."""
     old = new = 0
     for line in patch.removesuffix("\n").split("\n") if patch else ():
         sign = line[:1]
@@ -179,7 +179,7 @@ def patches_of(text: str) -> dict[str, str]:
 
 
 def _path(names: str) -> str:
-    """The path in ``a/PATH b/PATH``, which is the same twice: nothing else says where the first one ends."""
+    """Return the path in ``a/PATH b/PATH``: both are the same, and nothing else says where the first one ends."""
     first = names[: len(names) // 2]
     if first.startswith('"'):
         return _QUOTED.sub(_unquoted, first[1:-1]).removeprefix("a/")

@@ -1,5 +1,5 @@
-"""Changes of tasks, as they were recorded of their runs; and merging their branches or leaving them, unless somebody is
-at work."""
+"""What the runs of tasks changed, as it was recorded; and merging or discarding the branches of tasks, unless somebody
+is at work."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ UNKNOWN = "not known"
 
 
 class Changes(Service):
-    """What can be asked about changes. Every method may raise ``domain.errors.ServiceError``, NotFound above all."""
+    """The service of changes. Every method may raise ``domain.errors.ServiceError``, mostly NotFound."""
 
     def __init__(self, database: Database, host: RunHost, secrets: Secrets) -> None:
         super().__init__(database)
@@ -50,7 +50,7 @@ class Changes(Service):
 
     @answers(ChangeCalls.changes)
     def of_task(self, ref: str) -> TaskChangesView:
-        """Return what the runs of the task changed: all that is kept of it."""
+        """Return everything that is kept of what the task's runs changed."""
 
         def read(connection: Connection) -> TaskChangesView:
             task = find_task(connection, ref, self._by)
@@ -88,8 +88,8 @@ class Changes(Service):
 
 
 class BranchService(Service):
-    """What can be asked about branches. Every method may raise ``domain.errors.ServiceError``: NotFound, and Conflict
-    where it is not possible now."""
+    """The service of branches. Every method may raise ``domain.errors.ServiceError``: NotFound, or Conflict if it is
+    not possible now."""
 
     def __init__(self, database: Database, branches: Branches, trees: Trees, clock: Clock) -> None:
         super().__init__(database)
@@ -99,7 +99,7 @@ class BranchService(Service):
 
     @answers(BranchCalls.branches)
     def all(self) -> list[BranchView]:
-        """Return the branches of all tasks that exist for who asks."""
+        """Return the branches of all tasks that exist for the caller."""
         trees = sorted(self._trees.all(), key=lambda tree: (tree.repository, tree.branch))
         return self._read(lambda connection: [*self._views(connection, trees)])
 
@@ -128,7 +128,7 @@ class BranchService(Service):
 
     @answers(BranchCalls.discard)
     def discard(self, ref: str, wanted: DiscardRequest) -> DiscardView:
-        """Leave the branch of the task."""
+        """Remove the branch of the task."""
         task, tree = self._read(lambda connection: self._found(connection, ref, wanted.dry_run))
         with _refused():
             left = self._branches.discard(tree, dry_run=wanted.dry_run)
@@ -159,25 +159,25 @@ class BranchService(Service):
             )
 
     def _found(self, connection: Connection, ref: str, dry_run: bool) -> tuple[Task, str]:
-        """Return the task, and the name of its tree."""
+        """Return the task and the name of its tree."""
         task = find_task(connection, ref, self._by)
         if task.state not in ENDED and not dry_run:
-            remedy = f"Wait for its end, or cancel it: claudomator cancel {task.name}"
+            remedy = f"Wait for it to end, or cancel it: claudomator cancel {task.name}"
             raise Conflict(f"{task.name} is {task.state}, and may still work on its branch.", remedy=remedy)
         runs = [run for run in run_rows.of_task(connection, task.id) if run.dir_key]
         tree = None if not runs else self._branches.tree_in(runs[-1].dir_key)
         if tree is None:
             remedy = f"See what it changed: claudomator diff {task.name}"
-            raise Conflict(f"{task.name} has no branch of its own, or no longer.", remedy=remedy)
+            raise Conflict(f"{task.name} has no branch of its own, or no longer has one.", remedy=remedy)
         if (busy := self._named(connection, runs[-1].dir_key)) is not None:
-            raise Conflict(f"{sentence(busy)[:-1]} in its work tree.", remedy="Wait for its end, or cancel it.")
+            raise Conflict(f"{sentence(busy)[:-1]} in its work tree.", remedy="Wait for it to end, or cancel it.")
         return task, tree
 
     def _who_works_in(self, place: str) -> str | None:
         return self._read(lambda connection: self._named(connection, place))
 
     def _named(self, connection: Connection, place: str) -> str | None:
-        """Return who runs in a folder, in a clause."""
+        """Return who is running in a directory, as a clause."""
         for run in run_rows.live(connection):
             if run.dir_key and Path(run.dir_key) == Path(place):
                 try:
@@ -199,5 +199,5 @@ def _refused() -> Iterator[None]:
 
 
 def _text(value: Any) -> Any:
-    """Return names as text: bytes that are none are marked."""
+    """Return names as text; bytes that are not UTF-8 are marked."""
     return value.encode(errors="surrogateescape").decode(errors="replace") if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Channels as they are shown, and what can be asked about them. Field order is the order of the JSON."""
+"""The shapes and operations of channels. Field order is the order of the JSON."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -43,7 +43,7 @@ class ParticipantView(View):
     display_name: str | None = None
     role: Role
     muted_until: Instant | None = None
-    """A specialist is asked nothing until then."""
+    """A specialist is not asked anything until then."""
 
 
 class ChannelView(View):
@@ -56,9 +56,9 @@ class ChannelView(View):
     primary: str | None = None
     """The specialist who answers messages that name none."""
     organisation: str | None = None
-    """Whose it is."""
+    """The organisation that owns it."""
     creator: str
-    """Whose specialists may take part."""
+    """The specialists that may take part are the creator's."""
     settings: ChannelSettings
     participants: tuple[ParticipantView, ...] = ()
     created_at: Instant
@@ -73,11 +73,11 @@ class AttachmentView(View):
     media_type: str
     state: AttachmentState
     chars: int | None = None
-    """The length of its text; null: not known."""
+    """The length of its text; null: unknown."""
 
 
 class TriageView(View):
-    """Who answers a message, by which rule, and how certain that is, 0 to 1."""
+    """Who answers a message, by which rule, and how certain that is, from 0 to 1."""
 
     reason: TriageReason
     agents: tuple[str, ...] = ()
@@ -85,18 +85,18 @@ class TriageView(View):
     should_respond_after_processing: bool = False
     confidence: float = 1.0
     ambiguous: tuple[str, ...] = ()
-    """Mentions that fit several who take part, as written."""
+    """Mentions that match several participants, as written."""
     ask_among: tuple[str, ...] = ()
-    """Of whom the author is to choose."""
+    """The participants the author is asked to choose from."""
 
 
 class AnswerView(View):
-    """Somebody who is to answer a message, and what became of that."""
+    """Somebody who was chosen to answer a message, and what came of it."""
 
     specialist: str
     state: AnswerState
     skipped: str | None = None
-    """Why nothing is asked of them, such as ``muted``."""
+    """Why they are not asked, such as ``muted``."""
     task_id: str | None = None
     message_id: int | None = None
     """The message that is the answer."""
@@ -115,20 +115,18 @@ class MessageView(View):
     decision: TriageView
     answers: tuple[AnswerView, ...] = ()
     hops: int
-    """How many messages of agents led to it, itself included; 0: a person wrote it."""
+    """The number of agents' messages that led to it, including itself; 0: a person wrote it."""
     verdict: MarkVerdict | None = None
-    """What an operator says of who answered."""
+    """What an operator says of the choice of who answered."""
     marked_by: str | None = None
     created_at: Instant
 
 
 class SettingsRequest(Strict):
-    """What a channel is to be set to: all of it, as what is left out has its default."""
+    """The settings of a channel, complete: what is left out gets its default."""
 
-    primary: Name | None = Field(
-        None, description="The specialist who answers messages that address nobody, by its id."
-    )
-    settings: ChannelSettings = Field(ChannelSettings(), description="Its settings.")
+    primary: Name | None = Field(None, description="The specialist who answers messages that address nobody, by id.")
+    settings: ChannelSettings = Field(ChannelSettings(), description="The channel's settings.")
 
 
 class JoinRequest(Strict):
@@ -138,30 +136,30 @@ class JoinRequest(Strict):
 
 
 class MuteRequest(Strict):
-    """For how long to ask a specialist nothing."""
+    """How long to mute a specialist."""
 
     duration: Annotated[Duration, Field(gt=0, le=365 * DAY_MS)] | None = Field(
-        None, description="How long, from now. Default: unmute it."
+        None, description="How long, from now. Default: unmute."
     )
 
 
 class AttachmentRequest(Strict):
-    """What came of processing an attachment."""
+    """The result of processing an attachment."""
 
-    state: AttachmentState = Field(description="State of its processing.")
+    state: AttachmentState = Field(description="The state of its processing.")
     text: Annotated[Text, Field(max_length=MAX_ATTACHMENT_LENGTH)] | None = Field(
         None, description="Its content as text, if it has any."
     )
 
 
 class MarkRequest(Strict):
-    """What an operator says of who answered a message."""
+    """What an operator says of the choice of who answered a message."""
 
     verdict: MarkVerdict | None = Field(None, description="The verdict. Default: clear it.")
 
 
 class RuleStatsView(View):
-    """How often a rule decided, and what operators said of that."""
+    """How often a rule decided, and what operators said of its decisions."""
 
     reason: TriageReason
     messages: int
@@ -169,32 +167,32 @@ class RuleStatsView(View):
     should_have: int
     should_not_have: int
     shadow_differs: int
-    """Of its messages, those about which the channel's other settings would have decided differently."""
+    """Those of its messages that the shadow settings would have decided differently."""
 
 
 class StrategiesView(View):
-    """How the channel's settings and its other ones did on the same messages: those about which both decided and an
-    operator has said what was right."""
+    """How the channel's settings and its shadow settings did on the same messages: those that both decided and an
+    operator has marked."""
 
     marked: int
     right: int
-    """Decided right by the channel's settings."""
+    """Decided rightly by the channel's settings."""
     shadow_right: int
-    """Decided right by the other ones."""
+    """Decided rightly by the shadow settings."""
 
 
 class ChannelStatsView(View):
-    """How triage did in a channel in the last days."""
+    """How triage did in a channel over the last days."""
 
     days: int
     messages: int
-    """Of people and agents."""
+    """By people and agents."""
     rules: tuple[RuleStatsView, ...]
     shadowed: int
-    """Messages about which the channel's other settings decided as well."""
+    """Messages that the shadow settings decided as well."""
     compared: StrategiesView
     skipped: dict[str, int]
-    """Those who were to answer and were not asked, by why."""
+    """How many were chosen to answer but not asked, by the reason."""
     answered: int
 
 
@@ -223,11 +221,12 @@ _MARKED = {"nobody_should": {"verdict": "should_not_have"}, "nothing_more": {"ve
 
 
 class ChannelCalls(Calls):
-    """Every operation on channels, as the client calls it."""
+    """The operations on channels, as the client calls them."""
 
     @operation("GET /v1/channels", "listChannels", READ, "Channels, by id")
     def channels(self, *, cursor: Cursor = None, limit: Limit = 50) -> Page[ChannelView]:
-        """Those of the organisation of whoever asks; without one, all. Others are refused as what does not exist."""
+        """Those of the caller's organisation; all if the caller has none. Any other answers 404, as if it did not
+        exist."""
 
     def all_channels(self) -> Iterator[ChannelView]:
         """Return all channels, by id, fetched as they are read."""
@@ -247,7 +246,7 @@ class ChannelCalls(Calls):
     def create_channel(
         self, wanted: Annotated[NewChannel, JsonBody(_CREATED)], *, idempotency_key: Key = None
     ) -> ChannelView:
-        """With these specialists, who have to exist for whoever asks. 409 for a name that is taken."""
+        """The specialists named have to exist for the caller. 409 for a name that is taken."""
 
     @operation(
         "GET /v1/channels/{channel}",
@@ -259,8 +258,7 @@ class ChannelCalls(Calls):
         conditional=True,
     )
     def channel(self, channel: Channel) -> ChannelView:
-        """The channel with its settings and participants. With If-None-Match, 304 says that neither has changed
-        since."""
+        """The channel with its settings and participants. With If-None-Match, 304 if neither has changed since."""
 
     @operation(
         "PUT /v1/channels/{channel}/settings",
@@ -273,8 +271,8 @@ class ChannelCalls(Calls):
     def change_channel_settings(
         self, channel: Channel, wanted: Annotated[SettingsRequest, JsonBody(_SET)], *, if_version: Version = None
     ) -> ChannelView:
-        """Replace its settings and its primary, who takes part from then on. A webhook, which names a secret of the
-        daemon, is set up by an administrator of the daemon."""
+        """Replaces the settings and the primary, who takes part from then on. Only an administrator of the daemon may
+        set up a webhook, which names a secret of the daemon."""
 
     @operation(
         "POST /v1/channels/{channel}/participants",
@@ -289,7 +287,7 @@ class ChannelCalls(Calls):
         channel: Channel,
         specialist: Annotated[str, JsonField(JoinRequest, {"a_specialist": {"specialist": "plumber"}})],
     ) -> ChannelView:
-        """Harmless when repeated. People join by writing."""
+        """Repeating it changes nothing. People join by writing."""
 
     @operation(
         "DELETE /v1/channels/{channel}/participants/{participant}",
@@ -300,7 +298,7 @@ class ChannelCalls(Calls):
         tagged=True,
     )
     def leave_channel(self, channel: Channel, participant: Participant) -> ChannelView:
-        """Harmless when repeated. What they have written stays."""
+        """Repeating it changes nothing. Their messages stay."""
 
     @operation(
         "POST /v1/channels/{channel}/participants/{participant}/mute",
@@ -316,7 +314,7 @@ class ChannelCalls(Calls):
         participant: Participant,
         wanted: Annotated[MuteRequest | None, JsonBody(_MUTED)] = None,
     ) -> ChannelView:
-        """Its messages of that time are answered by nobody, later either. Without a duration, it is asked again."""
+        """Nobody answers messages to it from that time, not even later. Without a duration, it is unmuted."""
 
     @operation(
         "GET /v1/channels/{channel}/messages",
@@ -326,7 +324,7 @@ class ChannelCalls(Calls):
         refuses=(404, 409),
     )
     def messages(self, channel: Channel, *, cursor: Cursor = None, limit: Limit = 50) -> Page[MessageView]:
-        """Each with the decision who answers it, and what became of that."""
+        """Each with the decision on who answers it, and what came of that."""
 
     @operation(
         "POST /v1/channels/{channel}/messages",
@@ -335,16 +333,16 @@ class ChannelCalls(Calls):
         "Post a message",
         status=201,
         refuses=(404, 409),
-        answer_note="Posted: it is durable, and who answers is decided",
+        answer_note="Posted: it is durable, and it is decided who answers",
     )
     def post_message(
         self, channel: Channel, message: Annotated[NewMessage, JsonBody(_POSTED)], *, idempotency_key: Key = None
     ) -> MessageView:
-        """As whoever asks. Who answers gets a task, whose result is posted as a message that answers this one."""
+        """As the caller. Each specialist that answers gets a task, whose result is posted as a reply to the message."""
 
     @operation("GET /v1/channels/{channel}/messages/{message}", "getMessage", READ, "One message", refuses=(404, 409))
     def message(self, channel: Channel, message: Message) -> MessageView:
-        """The message with the decision who answers it, and what became of that."""
+        """The message with the decision on who answers it, and what came of that."""
 
     @operation(
         "PUT /v1/channels/{channel}/messages/{message}/attachments/{attachment}",
@@ -360,7 +358,7 @@ class ChannelCalls(Calls):
         attachment: Attachment,
         wanted: Annotated[AttachmentRequest, JsonBody(_PROCESSED)],
     ) -> MessageView:
-        """After the last one, those are asked who were to answer once all are processed."""
+        """After the last one, the specialists that wait for the attachments are asked."""
 
     @operation(
         "PUT /v1/channels/{channel}/messages/{message}/verdict",
@@ -375,7 +373,7 @@ class ChannelCalls(Calls):
         message: Message,
         verdict: Annotated[MarkVerdict | None, JsonField(MarkRequest, _MARKED, required=False)],
     ) -> MessageView:
-        """Counted by rule in the channel's statistics. Without a verdict, nothing is said any more."""
+        """Counted by rule in the channel's statistics. Without a verdict, the mark is cleared."""
 
     @operation(
         "GET /v1/channels/{channel}/stats",
@@ -385,5 +383,5 @@ class ChannelCalls(Calls):
         refuses=(404, 409),
     )
     def channel_stats(self, channel: Channel, *, days: Days = 30) -> ChannelStatsView:
-        """How often each rule decided, what operators said of that, and how often the settings of `shadow` would have
-        decided differently."""
+        """How often each rule decided, how operators marked its decisions, and how often the settings in `shadow` would
+        have decided differently."""

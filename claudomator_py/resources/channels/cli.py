@@ -1,4 +1,4 @@
-"""``channel``: where people and specialists write to each other, and who answers what."""
+"""``channel``: conversations of people and specialists, and who answers what."""
 
 import json
 import sys
@@ -71,14 +71,14 @@ def create(
     specialists: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SPECIALIST...", help="Specialists who take part, by id.", autocompletion=completion.specialists
+            metavar="SPECIALIST...", help="Specialists to add, by id.", autocompletion=completion.specialists
         ),
     ] = None,
     primary: Annotated[
         str | None,
         typer.Option(
             metavar="ID",
-            help="Specialist who answers messages that address nobody.",
+            help="The specialist who answers messages that address nobody.",
             autocompletion=completion.specialists,
         ),
     ] = None,
@@ -91,7 +91,7 @@ def create(
 
 @connected
 def list_channels(client: "Client", output: FormatOption = Format.TABLE) -> None:
-    """List the channels that you can use."""
+    """List the channels you can use."""
     nothing = "There are no channels. Create one: claudomator channel create NAME SPECIALIST..."
     write_table(_CHANNELS, list(client.all_channels()), output, nothing)
 
@@ -139,9 +139,9 @@ def mute(
 def post(
     client: "Client",
     channel: ChannelArgument,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to post; `-` reads it from stdin.")],
     reply_to: Annotated[
-        int | None, typer.Option("--reply-to", metavar="MESSAGE", min=1, help="Id of the message to reply to.")
+        int | None, typer.Option("--reply-to", metavar="MESSAGE", min=1, help="The id of the message to reply to.")
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -158,7 +158,7 @@ def post(
 def read(
     client: "Client",
     channel: ChannelArgument,
-    last: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="How many messages.")] = 20,
+    last: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="How many messages to print.")] = 20,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Print the last messages, newest last."""
@@ -197,7 +197,7 @@ def settings(
         for change in changes:
             key, sign, value = change.partition("=")
             if not sign:
-                fail(f"{plain(change)} is not KEY=VALUE.", "Write for example primary=keywords.", exits.USAGE)
+                fail(f"{plain(change)} is not KEY=VALUE.", "Write, for example, primary=keywords.", exits.USAGE)
             if key == _PRIMARY_KEY:
                 primary = value or None
             else:
@@ -227,7 +227,7 @@ def mark(
 def stats(
     client: "Client",
     channel: ChannelArgument,
-    days: Annotated[int, typer.Option(metavar="N", min=1, max=365, help="Number of days to count, up to now.")] = 30,
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=365, help="How many days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show how often each rule decided, and how operators marked its decisions."""
@@ -276,7 +276,7 @@ def group() -> typer.Typer:
 
 
 def _who_answers(message: MessageView) -> str:
-    """Who answers it, by which rule, and what became of that."""
+    """Return who answers it, by which rule, and what came of that."""
     decision = message.decision
     told = [
         f"{one.specialist} {one.state.value}" + (f" ({one.skipped})" if one.skipped else "") for one in message.answers
@@ -314,7 +314,7 @@ def _text(value: object) -> str:
 
 
 def _value(key: str, text: str) -> object:
-    """As JSON has it, where it is that; a list where the setting is one."""
+    """Return the value as JSON if it is JSON, split into a list where the setting is one; else as text."""
     listed = isinstance(getattr(ChannelSettings(), key, None), tuple)
     if listed and not text.startswith("["):
         return [one.strip() for one in text.split(",") if one.strip()]

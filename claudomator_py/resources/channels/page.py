@@ -1,4 +1,4 @@
-"""/channels: the channels there are, and one conversation, to be read and written in."""
+"""/channels: the channels, and one conversation, to read and to write in."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -42,15 +42,15 @@ Short = Annotated[str, Form(max_length=2_000)]
 MessageText = Annotated[str, Form(max_length=2 * MAX_MESSAGE_LENGTH)]
 _REASONS = {
     TriageReason.DIRECT_MENTION: "mentioned",
-    TriageReason.REPLY_TO_AGENT: "answers an agent",
+    TriageReason.REPLY_TO_AGENT: "a reply to an agent",
     TriageReason.PRIMARY_AGENT: "for the primary",
     TriageReason.NO_TRIGGER: "for nobody",
 }
 _STATES = {
     AnswerState.HELD: "waits for attachments",
-    AnswerState.ASKED: "is asked",
-    AnswerState.ANSWERED: "has answered",
-    AnswerState.SKIPPED: "is not asked",
+    AnswerState.ASKED: "was asked",
+    AnswerState.ANSWERED: "answered",
+    AnswerState.SKIPPED: "was not asked",
 }
 VERDICTS = {
     MarkVerdict.RIGHT: "Right",
@@ -92,7 +92,7 @@ def _add_message_routes(routes: APIRouter, access: Access) -> None:
     def post(by: Asking, channel: ChannelRef, text: MessageText = "", reply_to: Short = "") -> Response:
         granted = access.as_(by)
         try:
-            # A form sends the line ends of another system.
+            # A form sends CRLF line ends.
             fields: dict[str, object] = {"content": text.replace("\r\n", "\n")}
             if reply_to.isascii() and reply_to.isdecimal():
                 fields["reply_to"] = int(reply_to[:16])
@@ -171,20 +171,20 @@ def _page(
 
 @dataclass(frozen=True, slots=True)
 class ChannelRow:
-    """A line of the list."""
+    """A row of the list."""
 
     id: str
     name: str
     url: str
     meta: tuple[str, ...]
-    """What else there is to say, in words."""
+    """Other facts, in words."""
     changed: str
     """An instant."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerShown:
-    """Somebody who is to answer a message."""
+    """Somebody who was chosen to answer a message."""
 
     words: str
     url: str | None
@@ -207,7 +207,7 @@ class MessageShown:
     reason: str
     """Which rule decided who answers, in words."""
     notes: tuple[str, ...]
-    """What else there is to say of the decision."""
+    """Other facts about the decision."""
     answers: tuple[AnswerShown, ...]
     verdict: str | None
     """See ``MarkVerdict``."""
@@ -215,7 +215,7 @@ class MessageShown:
 
 @dataclass(frozen=True, slots=True)
 class MemberShown:
-    """Somebody who takes part."""
+    """A participant."""
 
     id: str
     name: str
@@ -224,7 +224,7 @@ class MemberShown:
     muted_until: str | None
     """An instant."""
     url: str | None
-    """Of the specialist."""
+    """Of the specialist's page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,22 +239,22 @@ class ChannelPage:
     messages: tuple[MessageShown, ...]
     """Oldest first."""
     rules: tuple[tuple[str, RuleStatsView], ...]
-    """By their words; none where nothing was written."""
+    """Each with its words; empty if there are no messages."""
     shadowed: int
     compared: StrategiesView
     verdicts: tuple[tuple[str, str], ...]
-    """What an operator may say of a decision, and the words for it."""
+    """What an operator may say of a decision, with the words for it."""
     summary: str
-    """What is said to those who listen to the page."""
+    """Read out to screen readers."""
 
 
 def url_of(channel_id: str) -> str:
-    """Return its page."""
+    """Return the path of its page."""
     return f"/channels/{channel_id}"
 
 
 def row_of(channel: ChannelView) -> ChannelRow:
-    """Return a line of the list."""
+    """Return a row of the list."""
     agents = sum(one.role is Role.AGENT for one in channel.participants)
     meta = [f"{agents} specialist{'s' if agents != 1 else ''}", f"{len(channel.participants) - agents} people"]
     if channel.primary is not None:
@@ -270,9 +270,9 @@ def page_of(channel: ChannelView, newest_first: Sequence[MessageView], stats: Ch
     if settings.keywords:
         facts.append(("Keywords", ", ".join(settings.keywords)))
     facts += [
-        ("Answers to agents", settings.reply_chains.value),
+        ("Replies to agents", settings.reply_chains.value),
         ("Several mentions", settings.mentions.value),
-        ("Most answers", f"{settings.rate_limit} an hour for each specialist"),
+        ("Most answers", f"{settings.rate_limit} an hour by each specialist"),
         ("Agents in a row", str(settings.max_hops)),
     ]
     if settings.working_dir is not None:
@@ -309,7 +309,7 @@ def _message(one: MessageView, channel: ChannelView) -> MessageShown:
     if decision.ambiguous:
         notes.append(f"ambiguous: {', '.join(decision.ambiguous)}")
     if decision.ask_among:
-        notes.append(f"to choose: {', '.join(decision.ask_among)}")
+        notes.append(f"to choose from: {', '.join(decision.ask_among)}")
     return MessageShown(
         id=one.id,
         author=channel.name if one.author == channel.id else one.author,

@@ -1,4 +1,4 @@
-"""Channels: making and changing them, who takes part, and writing in them."""
+"""Channels: creating and changing them, taking part, and writing in them."""
 
 import time
 from collections import Counter, defaultdict
@@ -52,11 +52,11 @@ from claudomator_py.tasks.messages import Policy, PostedMessage, TriageInputs, n
 from claudomator_py.workers.channel_answers import place_key
 
 _NOT_READ = TriageView(reason=TriageReason.NO_TRIGGER)
-"""Of a message whose decision cannot be read."""
+"""For a message whose decision cannot be read."""
 
 
 def channel_view(connection: Connection, channel: Channel) -> ChannelView:
-    """Return the channel with those who take part."""
+    """Return the channel with its participants."""
     rows = channel_rows.members(connection, channel.id)
     muted = {one.id: one.muted_until_ms for one in rows}
     return ChannelView.of(
@@ -68,7 +68,7 @@ def channel_view(connection: Connection, channel: Channel) -> ChannelView:
 
 
 def channel_page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[ChannelView]:
-    """Return a part of the channels that exist for the principal, by id. Raises BadCursor."""
+    """Return a page of the channels that exist for the principal, by id. Raises BadCursor."""
     listed = {"list": "channels"}
     after = None if cursor is None else cursors.read_text(cursor, listed)
     found = channel_rows.seen(connection, by, after=after, limit=limit + 1)
@@ -77,7 +77,7 @@ def channel_page(connection: Connection, by: Principal, cursor: str | None, limi
 
 
 def message_page(connection: Connection, channel: Channel, cursor: str | None, limit: int) -> Page[MessageView]:
-    """Return a part of a channel's messages, newest first. Raises BadCursor."""
+    """Return a page of a channel's messages, newest first. Raises BadCursor."""
     listed = {"list": "messages", "channel": channel.id}
     before = None if cursor is None else cursors.read_number(cursor, listed)
     found = channel_rows.messages(connection, channel.id, before=before, limit=limit + 1)
@@ -86,7 +86,7 @@ def message_page(connection: Connection, channel: Channel, cursor: str | None, l
 
 
 def message_views(connection: Connection, messages: Sequence[ChannelMessage]) -> list[MessageView]:
-    """Return the messages with what became of their answers."""
+    """Return the messages with their answers."""
     answers = defaultdict[int, list[AnswerView]](list)
     for answer in channel_rows.answers(connection, [one.id or 0 for one in messages]):
         answers[answer.message_id].append(AnswerView.of(answer, message_id=answer.given_id))
@@ -107,7 +107,7 @@ def _attachment_view(stored: dict[str, object]) -> AttachmentView | None:
 
 
 def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: int) -> ChannelStatsView:
-    """Return how triage did in the last days."""
+    """Return how triage did over the last days."""
     since_ms = now_ms - days * DAY_MS
     found = channel_rows.figures(connection, channel.id, since_ms)
     states = channel_rows.answer_counts(connection, channel.id, since_ms)
@@ -150,17 +150,16 @@ def channel_stats(connection: Connection, channel: Channel, days: int, now_ms: i
 T = TypeVar("T")
 
 Judge = Callable[[ReplyQuestion], Reply]
-"""Whether the cheap model says in time that the primary should answer."""
+"""Returns whether the cheap model says in time that the primary should answer."""
 
 Router = Callable[[Request, Principal], Decided | None]
 """See ``resources.routing.service.Router``."""
 
 
 class Channels(Service):
-    """What can be asked about channels. Every method may raise ``domain.errors.ServiceError``.
-
-    ref: a channel's id, or its name. versions: the change is made only if the channel has one of these; None: any. key:
-    a repetition of the same request gets the answer that the first one got.
+    """The service of channels. Every method may raise ``domain.errors.ServiceError``.
+    ref: a channel's id or name. versions: make the change only if the channel has one of these; None: any. key: a
+    repeated request gets the answer to the first one.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ class Channels(Service):
         router: Router = lambda *_: None,
         policy: Policy = no_policy,
     ) -> None:
-        """judge: None: there is no cheap model. policy: what policy says of a message before triage's own rules."""
+        """judge: None without a cheap model. policy: what the policy says of a message, before triage's own rules."""
         super().__init__(database, repeats)
         self._clock = clock
         self._workdirs = workdirs
@@ -183,7 +182,7 @@ class Channels(Service):
 
     @answers(ChannelCalls.channels)
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[ChannelView]:
-        """Return a part of the list, by id. Raises BadCursor."""
+        """Return a page of the list, by id. Raises BadCursor."""
         return self._read(lambda connection: channel_page(connection, self._by, cursor, limit))
 
     @answers(ChannelCalls.channel)
@@ -195,7 +194,7 @@ class Channels(Service):
 
     @answers(ChannelCalls.create_channel)
     def create(self, wanted: NewChannel, *, key: RequestKey | None = None) -> ChannelView:
-        """Make it. Raises Conflict, Invalid, Forbidden for a webhook that only an administrator may set up."""
+        """Create it. Raises Conflict, Invalid, or Forbidden for a webhook that only an administrator may set up."""
         self._check(wanted.settings, None)
 
         def change(connection: Connection) -> ChannelView:
@@ -207,7 +206,7 @@ class Channels(Service):
     def change_settings(
         self, ref: str, wanted: SettingsRequest, *, versions: Collection[int] | None = None
     ) -> ChannelView:
-        """Set it to this. Raises StaleVersion, Invalid, Forbidden."""
+        """Set the settings to these. Raises StaleVersion, Invalid, Forbidden."""
         before = self._read(lambda connection: changes.find(connection, ref, self._by))
         self._check(wanted.settings, ChannelSettings.model_validate(before.settings))
         return self._changed(
@@ -220,21 +219,21 @@ class Channels(Service):
 
     @answers(ChannelCalls.join_channel)
     def join(self, ref: str, wanted: JoinRequest) -> ChannelView:
-        """Have a specialist take part. Harmless when repeated."""
+        """Add a specialist. Repeating it changes nothing."""
         return self._changed(
             ref, lambda connection, channel: changes.join(connection, channel, wanted.specialist, self._clock())
         )
 
     @answers(ChannelCalls.leave_channel)
     def leave(self, ref: str, member_id: str) -> ChannelView:
-        """Remove a participant. Harmless when repeated."""
+        """Remove a participant. Repeating it changes nothing."""
         return self._changed(
             ref, lambda connection, channel: changes.leave(connection, channel, member_id, self._clock())
         )
 
     @answers(ChannelCalls.mute_participant)
     def mute(self, ref: str, member_id: str, wanted: MuteRequest) -> ChannelView:
-        """Ask a specialist nothing for so long, or ask it again."""
+        """Mute a specialist for that long, or unmute it."""
         now_ms = self._clock()
         until_ms = None if wanted.duration is None else now_ms + wanted.duration
         return self._changed(
@@ -243,7 +242,7 @@ class Channels(Service):
 
     @answers(ChannelCalls.messages)
     def messages(self, ref: str, cursor: str | None = None, limit: int = 50) -> Page[MessageView]:
-        """Return a part of its messages, newest first. Raises BadCursor."""
+        """Return a page of its messages, newest first. Raises BadCursor."""
         return self._read(
             lambda connection: message_page(connection, changes.find(connection, ref, self._by), cursor, limit),
         )
@@ -260,11 +259,11 @@ class Channels(Service):
 
     @answers(ChannelCalls.post_message)
     def post(self, ref: str, message: NewMessage, *, key: RequestKey | None = None) -> MessageView:
-        """Write in the channel, as whoever asks; who answers is decided when this returns."""
+        """Post a message as the caller; who answers is decided when this returns."""
         return self.write(ref, PostedMessage(self._by.id, message), key=key)
 
     def write(self, ref: str, written: PostedMessage, *, key: RequestKey | None = None) -> MessageView:
-        """Write in the channel, as somebody for whom whoever asks speaks."""
+        """Post a message as somebody on whose behalf the caller writes."""
 
         def prepare() -> Callable[[Connection], MessageView]:
             found = self._read(lambda connection: changes.find(connection, ref, self._by))
@@ -281,7 +280,7 @@ class Channels(Service):
 
     @answers(ChannelCalls.process_attachment)
     def processed(self, ref: str, message_id: int, attachment_id: str, wanted: AttachmentRequest) -> MessageView:
-        """Say what came of processing an attachment. Raises NotFound."""
+        """Record the result of processing an attachment. Raises NotFound."""
         channel = self._read(lambda connection: changes.find(connection, ref, self._by))
         advice = TriageInputs(dir_key=self._place(channel), policy=self._policy)
 
@@ -296,7 +295,7 @@ class Channels(Service):
 
     @answers(ChannelCalls.mark_message)
     def mark(self, ref: str, message_id: int, wanted: MarkRequest) -> MessageView:
-        """Say whether who answered a message is right. Raises NotFound."""
+        """Record whether the right participants answered a message. Raises NotFound."""
 
         def transaction(connection: Connection) -> MessageView:
             channel = changes.find(connection, ref, self._by)
@@ -307,13 +306,13 @@ class Channels(Service):
 
     @answers(ChannelCalls.channel_stats)
     def stats(self, ref: str, days: int = 30) -> ChannelStatsView:
-        """Return how triage did in it in the last days."""
+        """Return how triage did in it over the last days."""
         return self._read(
             lambda connection: channel_stats(connection, changes.find(connection, ref, self._by), days, self._clock()),
         )
 
     def _advice(self, channel: Channel, written: PostedMessage) -> TriageInputs:
-        """What has to be asked outside of the transaction: the cheap model, who fits best, and the directory."""
+        """Ask, outside of the transaction, the cheap model, the router and the directory."""
         began = time.perf_counter_ns()
         wanted_yes: list[bool] = []
         wanted_best: list[Sequence[str]] = []
@@ -344,7 +343,7 @@ class Channels(Service):
         return replace(advice, latency_ms=round((time.perf_counter_ns() - began) / 1e6))
 
     def _best(self, channel: Channel, subject: str, among: Sequence[str]) -> str | None:
-        """The one of them whose card fits best what the message is about; None: nothing is routed."""
+        """Return the one whose card best fits the message; None if nothing is routed."""
         with or_unavailable():
             decided = self._router(Request(subject, "", ()), changes.creator_of(channel))
         candidates = () if decided is None or decided.record is None else decided.record.specialist_candidates
@@ -354,8 +353,8 @@ class Channels(Service):
         return place_key(ChannelSettings.model_validate(channel.settings).working_dir, self._workdirs())
 
     def _check(self, settings: ChannelSettings, before: ChannelSettings | None) -> None:
-        """Raises Invalid for a directory in which no task may work, Forbidden for a webhook, which names a secret of
-        the daemon, of whoever does not administer that."""
+        """Raises Invalid for a directory that no task may work in, and Forbidden for a webhook, which names a secret of
+        the daemon, unless the caller administers the daemon."""
         if settings.working_dir is not None:
             problem = self._workdirs().problem(settings.working_dir, "settings.working_dir")
             if problem is not None:

@@ -1,11 +1,10 @@
-"""Messages from outside: who sends them shows by a signature that they know the channel's secret.
-
-The secret is in a variable of the daemon or in a file of its user's own; the database has its name alone. Whatever is
-wrong with a request before its signature is known to be good is refused in the same words, so that they tell nothing.
-
-``plain``: ``X-Claudomator-Signature: sha256=`` and HMAC-SHA256, in hex, of ``<timestamp>.<body>``, where
-``X-Claudomator-Timestamp`` has the timestamp. ``slack``: ``X-Slack-Signature: v0=`` and that of
-``v0:<timestamp>:<body>``, with ``X-Slack-Request-Timestamp``, as in Slack's "Verifying requests from Slack". Timestamps
+"""Messages from outside, whose senders prove by a signature that they know the channel's secret.
+The secret is in an environment variable of the daemon, or in a file only its user may read; the database has just the
+name of it. Until the signature is known to be good, everything wrong with a request gets the same answer, which tells
+nothing.
+``plain``: ``X-Claudomator-Signature: v1=`` with the HMAC-SHA256, in hex, of ``<channel id>.<timestamp>.<body>``, the
+timestamp being that in ``X-Claudomator-Timestamp``. ``slack``: ``X-Slack-Signature: v0=`` with that of
+``v0:<timestamp>:<body>``, and ``X-Slack-Request-Timestamp``, as in Slack's "Verifying requests from Slack". Timestamps
 are epoch seconds.
 """
 
@@ -51,38 +50,38 @@ from claudomator_py.values import regex
 log = logging.getLogger("claudomator.channels")
 
 UNBOUND_UNTIL_MS: Final = 1_811_808_000_000
-"""2027-06-01T00:00Z: from then on no signature is accepted that does not cover the channel."""
-_UNBOUND: Final = "which is accepted until 1 June 2027: sign id of the channel, timestamp and body"
+"""2027-06-01T00:00Z: from then on a signature has to cover the channel."""
+_UNBOUND: Final = "accepted until 1 June 2027: sign the channel's id, timestamp and body"
 WINDOW_MS: Final = 5 * MINUTE_MS
-"""A request is good for so long before and after its timestamp."""
+"""A request is good for this long before and after its timestamp."""
 _SHORTEST_SECRET: Final = 16
 _MAX_SECRET_LENGTH: Final = 4_096
 _STAMP = regex(r"[0-9]{1,12}")
 _BY_PEOPLE: Final = (None, "file_share", "thread_broadcast", "me_message")
-"""What Slack calls messages that a person has written; the others are edits, joins and the like."""
-_IN_SLACK: Final = "The content of this file is in Slack, and was not sent along."
+"""Slack's subtypes of messages that a person has written; the others are edits, joins and the like."""
+_IN_SLACK: Final = "The content of this file is in Slack and was not sent along."
 _SLACK_LINK = regex(r"<(https?://[^|>\s]+)(?:\|[^>]*)?>")
 
 
 class NotSigned(Exception):
-    """The request does not show that its sender knows the secret; no word of why leaves the daemon."""
+    """The request does not prove that its sender knows the secret; the reason never leaves the daemon."""
 
 
 class PlainMessage(Strict):
-    """A message as a ``plain`` webhook takes it."""
+    """A message, as a ``plain`` webhook takes it."""
 
-    id: Annotated[Line, Field(max_length=200)] = Field(description="The event's id: one that came before is not taken.")
-    author: Annotated[Line, Field(max_length=100)] = Field(description="Who wrote it, by any id of the sender's.")
-    display_name: Annotated[Line, Field(max_length=100)] | None = Field(None, description="How they are called.")
-    content: Text = Field(max_length=MAX_MESSAGE_LENGTH, description="What it says.")
-    reply_to: Count | None = Field(None, ge=1, description="The message of the channel that it answers, by id.")
+    id: Annotated[Line, Field(max_length=200)] = Field(description="The event's id; one seen before is ignored.")
+    author: Annotated[Line, Field(max_length=100)] = Field(description="Who wrote it, by any id the sender uses.")
+    display_name: Annotated[Line, Field(max_length=100)] | None = Field(None, description="The author's name.")
+    content: Text = Field(max_length=MAX_MESSAGE_LENGTH, description="The text.")
+    reply_to: Count | None = Field(None, ge=1, description="The id of the message in the channel it replies to.")
     attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=MAX_ATTACHMENTS)] = Field(
         (), description="What comes with it."
     )
 
 
 class IncomingWebhooks:
-    """Takes messages from outside. environ: where secrets are that are variables."""
+    """Takes messages from outside. environ: has the secrets that are variables."""
 
     def __init__(self, channels: Channels, environ: Mapping[str, str], clock: Clock) -> None:
         self._channels = channels
@@ -90,10 +89,9 @@ class IncomingWebhooks:
         self._clock = clock
 
     def take(self, channel_id: str, header: Callable[[str], str | None], body: bytes) -> dict[str, Any]:
-        """Take the request for the channel of that id; the answer to it.
-
-        header: the value of one, None where it is not there exactly once. Raises NotSigned, and, for a request that is
-        signed, Invalid.
+        """Take a request for the channel with that id, and return the answer.
+        header: returns the value of a header, None unless it is there exactly once. Raises NotSigned, and Invalid for a
+        request that is signed.
         """
         try:
             channel = self._channels.as_(OPERATOR).one(channel_id)
@@ -117,7 +115,7 @@ class IncomingWebhooks:
             name.casefold() for one in channel.participants for name in (one.id, one.username, one.display_name) if name
         }
         if written.display_name is not None and written.display_name.casefold() in taken:
-            # Nobody from outside makes the name of somebody ambiguous.
+            # Nobody outside makes a participant's name ambiguous.
             written = replace(written, display_name=None)
         posted = self._channels.as_(by).write(channel.id, written)
         return {"message": posted.id}
@@ -160,10 +158,9 @@ class IncomingWebhooks:
 
 
 def signature(kind: WebhookKind, secret: bytes, stamp: str, body: bytes, channel: str) -> str:
-    """Return the header as it has to be. stamp: the request's timestamp. channel: the id of the channel.
-
-    Slack's form is Slack's own (https://docs.slack.dev/authentication/verifying-requests-from-slack), and does not say
-    to which channel of ours a request was sent.
+    """Return the header as it has to be. stamp: the request's timestamp; channel: the channel's id.
+    Slack's form (https://docs.slack.dev/authentication/verifying-requests-from-slack) does not cover which channel of
+    ours a request is for.
     """
     slack = kind is WebhookKind.SLACK
     signed = f"v0:{stamp}:".encode() + body if slack else f"{channel}.{stamp}.".encode() + body
@@ -171,12 +168,12 @@ def signature(kind: WebhookKind, secret: bytes, stamp: str, body: bytes, channel
 
 
 def _unbound_signature(secret: bytes, stamp: str, body: bytes) -> str:
-    """Return the header in the form before: good for each channel that has the same secret."""
+    """Return the header in the earlier form, which is good for every channel with the same secret."""
     return "sha256=" + hmac.digest(secret, f"{stamp}.".encode() + body, hashlib.sha256).hex()
 
 
 def _read_private(path: Path) -> bytes:
-    """The file's text without blank space around it. Raises OSError, also for one that others may read or write."""
+    """Return the file's text, stripped. Raises OSError, also if other users may read or write it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
@@ -208,12 +205,12 @@ def _of_plain(document: dict[str, Any]) -> PostedMessage:
 
 
 def _of_slack(document: dict[str, Any]) -> PostedMessage | None:
-    """The message of an event; None: it is none that a person wrote."""
+    """Return the message of an event; None unless a person wrote it."""
     event, event_id = document.get("event"), document.get("event_id")
     if document.get("type") != "event_callback" or not isinstance(event, dict) or not isinstance(event_id, str):
         return None
     user, text = event.get("user"), event.get("text")
-    # An `app_mention` comes besides, under an id of its own, for what is a message as well.
+    # For the same message, Slack may also send an `app_mention`, under another id.
     if event.get("type") != "message" or event.get("subtype") not in _BY_PEOPLE or event.get("bot_id"):
         return None
     if not isinstance(user, str) or not isinstance(text, str):
@@ -229,8 +226,8 @@ def _of_slack(document: dict[str, Any]) -> PostedMessage | None:
 
 
 def _slack_files(files: object) -> list[dict[str, str]]:
-    """The files of a message, as far as they are named. Only whoever has a token of Slack's can read them, so nothing
-    waits for what they say."""
+    """Return the named files of a message. Reading them takes a token of Slack's, so nothing waits for their
+    content."""
     listed = files if isinstance(files, list) else []
     named = [one for one in listed if isinstance(one, dict) and isinstance(one.get("id"), str)]
     return [
@@ -245,12 +242,12 @@ def _slack_files(files: object) -> list[dict[str, str]]:
 
 
 incoming = guarded()
-"""What it takes is said by who sends: it is described where channels are, and not in the document of the API."""
+"""Documented with channels rather than in the API's document: the sender determines what it takes."""
 
 
 @incoming.post("/v1/channels/{channel_id}/incoming")
 async def take(request: Request, channel_id: str) -> JSONResponse:
-    """Take a message, or whatever else that service sends. 401 without a word of why."""
+    """Take a message, or anything else the service sends. 401 does not say why."""
 
     def header(name: str) -> str | None:
         given = request.headers.getlist(name)

@@ -1,4 +1,4 @@
-"""The daemon itself: its health, its switches, its copies, and what can be asked about them."""
+"""The shapes and operations of the daemon itself and of hosts: health, drain, backups and cleanup."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ from claudomator_py.surface.table import Column, Table
 
 
 class DrainRequest(Strict):
-    """Why nothing is to be started."""
+    """Why no tasks are to be started."""
 
     reason: str | None = Field(default=None, max_length=2_000)
 
@@ -31,7 +31,7 @@ class BackupView(View):
 
 
 class ReasonView(View):
-    """What a reason code means and what follows from it; see ``domain.outcome.ReasonPolicy``."""
+    """What a reason code means, and what follows from it; see ``domain.outcome.ReasonPolicy``."""
 
     reason: Reason
     meaning: str
@@ -54,7 +54,7 @@ class ReadinessView(View):
 
     ready: bool
     checks: tuple[CheckView, ...] = ()
-    """Empty without authentication."""
+    """Empty without a token."""
 
 
 DRAINED = {"without_a_reason": {}, "with_a_reason": {"reason": "The machine is restarted at six."}}
@@ -62,21 +62,21 @@ _CLEANED = {"look_first": {"dry_run": True}, "at_once": {"older_than": "0s"}}
 
 
 class DrainCalls(Calls):
-    """Every operation on whether tasks are started, as the client calls it."""
+    """The operations on draining, as the client calls them."""
 
     @operation("GET /v1/drain", "getDrain", READ, "Whether the daemon is drained, and how many runs are live")
     def drain_state(self) -> DrainView:
-        """What readiness says of it, too, with the number of live runs to wait for."""
+        """As in readiness, with the number of live runs still to wait for."""
 
     @operation("POST /v1/drain", "drain", ADMIN_WHOLE, "Stop starting tasks; running ones finish")
     def drain(
         self, reason: Annotated[str | None, JsonField(DrainRequest, DRAINED, required=False)] = None
     ) -> DrainView:
-        """Harmless when repeated. It survives restarts of the daemon and lasts until `undrain`."""
+        """Repeating it changes nothing. It survives restarts of the daemon and lasts until `undrain`."""
 
     @operation("POST /v1/undrain", "undrain", ADMIN_WHOLE, "Start tasks again")
     def undrain(self) -> DrainView:
-        """Harmless when repeated."""
+        """Repeating it changes nothing."""
 
 
 class BackupCalls(Calls):
@@ -84,7 +84,7 @@ class BackupCalls(Calls):
 
     @operation("POST /v1/backups", "makeBackup", ADMIN_WHOLE, "Copy the database", status=201)
     def backup(self) -> BackupView:
-        """A consistent copy, into the folder `backups` of the state folder; tasks continue meanwhile. SQLite only."""
+        """A consistent copy, in `backups` in the state directory; tasks continue meanwhile. SQLite only."""
 
 
 class CleanupCalls(Calls):
@@ -98,32 +98,32 @@ class CleanupCalls(Calls):
         refuses=(409,),
     )
     def clean_up(self, wanted: Annotated[CleanupRequest | None, JsonBody(_CLEANED)] = None) -> CleanupView:
-        """Only of tasks that have ended. A work tree goes with its branch, and only if nothing in it would be lost:
+        """Only of tasks that have ended. A work tree is removed with its branch, and only if nothing is lost: it is
         unchanged, or committed and merged. The answer says what is kept, and why."""
 
 
 class ReasonCalls(Calls):
-    """The operation that lists reason codes, as the client calls it."""
+    """The operation on reason codes, as the client calls it."""
 
     @operation("GET /v1/reasons", "listReasons", READ, "The reason codes, and what follows from each")
     def reasons(self) -> list[ReasonView]:
-        """The codes are stable: they are the same here, in tasks, in logs and in metrics."""
+        """The codes are stable, and the same here, in tasks, in logs and in metrics."""
 
 
 class HealthCalls(Calls):
-    """Every operation that needs no token, as the client calls it."""
+    """The operations that need no token, as the client calls them."""
 
     @operation("GET /livez", "getLiveness", OPEN, "Whether the daemon answers")
     def liveness(self) -> LivenessView:
-        """Needs no token. It says nothing of whether tasks are accepted."""
+        """Needs no token. It does not say whether tasks are accepted."""
 
     @operation("GET /readyz", "getReadiness", OPEN, "Whether tasks are accepted", also={503: "Not ready"})
     def readiness(self) -> ReadinessView:
-        """Needs no token; with it, the answer has every check, with what to do where one failed."""
+        """Needs no token; with one, the answer lists every check, and what to do about those that failed."""
 
 
 class DaemonCalls(DrainCalls, BackupCalls, CleanupCalls, ReasonCalls, HealthCalls):
-    """Every operation on the daemon itself, as the client calls it."""
+    """The operations on the daemon itself, as the client calls them."""
 
 
 HostName = Annotated[str, PathText("The host's name, such as `local`.")]
@@ -149,11 +149,11 @@ HOSTS = Table[HostView](
 
 
 class HostCalls(Calls):
-    """Every operation on hosts, as the client calls it."""
+    """The operations on hosts, as the client calls them."""
 
     @operation("GET /v1/hosts", "listHosts", READ, "Where runs take place")
     def hosts(self) -> list[HostView]:
-        """This machine, and the hosts of the configuration. Their engines are asked, for half a minute at most."""
+        """This machine, and the hosts of the configuration. Their engines are asked, for at most half a minute."""
 
     @operation(
         "POST /v1/hosts/{name}/drain",
@@ -165,11 +165,11 @@ class HostCalls(Calls):
     def drain_host(
         self, name: HostName, reason: Annotated[str | None, JsonField(DrainRequest, DRAINED, required=False)] = None
     ) -> DrainView:
-        """What may run elsewhere does; the rest waits, and says so. Harmless when repeated. It survives restarts of the
-        daemon and lasts until `undrain`. The number of runs is that of the host."""
+        """Tasks that may run elsewhere do; the others wait, and say so. Repeating it changes nothing. It survives
+        restarts of the daemon and lasts until `undrain`. The number of runs is that of the host."""
 
     @operation(
         "POST /v1/hosts/{name}/undrain", "undrainHost", ADMIN_WHOLE, "Start tasks on a host again", refuses=(404,)
     )
     def undrain_host(self, name: HostName) -> DrainView:
-        """Harmless when repeated."""
+        """Repeating it changes nothing."""

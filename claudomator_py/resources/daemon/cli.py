@@ -1,4 +1,4 @@
-"""``backup``, ``cleanup``, ``drain`` and ``undrain``: looking after the daemon."""
+"""``hosts``, ``backup``, ``cleanup``, ``drain`` and ``undrain``: looking after the daemon."""
 
 import os
 import secrets
@@ -46,7 +46,7 @@ _NODES = Table[tuple[str, NodeView]](
 def hosts(client: "Client", output: FormatOption = Format.TABLE) -> None:
     """Show where runs take place.
 
-    Of a cluster, what waits for a node and why, its nodes by state, and those that take no runs.
+    For a cluster: what waits for a node and why, its nodes by state, and those that take no runs.
     """
     found = client.hosts()
     if output is Format.JSON:
@@ -60,9 +60,8 @@ def hosts(client: "Client", output: FormatOption = Format.TABLE) -> None:
 
 
 def copy_to_new(source: Path, target: Path) -> None:
-    """Copy a file, across file systems too, to a new one (0600) that appears whole or not at all.
-
-    Raises FileExistsError rather than replace anything, OSError.
+    """Copy a file, also across file systems, to a new one (0600) that appears complete or not at all.
+    Raises FileExistsError rather than replace anything, and OSError.
     """
     partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -80,7 +79,7 @@ def _appear(partial: Path, target: Path) -> None:
     try:
         os.link(partial, target, follow_symlinks=False)
     except PermissionError:
-        # A file system without hard links, such as that of a memory stick.
+        # A file system without hard links, such as that of a USB stick.
         if os.path.lexists(target):
             raise FileExistsError(str(target)) from None
         partial.rename(target)
@@ -92,7 +91,7 @@ def backup(
     to: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="File to write, which must not exist. Default: the daemon's `backups` folder."
+            metavar="FILE", help="The file to write, which must not exist. Default: the daemon's `backups` directory."
         ),
     ] = None,
     output: FormatOption = Format.TABLE,
@@ -100,8 +99,7 @@ def backup(
     """Copy the database to a file.
 
     The copy is a consistent snapshot; tasks continue meanwhile.
-
-    To restore: stop the daemon, put the file in the place of `claudomator.db` in the state folder, and remove
+    To restore: stop the daemon, replace `claudomator.db` in the state directory with the file, and remove
     `claudomator.db-wal` and `claudomator.db-shm`.
     """
     if to is not None and to.exists():
@@ -109,13 +107,13 @@ def backup(
     made = client.backup()
     if to is not None:
         try:
-            # The daemon's own copy goes once the other is whole.
+            # The daemon's own copy is removed once this one is complete.
             copy_to_new(Path(made.path), to)
             Path(made.path).unlink()
         except FileExistsError:
-            fail(f"{to} already exists.", f"Name a file that does not; the backup is at {made.path}.")
+            fail(f"{to} already exists.", f"Name a file that does not exist; the backup is at {made.path}.")
         except OSError as error:
-            fail(f"Could not write the backup to {to}: {error.strerror}.", f"It is at {made.path}.")
+            fail(f"Could not write the backup to {to}: {error.strerror}.", f"The backup is at {made.path}.")
         made = made.model_copy(update={"path": str(to.absolute())})
     if output is Format.JSON:
         out_json(made)
@@ -149,8 +147,8 @@ def cleanup(
 ) -> None:
     """Remove what ended tasks no longer need.
 
-    Work trees go with their branches, and only if nothing in them would be lost: one is kept while it has changes that
-    are not committed, or commits that are not merged. A run's directory goes with its output and its scratch folder.
+    A work tree is removed with its branch, and only if nothing is lost: not while it has uncommitted changes or
+    unmerged commits. A run's directory is removed with its output and its scratch directory.
     """
     age = DEFAULT_AGE_MS if older_than is None else older_than
     found = client.clean_up(CleanupRequest.model_validate({"dry_run": dry_run, "older_than": format_duration(age)}))
@@ -176,7 +174,7 @@ HostOption = Annotated[str | None, typer.Option("--host", metavar="NAME", help="
 @connected
 def drain(
     client: "Client",
-    reason: Annotated[str | None, typer.Option(help="Reason to show to others.")] = None,
+    reason: Annotated[str | None, typer.Option(help="The reason to show to others.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Start tasks again; as `undrain` does.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until nothing is running.")] = False,
     timeout: Annotated[
@@ -189,7 +187,7 @@ def drain(
     """Stop starting tasks; running ones finish.
 
     Tasks are still accepted, and queue. The drain survives restarts of the daemon and lasts until `undrain`. With
-    `--host`, what may run on another host does.
+    `--host`, tasks that may run on another host do.
     """
     if off and (wait or reason is not None):
         raise typer.BadParameter("--off cannot be combined with --wait or --reason")
@@ -204,7 +202,8 @@ def drain(
         if deadline is not None and time.monotonic() >= deadline:
             _write_drain(found, output)
             error(
-                f"Not all had ended after {format_duration(timeout or 0)}.", "They continue; the daemon stays drained."
+                f"Runs were still live after {format_duration(timeout or 0)}.",
+                "They continue; the daemon stays drained.",
             )
             raise typer.Exit(exits.TIMED_OUT)
         time.sleep(_LOOK_S)

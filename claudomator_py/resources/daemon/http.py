@@ -1,5 +1,5 @@
-"""/v1/drain, /v1/backups, /v1/cleanup and /v1/reasons; and /livez and /readyz for supervisors, which are open to all:
-without a token they say yes or no and nothing else."""
+"""/v1/drain, /v1/backups, /v1/cleanup and /v1/reasons; and /livez and /readyz, which are open to supervisors: without a
+token they say yes or no, and nothing else."""
 
 from fastapi import Request, Response
 
@@ -18,7 +18,7 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Health:
-    """The health of the daemon, for whoever asks, be it nobody."""
+    """The health of the daemon, for any caller, also one without a token."""
 
     request: Request
     response: Response

@@ -1,4 +1,4 @@
-"""The daemon itself: whether it starts anything, copies of its database, and cleaning up after it."""
+"""The daemon itself: draining it, backing up its database, and cleaning up after it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -33,11 +33,11 @@ from claudomator_py.tasks.holds import drain, drain_view, host_switch, undrain
 from claudomator_py.workers.cleanup import Cleaner
 
 BACKUPS = "backups"
-"""The folder of copies, in the state folder."""
+"""The directory of backups, in the state directory."""
 
 
 class DaemonService(Service):
-    """What can be asked about the daemon itself."""
+    """The service of the daemon itself."""
 
     def __init__(self, database: Database, cleaner: Cleaner, clock: Clock) -> None:
         super().__init__(database)
@@ -50,7 +50,7 @@ class DaemonService(Service):
         return self._read(drain_view)
 
     def standing(self) -> StandingView:
-        """Return what the head of each page says."""
+        """Return what the head of every page says."""
 
         def read(connection: Connection) -> StandingView:
             holds = hold_rows.in_force(connection, self._clock())
@@ -61,18 +61,18 @@ class DaemonService(Service):
 
     @answers(DrainCalls.drain)
     def drain(self, wanted: DrainRequest) -> DrainView:
-        """Start nothing new from here on; this survives restarts of the daemon. Harmless when repeated."""
+        """Stop starting tasks; this survives restarts of the daemon. Repeating it changes nothing."""
         return self._switched(lambda connection: drain(connection, wanted.reason, self._clock()))
 
     @answers(DrainCalls.undrain)
     def undrain(self) -> DrainView:
-        """Start tasks again. Harmless when repeated."""
+        """Start tasks again. Repeating it changes nothing."""
         return self._switched(lambda connection: undrain(connection, self._clock()))
 
     @answers(BackupCalls.backup)
     def backup(self) -> BackupView:
-        """Copy the database, as it is at one moment, into a new file (0600). Raises Unavailable: no room, or
-        PostgreSQL, which has its own way."""
+        """Copy the database, as of one moment, to a new file (0600). Raises Unavailable if there is no room, or for
+        PostgreSQL, which has its own backups."""
         made = format_instant(self._clock())
         stamp = made.translate({ord(mark): None for mark in "-:."})
         target = Path(self._database.state_dir, BACKUPS, f"claudomator-{stamp}.db")
@@ -84,7 +84,7 @@ class DaemonService(Service):
 
     @answers(CleanupCalls.clean_up)
     def clean_up(self, wanted: CleanupRequest) -> CleanupView:
-        """Remove what ended tasks no longer need. Raises Conflict if that is under way."""
+        """Remove what ended tasks no longer need. Raises Conflict while it is already under way."""
         with or_unavailable():
             found = self._cleaner.clean(wanted)
         removed = sum(item.removed for item in found.items)
@@ -94,7 +94,7 @@ class DaemonService(Service):
 
     @answers(ReasonCalls.reasons)
     def reasons(self) -> list[ReasonView]:
-        """Return every reason code, and what follows from it."""
+        """Return every reason code with what follows from it."""
         return [ReasonView.of(REASON_POLICIES[reason], reason=reason) for reason in Reason]
 
     def _switched(self, switch: Callable[[Connection], object]) -> DrainView:
@@ -105,13 +105,13 @@ class DaemonService(Service):
         return self._write(transaction)
 
     def _note(self, note: Callable[[Connection], None]) -> None:
-        """Record what is done already; a failure to do so does not undo it."""
+        """Record what has been done; failing to record it does not undo it."""
         with suppress(Unavailable):
             self._write(note)
 
 
 def with_runs(connection: Connection, hosts: Sequence[HostView], host_of: Callable[[str], str]) -> list[HostView]:
-    """Return the hosts with the live runs on each, by agent, and whether an operator has drained it."""
+    """Return the hosts with the live runs on each, by agent, and whether it is drained."""
     drained, runs = hold_rows.drained_hosts(connection), defaultdict[str, Counter[str]](Counter)
     for run in run_rows.live(connection):
         runs[host_of(run.id)][run.agent] += 1
@@ -128,8 +128,8 @@ def with_runs(connection: Connection, hosts: Sequence[HostView], host_of: Callab
 
 
 class Hosts(Service):
-    """What can be asked about hosts; nothing of it is any organisation's. name: a host's; of one that there is not, it
-    raises NotFound."""
+    """The service of hosts, which belong to no organisation. name: a host's; methods raise NotFound if there is no such
+    host."""
 
     def __init__(self, database: Database, host: RunHost, names: Callable[[], Sequence[str]], clock: Clock) -> None:
         super().__init__(database)
@@ -139,23 +139,23 @@ class Hosts(Service):
 
     @answers(HostCalls.hosts)
     def all(self) -> list[HostView]:
-        """Return all of them."""
-        hosts = self._host.hosts()  # no snapshot is held meanwhile
+        """Return all hosts."""
+        hosts = self._host.hosts()  # outside of the transaction: it takes time
         return self._read(lambda connection: with_runs(connection, hosts, self._host.host_of))
 
     def as_last_said(self) -> Sequence[HostView]:
-        """Return all of them without asking their engines; none if this machine is the only place for runs."""
+        """Return all hosts without asking their engines; none if this machine is the only one."""
         hosts = self._host.hosts(ask=False)
         return self._read(lambda connection: with_runs(connection, hosts, self._host.host_of)) if len(hosts) > 1 else ()
 
     @answers(HostCalls.drain_host)
     def drain(self, name: str, wanted: DrainRequest) -> DrainView:
-        """Start nothing on it from here on; this survives restarts of the daemon. Harmless when repeated."""
+        """Stop starting tasks on it; this survives restarts of the daemon. Repeating it changes nothing."""
         return self._switched(name, lambda connection: drain(connection, wanted.reason, self._clock(), host=name))
 
     @answers(HostCalls.undrain_host)
     def undrain(self, name: str) -> DrainView:
-        """Start tasks on it again. Harmless when repeated."""
+        """Start tasks on it again. Repeating it changes nothing."""
         return self._switched(name, lambda connection: undrain(connection, self._clock(), host=name))
 
     def _switched(self, name: str, switch: Callable[[Connection], None]) -> DrainView:

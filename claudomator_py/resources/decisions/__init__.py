@@ -1,6 +1,5 @@
-"""Decisions as they are shown, and what can be asked about them. Field order is the order of the JSON.
-
-A decision is what those of every kind have in common, and a part that its kind alone has.
+"""The shapes and operations of decisions. Field order is the order of the JSON.
+A decision has fields common to all kinds, and a part that only its own kind has.
 """
 
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from claudomator_py.surface import READ, Calls, Cursor, Limit, PathText, QueryFi
 
 
 class CandidateView(View):
-    """An agent as a decision saw it."""
+    """An agent, as a decision saw it."""
 
     agent: str
     active: int
@@ -34,7 +33,7 @@ class CandidateView(View):
     rejected_because: str | None = None
     """Why it was not picked, in words; null for the one that was."""
     rejected: Shown = None
-    """The same as a code with its parameters."""
+    """The same, as a code with its parameters."""
 
 
 class ClassificationView(Classification, View):
@@ -42,7 +41,7 @@ class ClassificationView(Classification, View):
 
 
 class VersionsView(Versions, View):
-    """By what it was decided; null: not involved. What is no version is a hash."""
+    """The versions, or hashes, of what was involved in deciding; null: not involved."""
 
 
 class DecidedRunView(View):
@@ -50,137 +49,137 @@ class DecidedRunView(View):
 
     state: str
     ended_as: str | None = None
-    """Null while it lives."""
+    """Null while it is live."""
     reason: str | None = None
     input_tokens: int | None = None
-    """Its own, as for the output and the cost."""
+    """Tokens and cost are its own, without those of earlier runs."""
     output_tokens: int | None = None
     cost_usd: float | None = None
 
 
 class GivenView(View):
-    """What a run was given, as its handoff document had it."""
+    """What a run was given, according to its handoff document."""
 
     mode: str
-    """How freely its agent may act."""
+    """The permission mode of its agent."""
     tools: tuple[str, ...] | None = None
-    """The only ones that it has; null: all."""
+    """The only tools it has; null: all."""
     allowed_tools: tuple[str, ...] = ()
-    """Those that it may use without asking."""
+    """Tools it may use without asking."""
     forbidden_tools: tuple[str, ...] = ()
-    """Those that it may not use."""
+    """Tools it may not use."""
     not_enforced: tuple[str, ...] = ()
     """What the agent's CLI cannot enforce, in sentences."""
     runs: tuple[str, ...] = ()
-    """Earlier runs that it may look at."""
+    """Earlier runs it may read."""
     branch: str | None = None
     """The branch of the work tree."""
     files: tuple[str, ...] = ()
     """Files that earlier runs changed."""
     expected_output: str | None = None
-    """What it hands back."""
+    """What it is to return."""
 
 
 class PlacementView(View):
-    """Why a run started where it did: the part of a decision of the kind ``placement``."""
+    """Why a run started where it did: the part of a ``placement`` decision."""
 
     effort: str | None = None
-    """How hard the model thinks, where its agent can say so."""
+    """How hard the model thinks, for agents with such a setting."""
     fallback: str | None = None
-    """Why it was placed where it should not have been, in words."""
+    """Why it runs on an agent it was not meant for, in words."""
     fallback_code: ShownFallback = None
-    """The same as a code."""
+    """The same, as a code."""
     stands_in: ShownStandIn = None
-    """The model is one that is used in place of another."""
+    """Set if the model is used in place of another."""
     overridden_hint: str | None = None
-    """The agent that the task prefers, and why it is not that."""
+    """The agent the task prefers, and why it did not get it."""
     overridden_model: str | None = None
-    """The model that the task pins, where its constraints do not allow it."""
+    """The model the task pins, if its constraints do not allow it."""
     unfenced: str | None = None
-    """Why its run is not kept within the default reach, in a clause; null: it is, or need not be."""
+    """Why the run is not kept within the default reach, as a clause; null: it is, or need not be."""
     given: GivenView | None = None
-    """What the run was given to do it with; null: it could not start, or an earlier version did not store it."""
+    """What the run was given; null: it could not start, or an earlier version did not store it."""
     told: str | None = None
-    """Where all of the run's handoff document is, as long as the run's directory is."""
+    """The path of the run's complete handoff document, available as long as the run's directory."""
 
 
 class SelectionView(View):
-    """How a specialist was selected: the part of a decision of the kind ``specialist``."""
+    """How a specialist was selected: the part of a ``specialist`` decision."""
 
     margin: float | None = None
-    """Those within it of the best score were as good."""
+    """Scores within it of the best count as equally good."""
     degraded: bool = False
-    """Whether words alone were compared, as the encoder could not be asked."""
+    """Whether only words were compared, as the encoder was not available."""
     unheeded: tuple[str, ...] = ()
-    """What the text says of who is to do the task, or how, which was not compared."""
+    """What the text says about who is to do the task or how, which was not compared."""
     owner: str | None = None
-    """Who answers for the specialist, as its card says."""
+    """Who is responsible for the specialist, according to its card."""
     expected_output: str | None = None
-    """What the specialist hands back, unless the task says so itself."""
+    """What the specialist returns, unless the task itself says so."""
     max_handoffs: int | None = None
     """How often the task may be handed on."""
     escalation: tuple[str, ...] = ()
-    """Where the task was to go if the specialist could not do it, in order."""
+    """Where the task was to go if the specialist could not do it, in this order."""
 
 
 class DecidedVerdictView(View):
-    """What the policy said: the part of a decision of the kind ``policy``."""
+    """What the policy said: the part of a ``policy`` decision."""
 
     verdict: str
     """``allowed``, ``denied``, ``held`` or ``approved``."""
     rules: tuple[str, ...] = ()
-    """Those that led to it."""
+    """The rules that led to it."""
     approved: tuple[str, ...] = ()
-    """Those whose demand for approval a person has met, for this content."""
+    """The rules whose demand for approval a person has met, for this content."""
     approved_by: str | None = None
-    """Who approved just now."""
+    """Who gave the approval that led to this decision."""
     said: str | None = None
-    """What they said."""
+    """The comment on the approval."""
 
 
 class DecidedHandoffView(View):
-    """A run that asked to hand its task on: the part of a decision of the kind ``handoff``."""
+    """A run's request to hand its task on: the part of a ``handoff`` decision."""
 
     accepted: bool
-    """Whether it is handed on."""
+    """Whether the task is handed on."""
     by: str | None = None
-    """Who had it; null also where that is somebody who does not exist for whoever asks."""
+    """The specialist that had it; null also if it does not exist for the caller."""
     to: str | None = None
-    """Whom the run asked for; null as for ``by``."""
+    """The specialist the run asked for; null as for ``by``."""
     hop: int
-    """How often the task is handed on in its generation, this time included where it is."""
+    """How often the task has been handed on in its generation, including this time if it is."""
     max_handoffs: int
-    """How often it may be."""
+    """How often it may be handed on."""
     reason: str = ""
-    """Why, in the words of the run's agent."""
+    """Why, in the words of the agent."""
     done: str = ""
-    """What it says that it did."""
+    """What the agent says it did."""
     left: str = ""
-    """What it says that it leaves."""
+    """What the agent says is left to do."""
     files: tuple[str, ...] = ()
-    """Which files it says that it changed."""
+    """The files the agent says it changed."""
 
 
 class DecidedTriageView(View):
-    """Who answers a message: the part of a decision of the kind ``triage``. Somebody who does not exist for whoever
-    asks is left out."""
+    """Who answers a message: the part of a ``triage`` decision. Those that do not exist for the caller are left
+    out."""
 
     rule: str
-    """Which rule decided."""
+    """The rule that decided."""
     agents: tuple[str, ...] = ()
     """Who answers."""
     skipped: dict[str, str] = Field(default_factory=dict)
-    """Who of them is not asked after all, and why."""
+    """Which of them are not asked after all, and why."""
     hops: int = 0
-    """How many messages of agents led to it."""
+    """The number of agents' messages that led to it."""
 
 
 class ChosenView(View):
-    """What was chosen, as far as it is what was decided about."""
+    """What was chosen, as far as it was decided."""
 
     route: str | None = None
     specialist: str | None = None
-    """Null also where it is somebody who does not exist for whoever asks."""
+    """Null also if it does not exist for the caller."""
     skill: str | None = None
     """Null as for ``specialist``."""
     verdict: str | None = None
@@ -191,57 +190,57 @@ class ChosenView(View):
 
 
 class DecidedShadowView(View):
-    """What another configuration would have decided: the part of a decision of the kind ``shadow``."""
+    """What another configuration would have decided: the part of a ``shadow`` decision."""
 
     about: str
-    """``placement``, or ``specialist`` for who does the task and what the policy says of it."""
+    """``placement``; or ``specialist`` for who does the task, and what the policy says of it."""
     beside: str
-    """The id of the decision that was made."""
+    """The id of the decision that took effect."""
     actual: ChosenView
-    """What that chose."""
+    """What that one chose."""
     differs: bool
-    """Whether this chose something else."""
+    """Whether this one chose something else."""
 
 
 class DecisionView(View):
-    """A decision of any kind, which is never changed, and what became of it."""
+    """A decision of any kind, which never changes, and what came of it."""
 
     id: str
     kind: str
-    """What was decided."""
+    """What kind of thing was decided."""
     at: Instant
     input_ref: str | None = None
-    """What was decided on, by reference."""
+    """A reference to what it was decided on."""
     task_id: str | None = None
-    """Null: it is about no task, as triage is."""
+    """Null if it is not about a task, such as triage."""
     task_name: str | None = None
-    """What that is called; null: it was removed."""
+    """Null if the task was removed."""
     task_state: StateName | None = None
-    """Where it is now; null: it was removed."""
+    """The task's state now; null if the task was removed."""
     channel_id: str | None = None
-    """Of the message that it is about; null: it is about none, or in a channel that was removed."""
+    """The channel of the message it is about; null if it is about none, or the channel was removed."""
     channel_name: str | None = None
-    """What that is called."""
+    """The channel's name."""
     message_id: int | None = None
-    """The message that it is about; null as for the channel."""
+    """The message it is about; null as for the channel."""
     generation: int | None = None
-    """That of the task."""
+    """The generation of the task."""
     run_id: str | None = None
-    """The run that it started, or that asked for it."""
+    """The run it started, or that asked for it."""
     by: str | None = None
-    """The principal who decided; null: the daemon."""
+    """The principal that decided; null: the daemon."""
     supersedes: str | None = None
-    """The decision that stood until then, which may have been removed for its age."""
+    """The decision it replaced, which may have been removed for its age."""
     superseded_by: str | None = None
-    """The one that stands in its place since."""
+    """The decision that replaced it."""
     overridden: bool = False
-    """Whether an operator has given the task to another specialist."""
+    """Whether an operator has since given the task to another specialist."""
     snapshot: str | None = None
-    """The address of what was observed."""
+    """The hash of what was observed."""
     route: str | None = None
-    """Where the task went; of a placement, as it was decided before it."""
+    """Where the task went; for a placement, as decided before it."""
     specialist: str | None = None
-    """Null also where it is somebody who does not exist for whoever asks."""
+    """Null also if it does not exist for the caller."""
     skill: str | None = None
     """Null as for ``specialist``."""
     agent: str | None = None
@@ -255,42 +254,42 @@ class DecisionView(View):
     confidence: float | None = None
     """From 0 to 1."""
     threshold: float | None = None
-    """The least confidence with which it would have been decided so."""
+    """The least confidence at which it would have been decided this way."""
     reason: str
     """Why, in words."""
     rationale: ShownRationale = None
-    """The same as a value."""
+    """The same, as a code with its parameters."""
     required_capabilities: tuple[str, ...] = ()
-    """Of whoever does the task."""
+    """Capabilities that the task needs."""
     policy_checks: tuple[PolicyCheckView, ...] = ()
-    """What each rule said, in their order."""
+    """What each rule said, in the order of the rules."""
     versions: VersionsView = VersionsView()
     latency_ms: int | None = None
-    """How long deciding took; null: nothing worth telling."""
+    """How long deciding took; null: not worth telling."""
     cost_usd: float | None = None
     """What deciding cost."""
     run: DecidedRunView | None = None
-    """What became of the run that it started."""
+    """What came of the run it started."""
     specialists: tuple[RouteCandidateView, ...] = ()
-    """Who was compared, of those who exist for whoever asks, the best first."""
+    """Those compared that exist for the caller, best first."""
     agents: tuple[CandidateView, ...] = ()
-    """Those that were compared, with the limits that were on each."""
+    """Those compared, with their limits."""
     classification: ClassificationView | None = None
-    """Where the tier comes from, of a tier or a placement."""
+    """Where the tier comes from; for a tier or a placement."""
     constraints: ConstraintsView = ConstraintsView()
-    """What is left open of agents, tiers and tools, by the policy or for a placement."""
+    """Which agents, tiers and tools the policy leaves, or were left for a placement."""
     placement: PlacementView | None = None
-    """The part of a placement; null: it is of another kind, as for the other parts."""
+    """The part of a placement; null for other kinds. Likewise the parts below."""
     selection: SelectionView | None = None
     verdict: DecidedVerdictView | None = None
-    """The part of a decision of the policy; of a shadow, what it would have said."""
+    """The part of a policy decision; of a shadow, what the policy would have said."""
     handoff: DecidedHandoffView | None = None
     triage: DecidedTriageView | None = None
     shadow: DecidedShadowView | None = None
 
 
 class DecisionCalls(Calls):
-    """Every operation on decisions, as the client calls it."""
+    """The operations on decisions, as the client calls them."""
 
     @operation("GET /v1/decisions", "listDecisions", READ, "List decisions, newest first")
     def decisions(
@@ -300,13 +299,13 @@ class DecisionCalls(Calls):
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Page[DecisionView]:
-        """Decisions of every kind; all conditions count together. Those that are made meanwhile move nothing in later
-        parts."""
+        """Decisions of every kind that meet all of the conditions. Decisions made meanwhile do not shift later
+        pages."""
 
     def all_decisions(self, wanted: DecisionFilter | None = None) -> Iterator[DecisionView]:
-        """Return all of them, newest first, fetched as they are read."""
+        """Return all decisions, newest first, fetched as they are read."""
         return all_items(lambda cursor, limit: self.decisions(wanted, cursor=cursor, limit=limit))
 
     @operation("GET /v1/decisions/{decision_id}", "getDecision", READ, "One decision", refuses=(404,))
     def decision(self, decision_id: Annotated[str, PathText("A decision's id.")]) -> DecisionView:
-        """The decision, with what superseded it and what became of its run."""
+        """The decision, with what replaced it and what came of its run."""

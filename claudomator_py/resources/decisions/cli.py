@@ -1,4 +1,4 @@
-"""``decisions``: what was decided, of every kind, and what came of it; as JSON lines, to keep or to work with."""
+"""``decisions``: what was decided, why, and what came of it; also exported as JSON lines."""
 
 from collections.abc import Set
 from typing import TYPE_CHECKING, Annotated
@@ -43,11 +43,11 @@ _PARTS = {
     "classification": "tier ",
     "run": "run ",
 }
-"""What stands before the names of the fields of each part."""
+"""The prefix of the names of each part's fields."""
 _IN_WORDS = {"rationale", "fallback_code", "stands_in"}
-"""Values that are said in words beside."""
+"""Values that another field puts into words."""
 _IN_ROWS = {"policy_checks", "specialists", "agents", "constraints", *_PARTS, *_IN_WORDS}
-"""What is shown in rows of its own, or not at all."""
+"""What is shown in its own rows, or not at all."""
 
 KindOption = Annotated[
     str | None,
@@ -58,32 +58,36 @@ TaskOption = Annotated[
     typer.Option(
         "--task",
         metavar="TASK",
-        help="Only those about this task: its id, id prefix or name.",
+        help="Only decisions about this task: its id, id prefix or name.",
         autocompletion=completion.tasks,
     ),
 ]
 SpecialistOption = Annotated[
     str | None,
     typer.Option(
-        "--specialist", metavar="ID", help="Only those for this specialist.", autocompletion=completion.specialists
+        "--specialist", metavar="ID", help="Only decisions for this specialist.", autocompletion=completion.specialists
     ),
 ]
 AgentOption = Annotated[
     str | None,
     typer.Option(
-        "--agent", metavar="NAME", help="Only those whose run was on this agent.", autocompletion=completion.agents
+        "--agent", metavar="NAME", help="Only decisions with a run on this agent.", autocompletion=completion.agents
     ),
 ]
 RouteOption = Annotated[
     str | None, typer.Option("--route", metavar="ROUTE", help="specialist, default, clarify, human_review or reject.")
 ]
-ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="CODE", help="Only those with this reason code.")]
+ReasonOption = Annotated[
+    str | None, typer.Option("--reason", metavar="CODE", help="Only decisions with this reason code.")
+]
 RiskOption = Annotated[str | None, typer.Option("--risk", metavar="RISK", help="low, medium or high.")]
 OverriddenOption = Annotated[
-    bool | None, typer.Option("--overridden/--kept", help="Only those that an operator has overridden, or has not.")
+    bool | None, typer.Option("--overridden/--kept", help="Only decisions an operator has overridden, or has not.")
 ]
-SinceOption = Annotated[str | None, typer.Option("--since", metavar="RFC3339", help="Only those from this time on.")]
-UntilOption = Annotated[str | None, typer.Option("--until", metavar="RFC3339", help="Only those before this time.")]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="RFC3339", help="Only decisions at or after this time.")
+]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="RFC3339", help="Only decisions before this time.")]
 
 
 def _wanted(**given: object) -> DecisionFilter:
@@ -108,7 +112,7 @@ def list_(
     overridden: OverriddenOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number, newest first.")] = 30,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many to list at most, newest first.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List decisions, newest first."""
@@ -144,7 +148,7 @@ def show(
     ],
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Show one decision with everything recorded about it, and its outcome."""
+    """Show one decision with everything recorded about it, and what came of it."""
     found = client.decision(decision)
     if output is Format.JSON:
         out_json(found)
@@ -153,7 +157,7 @@ def show(
 
 
 def decision_text(found: DecisionView) -> str:
-    """Return all that was recorded, a line for each thing."""
+    """Return everything recorded, a line for each field."""
     rows = _rows("", found, _IN_ROWS)
     rows += [
         (f"rule {check.rule}", " ".join(filter(None, (_verdict(check.matched), check.effect, check.detail))))
@@ -175,7 +179,7 @@ def export(
     since: SinceOption = None,
     until: UntilOption = None,
 ) -> None:
-    """Write decisions as JSON lines, the newest first."""
+    """Write decisions as JSON lines, newest first."""
     for decision in client.all_decisions(_wanted(kind=kind, since=since, until=until)):
         out_json_line(decision)
 
@@ -206,4 +210,4 @@ def _listed(value: object) -> str:
 
 
 def _verdict(matched: bool | None) -> str:
-    return {True: "applies", False: "does not apply", None: "has a fault"}[matched]
+    return {True: "applies", False: "does not apply", None: "has an error"}[matched]

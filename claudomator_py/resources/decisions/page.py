@@ -1,4 +1,4 @@
-"""/decisions: what was decided, of every kind, and why; one decision with all that is known of it."""
+"""/decisions: what was decided and why; and one decision with everything known about it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, get_args
@@ -35,7 +35,7 @@ _CHOICES = {
     "risks": tuple(one.value for one in Risk),
     "reasons": tuple(one.value for one in RationaleCode),
 }
-"""What the filters offer."""
+"""The choices of the filters."""
 _ENDINGS = {"succeeded": "good", "failed": "bad", "lost": "bad", "limited": "ask", "needs_input": "ask"}
 
 
@@ -44,11 +44,11 @@ def _filters(request: Request) -> dict[str, str]:
 
 
 Filters = Annotated[dict[str, str], Depends(_filters)]
-"""The filters as the address has them, see ``DecisionFilter``; empty: any. ``overridden`` is ``yes`` or ``no``."""
+"""The filters in the address; see ``DecisionFilter``. Empty: any; ``overridden`` is ``yes`` or ``no``."""
 
 
 def _wanted(filters: Mapping[str, str]) -> DecisionFilter:
-    """Which decisions they mean. Raises Invalid."""
+    """Return the decisions that the filters ask for. Raises Invalid."""
     found = read_fields(DecisionFilter, {name: value.strip() for name, value in filters.items()})
     if found.since is not None and found.until is not None and found.since >= found.until:
         message = "is not after `since`, so there is no time between them"
@@ -87,7 +87,7 @@ def router(access: Access) -> APIRouter:
         }
         return render("decision.html", values, by=by)
 
-    # A session is for pages alone, so the page has the document, too.
+    # A session is only for pages, so a page has to offer the document.
     @routes.get("/{decision_id}/json")
     def download(by: Asking, decision_id: DecisionId) -> Response:
         found = access.as_(by)[Decisions].one(decision_id)
@@ -99,26 +99,26 @@ def router(access: Access) -> APIRouter:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Words, and where they lead."""
+    """Words, and where they link to."""
 
     words: str
     url: str | None = None
-    """None: nowhere."""
+    """None: not a link."""
 
 
 def url_of(decision_id: str) -> str:
-    """Return its page. An id needs no quoting in an address."""
+    """Return the path of its page. An id needs no quoting."""
     return f"/decisions/{decision_id}"
 
 
 def list_url(filters: Mapping[str, str], cursor: str | None = None) -> str:
-    """Return the list with these filters, of which those that are empty are none. cursor: where it continues."""
+    """Return the path of the list with these filters, leaving out empty ones. cursor: where it continues."""
     given = {name: value for name, value in filters.items() if value} | ({"cursor": cursor} if cursor else {})
     return "/decisions" + (f"?{urlencode(given)}" if given else "")
 
 
 def _links(decision: DecisionView) -> Sequence[Link]:
-    """What a line of the list says below its title."""
+    """Return what a row of the list says below its title."""
     words = (
         decision.agent,
         model_text(decision.tier, decision.model),
@@ -133,12 +133,12 @@ def _links(decision: DecisionView) -> Sequence[Link]:
 
 
 def _title(decision: DecisionView) -> str:
-    """What it is about, in a few words."""
+    """Return what it is about, in a few words."""
     if decision.channel_name is not None:
         return f"message {decision.message_id} in {decision.channel_name}"
     if decision.task_name is None and decision.task_id is not None:
         return f"task {short_id(decision.task_id)}"
-    return decision.task_name or "a message in a channel that was removed"
+    return decision.task_name or "a message in a removed channel"
 
 
 def _task(decision: DecisionView) -> Link | None:
@@ -170,15 +170,15 @@ def _specialist(decision: DecisionView) -> Link | None:
 
 
 def _given(decision: DecisionView) -> list[tuple[str, str | None]]:
-    """What the run may do, and is to hand back."""
+    """Return what the run may do, and what it is to return."""
     if decision.placement is None or (given := decision.placement.given) is None:
         return []
     return [
         ("Permission mode", given.mode),
-        ("Its only tools", None if given.tools is None else ", ".join(given.tools) or "none"),
-        ("May use unasked", ", ".join(given.allowed_tools)),
+        ("Only tools", None if given.tools is None else ", ".join(given.tools) or "none"),
+        ("May use without asking", ", ".join(given.allowed_tools)),
         ("May not use", ", ".join(given.forbidden_tools)),
-        ("Hands back", given.expected_output),
+        ("Returns", given.expected_output),
     ]
 
 
@@ -200,7 +200,7 @@ def _facts(decision: DecisionView) -> tuple[tuple[str, Link], ...]:
         *_given(decision),
         ("Required capabilities", ", ".join(decision.required_capabilities)),
         ("After restart", None if decision.generation in (None, 1) else str(decision.generation - 1)),
-        ("Beside", None if decision.shadow is None else Link("what was decided", url_of(decision.shadow.beside))),
+        ("Beside", None if decision.shadow is None else Link("the decision made", url_of(decision.shadow.beside))),
         ("Decided by", decision.by or "the daemon"),
         ("Took", None if decision.latency_ms is None else f"{decision.latency_ms:,} ms"),
         ("Cost", cost_text(decision.cost_usd)),
@@ -226,7 +226,7 @@ def _outcome(explained: Explained) -> tuple[tuple[str, Link], ...]:
     state, later, earlier = decision.task_state, decision.superseded_by, decision.supersedes
     found += [
         ("Task is now", None if state is None else state.replace("_", " ").lower()),
-        ("Overridden", "an operator assigned the task to another specialist" if decision.overridden else None),
+        ("Overridden", "an operator gave the task to another specialist" if decision.overridden else None),
         ("Replaced by", None if later is None else Link(f"decision {short_id(later)}", url_of(later))),
     ]
     if earlier is not None:

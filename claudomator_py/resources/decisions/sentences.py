@@ -1,6 +1,5 @@
-"""A recorded decision of any kind as people read it: what was chosen, among what, why, and what would have changed it.
-
-Nobody is named who does not exist for whoever asks.
+"""Recorded decisions in sentences: what was chosen, from what, why, and what would have changed it.
+Those that do not exist for the caller are not named.
 """
 
 from collections.abc import Set
@@ -8,6 +7,7 @@ from collections.abc import Set
 from claudomator_py.domain.blocked_words import blocked_text
 from claudomator_py.domain.decision import Classification
 from claudomator_py.domain.errors import ended, sentence
+from claudomator_py.domain.units import counted
 from claudomator_py.domain.verdict import constraint_sentences
 from claudomator_py.domain.wording import clock_text, utc_clock
 from claudomator_py.resources.concealment import SOMEBODY
@@ -56,15 +56,15 @@ _NO_TIER: dict[str, str] = {
     Cause.SERVER_ERROR: "the classifier failed",
     Cause.NOT_CONFIGURED: "the classifier is not set up",
     Cause.GARBAGE: "the classifier's answer could not be read",
-    Cause.DISALLOWED: "the classifier named what was not offered",
-    Cause.BREAKER_OPEN: "the classifier is left alone after several failures",
+    Cause.DISALLOWED: "the classifier named a tier it was not offered",
+    Cause.BREAKER_OPEN: "the classifier is not asked for a while after several failures",
     Cause.INTERRUPTED: "the question was interrupted",
 }
 
 
 def sentences_of(row: Decision, seen: Set[str]) -> tuple[str, ...]:
-    """Return what was chosen, why, and what would have changed it. seen: the ids of specialists who exist for whoever
-    asks."""
+    """Return what was chosen, why, and what would have changed it. seen: the ids of specialists that exist for the
+    caller."""
     record = record_of(row.kind, row.data)
     match record:
         case DecisionRecord():
@@ -86,7 +86,7 @@ def sentences_of(row: Decision, seen: Set[str]) -> tuple[str, ...]:
 
 
 def said_of(row: Decision, seen: Set[str]) -> tuple[tuple[str, str], ...]:
-    """Return what people and agents wrote beside it, by what it is."""
+    """Return what people and agents wrote about it, each with its title."""
     match record_of(row.kind, row.data):
         case PolicyRecord(said=str(said)):
             return (("Reason for the approval", said),)
@@ -131,7 +131,7 @@ def _policy(record: PolicyRecord) -> tuple[str, ...]:
 def _handoff(record: HandoffRecord, seen: Set[str]) -> tuple[str, ...]:
     reason = reason_of(record, seen).text
     if record.route is Route.DEFAULT:
-        first = ended(f"The task was handed on to whoever does what fits nobody: {reason}")
+        first = ended(f"The task was handed on to whoever does what fits no specialist: {reason}")
     elif record.specialist is not None:
         to = record.specialist if record.specialist in seen else SOMEBODY
         first = ended(f"The task was handed on to {to}: {reason}")
@@ -141,8 +141,8 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> tuple[str, ...]:
     before = record.hop - record.accepted
     return (
         first,
-        f"Until then, it was with {had}.",
-        f"It had been handed on {before} of at most {record.max_handoffs} times before.",
+        f"Until then, {had} had it.",
+        f"It had been handed on {before} of at most {record.max_handoffs} times.",
     )
 
 
@@ -153,7 +153,7 @@ def _triage(record: TriageRecord, seen: Set[str]) -> tuple[str, ...]:
     for one, why in record.skipped.items():
         sentences.append(f"{one if one in seen else SOMEBODY} was not asked: {why.replace('_', ' ')}.")
     if record.hops:
-        sentences.append(f"{record.hops} agent messages led to it.")
+        sentences.append(f"{counted(record.hops, 'agent message')} led to it.")
     return tuple(sentences)
 
 
@@ -165,8 +165,8 @@ def _shadow(record: ShadowRecord, seen: Set[str]) -> tuple[str, ...]:
         there, here = _way(record, seen), _way(actual, seen)
     return (
         f"Under the other configuration: {there}. {sentence(reason)}",
-        f"In fact: {here}." if record.differs else "That is what was decided in fact.",
-        "Nothing follows from this decision.",
+        f"Actually decided: {here}." if record.differs else "The actual decision was the same.",
+        "This decision has no effect.",
     )
 
 
@@ -189,7 +189,7 @@ def _way(chosen: Chosen, seen: Set[str]) -> str:
 
 
 def decision_sentences(record: DecisionRecord, number: int, at_ms: int, now_ms: int) -> list[str]:
-    """Return why a run was started where it was. number: among all of the task's. at_ms: when that was decided."""
+    """Return why a run started where it did. number: among the task's runs. at_ms: when it was decided."""
     return placement_sentences(f"Run {number} ({clock_text(at_ms, now_ms)})", record, at_ms)
 
 
@@ -204,7 +204,7 @@ def placement_sentences(which: str, record: DecisionRecord, at_ms: int) -> list[
     others = [candidate for candidate in record.candidates if candidate.agent != record.agent and candidate.eligible]
     sentences += [_rejected(candidate, at_ms) for candidate in others]
     model = f" ({record.model})" if record.model else ""
-    without = "" if record.model else "; no model is named to the agent"
+    without = "" if record.model else "; the agent is given no model"
     clamped = _clamped(record)
     sentences.append(f"Tier {record.tier}{model}: {tier_text(record.classification, record.agent)}{clamped}{without}.")
     if record.unfenced is not None:
@@ -221,7 +221,7 @@ def placement_text(record: DecisionRecord) -> str:
 
 
 def _overridden(record: DecisionRecord, at_ms: int) -> list[str]:
-    """That the task prefers another agent; what kept an agent of that name is told with the candidates."""
+    """Return that the task prefers another agent; if that is a candidate, what kept it from the task is said there."""
     if (hint := record.overridden) is None:
         return []
     if hint.agent is None:
@@ -232,7 +232,7 @@ def _overridden(record: DecisionRecord, at_ms: int) -> list[str]:
 
 
 def overridden_text(hint: OverriddenHint, at_ms: int) -> str:
-    """Return the agent that a task prefers, and why it did not get that, on one line. at_ms: when that was decided."""
+    """Return the agent a task prefers, and why it did not get it, on one line. at_ms: when it was decided."""
     because = _because(hint, at_ms)
     return because if hint.agent is None else f"{hint.agent}: {because}"
 
@@ -256,13 +256,13 @@ def _clamped(record: DecisionRecord) -> str:
 
 
 def tier_text(classification: Classification, agent: str) -> str:
-    """Return where the tier comes from, in words. agent: the one that the task went to."""
+    """Return where the tier comes from, in words. agent: the one the task went to."""
     source = _TIER_SOURCES[classification.source]
     cause = _NO_TIER.get(classification.cause, classification.cause) if classification.cause else None
     parts = [part for part in (cause, classification.reason) if part]
     said = classification.said_agent
     told = [": ".join(parts)] if parts else []
     about = classification.asked_about
-    told += [f"it was asked about {about}, where the task was to go then"] if about not in (None, agent) else []
+    told += [f"it was asked about {about}, where the task was then to go"] if about not in (None, agent) else []
     told += [f"it named the agent {said}, which changes nothing"] if said is not None else []
     return f"{source} ({'; '.join(told)})" if told else source

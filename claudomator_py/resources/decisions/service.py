@@ -1,4 +1,4 @@
-"""Decisions, from their rows to the shape in which they are shown, for somebody who may not see every specialist."""
+"""Decisions, from their rows to the shapes that a caller may see, who may not know every specialist."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
@@ -49,26 +49,26 @@ _ID_CHARS = 36
 
 
 class Explained(View):
-    """A decision for people."""
+    """A decision, in words."""
 
     decision: DecisionView
     sentences: tuple[str, ...]
     """What was chosen, why, and what would have changed it."""
     said: tuple[tuple[str, str], ...] = ()
-    """What people and agents wrote beside it, by what it is."""
+    """What people and agents wrote about it, each with its title."""
     supersedes_kept: bool = False
-    """Whether the decision that stood until then is still there."""
+    """Whether the decision it replaced is still stored."""
 
 
 class Decisions(Service):
-    """What was decided, of every kind."""
+    """The service of decisions."""
 
     @answers(DecisionCalls.decisions)
     def page(
         self, wanted: DecisionFilter | None = None, cursor: str | None = None, limit: int = 50
     ) -> Page[DecisionView]:
-        """Return those that exist for whoever asks, the newest first, at most ``limit``. Raises BadCursor, and Invalid
-        where the task that is named cannot be told."""
+        """Return a page of those that exist for the caller, newest first. Raises BadCursor, and Invalid if the filter's
+        task cannot be found."""
 
         def read(connection: Connection) -> Page[DecisionView]:
             asked = wanted or DecisionFilter()
@@ -87,11 +87,11 @@ class Decisions(Service):
 
     @answers(DecisionCalls.decision)
     def one(self, decision_id: str) -> DecisionView:
-        """Return the decision of that id. Raises NotFound."""
+        """Return the decision with that id. Raises NotFound."""
         return self.explained(decision_id).decision
 
     def explained(self, decision_id: str) -> Explained:
-        """Return the same, as people read it. Raises NotFound."""
+        """Return it in words as well. Raises NotFound."""
 
         def read(connection: Connection) -> Explained:
             found = decision_log.find(connection, decision_id, self._by)
@@ -115,20 +115,20 @@ class Decisions(Service):
 def placements_of(
     connection: Connection, task: Task, decided: Sequence[Decision], by: Principal
 ) -> tuple[DecisionView, ...]:
-    """Return why the task's runs were started where they were, the newest first, each with what was decided before it
-    on who does the task. decided: all on the task, oldest first."""
+    """Return why the task's runs started where they did, newest first, each with what was decided before it on who does
+    the task. decided: all decisions on the task, oldest first."""
     rows = decision_log.placements(connection, task.id, by)
     seen = known_to(connection, decided, by)
     views = _views(connection, rows, by)
     return tuple(
         view.model_copy(update=routed_before(row.decision, decided, seen))
         for row, view in zip(rows, views, strict=True)
-        if view.placement is not None  # else it cannot be read
+        if view.placement is not None  # None: it cannot be read
     )
 
 
 def _task_id(connection: Connection, ref: str, by: Principal) -> str:
-    """The id of the task that is meant. A whole id is taken as it is: decisions outlive their tasks."""
+    """Return the task's id. A complete id is taken as it is: decisions outlive their tasks."""
     if len(ref) == _ID_CHARS:
         return ref
     try:
@@ -146,8 +146,8 @@ def _views(connection: Connection, rows: Sequence[Recorded], by: Principal) -> l
 
 
 def view_of(recorded: Recorded, seen: Set[str], channels: Mapping[str, str]) -> DecisionView:
-    """Return the shape. seen: the ids of specialists who exist for whoever asks; channels: the names of those that do,
-    by id."""
+    """Return the shape. seen: the ids of specialists that exist for the caller; channels: the names of channels that
+    do, by id."""
     row = recorded.decision
     record = record_of(row.kind, row.data)
     record = record.model_copy(update={"reason": reason_of(record, seen)})
@@ -158,7 +158,7 @@ def view_of(recorded: Recorded, seen: Set[str], channels: Mapping[str, str]) -> 
     known = row.specialist is None or row.specialist in seen
     if not known:
         changes |= {"specialist": None, "skill": None, "required_capabilities": ()}
-    # The best score, and whose topic it is, may tell of somebody hidden.
+    # The best score, and the topic it is for, may reveal a hidden specialist.
     if not known or any(one.specialist not in seen for one in record.specialist_candidates):
         changes |= {"topic": None, "confidence": None}
     return DecisionView.of(
@@ -175,7 +175,7 @@ def view_of(recorded: Recorded, seen: Set[str], channels: Mapping[str, str]) -> 
 
 
 def _part(record: Record, row: Decision, seen: Set[str]) -> dict[str, Any]:
-    """What decisions of this kind have, by the names of the fields."""
+    """Return the fields that decisions of this kind have, by name."""
     match record:
         case DecisionRecord():
             return {"agents": _agents(record.candidates, row.at_ms), "placement": _placement(record, row)}
@@ -188,7 +188,7 @@ def _part(record: Record, row: Decision, seen: Set[str]) -> dict[str, Any]:
         case TriageRecord():
             skipped = {one: why for one, why in record.skipped.items() if one in seen}
             who = tuple(one for one in record.agents if one in seen)
-            # No agents of the daemon, of which there is a field as well.
+            # The row's agents are specialists, not the daemon's agents of the field of that name.
             return {"agents": (), "triage": DecidedTriageView.of(record, agents=who, skipped=skipped)}
         case ShadowRecord():
             actual = ChosenView.of(record.actual)
@@ -231,7 +231,7 @@ def _handoff(record: HandoffRecord, seen: Set[str]) -> DecidedHandoffView:
 
 
 def _agents(candidates: Sequence[Candidate], at_ms: int) -> tuple[CandidateView, ...]:
-    """The agents as the decision saw them. at_ms: when that was."""
+    """Return the agents as the decision saw them. at_ms: when that was."""
     clock = utc_clock(at_ms)
     return tuple(
         CandidateView.of(one, rejected_because=None if one.rejected is None else worded(predicate(one.rejected), clock))

@@ -1,4 +1,4 @@
-"""Events as they are shown, and what can be asked about them."""
+"""The shapes and operations of events. Field order is the order of the JSON."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -18,12 +18,12 @@ from claudomator_py.surface import (
 )
 
 MAX_EVENTS: Final = 500
-"""The most events that a part of a list has."""
+"""The most events on one page of a list."""
 _MAX_ID: Final = 2**53
 
 
 class EventView(View):
-    """An event. Ids rise in the order of events."""
+    """An event. Ids increase in the order of events."""
 
     id: int
     at: Instant
@@ -32,22 +32,22 @@ class EventView(View):
     kind: str
     data: dict[str, object] = Field(default_factory=dict)
     by: str | None = None
-    """Whose request caused it, such as the name of a token; null: the daemon itself."""
+    """Who caused it, such as the name of a token; null: the daemon itself."""
     task_name: str | None = None
-    """What the task is called; null: it is about none, or one that was removed."""
+    """The task's name; null: it is about none, or the task was removed."""
 
 
 _STREAM = Streamed(
-    "Server-sent events: `id` is the event's id, `event` its kind, `data` the event as JSON. When nothing happens, a "
-    "comment every 15 seconds. An event of kind `reset` says that the position to continue from is not known, or that "
-    "events after it are not kept any more, and that the stream begins with what happens from now on.",
+    "Server-sent events: `id` is the event's id, `event` its kind, `data` the event as JSON. While nothing happens, a "
+    "comment is sent every 15 seconds. An event of kind `reset` says that the position to continue from is unknown, or "
+    "that events after it are no longer kept, and that the stream starts with what happens from now on.",
     'id: 12\nevent: state\ndata: {"id":12,"at":"2026-12-01T08:00:00.000Z","task_id":"…","run_id":null,"kind":"state",'
     '"data":{}}\n\n',
 )
 
 
 class EventCalls(Calls):
-    """Every operation on events, as the client calls it."""
+    """The operations on events, as the client calls them."""
 
     @operation(
         "GET /v1/events",
@@ -71,7 +71,7 @@ class EventCalls(Calls):
         cursor: Cursor = None,
         limit: Annotated[int, QueryNumber("Maximum number of events, 1 to 500.", 1, MAX_EVENTS)] = 100,
     ) -> Page[EventView]:
-        """Ids rise in the order of events and none becomes visible late: a stream continues after the last one seen."""
+        """Ids increase in the order of events, and no event appears late: a stream continues after the last id seen."""
 
     def event_page(
         self,
@@ -82,9 +82,9 @@ class EventCalls(Calls):
         by: str | None = None,
         limit: int = 100,
     ) -> Page[EventView]:
-        """Return a part of what happened, oldest first. by: only what that name caused."""
+        """Return a page of events, oldest first. by: only those caused by this principal."""
         return self.list_events(task=task, kind=list(kinds), by=by, cursor=cursor, limit=limit)
 
     def last_events(self, last: int, *, task: str | None = None, by: str | None = None) -> list[EventView]:
-        """Return the newest of what happened, oldest first. by: only what that name caused."""
+        """Return the newest events, oldest first. by: only those caused by this principal."""
         return list(self.list_events(task=task, by=by, last=last, limit=MAX_EVENTS).items)

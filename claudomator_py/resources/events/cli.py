@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def event_words(event: EventView) -> str:
-    """Return what there is to say of the event beside its title."""
+    """Return what else there is to say about an event, next to its title."""
     until = event.data.get("until")
     due = [f"until {clock(format_instant(until), now_ms())}"] if isinstance(until, int) else []
     return ", ".join([one for one in (event_detail(event.data), *due) if one])
@@ -42,7 +42,7 @@ _OF_TASK = Table[EventView](
 
 
 def events_of_task(events: Sequence[EventView]) -> str:
-    """Return the events of one task below each other."""
+    """Return the events of one task as a table."""
     return table_text(_OF_TASK, events, wide=True)
 
 
@@ -54,16 +54,18 @@ def log(
         typer.Argument(metavar="[TASK]", help="Only events of this task.", autocompletion=completion.tasks),
     ] = None,
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Only actions of this principal.")] = None,
-    task: Annotated[str | None, typer.Option(metavar="TASK", help="The same.", autocompletion=completion.tasks)] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="The same as TASK.", autocompletion=completion.tasks)
+    ] = None,
     last: Annotated[
-        int, typer.Option("-n", "--last", min=1, max=MAX_EVENTS, help="Show this many of the newest.")
+        int, typer.Option("-n", "--last", min=1, max=MAX_EVENTS, help="How many of the newest to show.")
     ] = 50,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show what happened, newest last, and who did it.
 
-    BY is the name of a token, `operator`, or `inbox` for a file; it is empty where the daemon acted by itself. What an
-    agent printed is shown by `claudomator logs TASK`.
+    BY is the name of a token, `operator`, or `inbox` for a file; it is empty if the daemon acted by itself. To see what
+    an agent printed, use `claudomator logs TASK`.
     """
     found = client.last_events(last, task=name or task, by=by)
     if output is Format.JSON:

@@ -1,4 +1,4 @@
-"""/v1/events: what happens, as a stream of events or in pages."""
+"""/v1/events: what happens, as a stream or in pages."""
 
 import logging
 import time
@@ -39,7 +39,7 @@ _MAX_ID_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class _EventsRequest:
-    """Events for one request, which may ask for a stream of them."""
+    """The events for one request, which may ask for a stream."""
 
     events: Events
     streams: Streams
@@ -74,7 +74,7 @@ class _EventsRequest:
         if 0 < start < events.events_gone():
             raise Gone(
                 f"Events after {start} are no longer kept.",
-                remedy="Use after=0 for all that are, or keep events longer with retention.events.",
+                remedy="Use after=0 for all that are kept, or keep events longer with retention.events.",
             )
         page = events.events(wanted, start, limit)
         following = cursors.write_number(page.upto, listed) if page.more else None
@@ -85,8 +85,8 @@ class _EventsRequest:
         start = newest if after is None else after
         if self.last_event_id is not None:
             start = _read_id(self.last_event_id)
-        # An id that was never given out is from another database: to wait for it would be to miss what happens now.
-        # After one before the oldest that is kept, others are missing.
+        # An id that was never used is from another database: waiting for it would miss what happens now. After an id
+        # before the oldest event kept, some are missing.
         known = start <= newest and not 0 < start < self.events.events_gone()
         return EventStream(self.streams, self._follow(wanted, start if known else newest, reset=not known))
 
@@ -101,7 +101,7 @@ class _EventsRequest:
                 page = await self.streams.run(partial(self.events.events, wanted, after, PAGE))
                 after = page.upto
                 if not self.standing():
-                    return  # the token was revoked meanwhile, or the browser logged out
+                    return  # the token was revoked, or the browser logged out
                 if page.items:
                     yield b"".join(message(event.kind, event, event.id) for event in page.items)
                 if page.more:
@@ -111,7 +111,7 @@ class _EventsRequest:
                         return
                     yield HEARTBEAT
         except ServiceError as error:
-            log.warning("an event stream ends early: %s", error)  # its client comes again, and continues where it was
+            log.warning("an event stream ends early: %s", error)  # the client reconnects, and continues where it was
 
 
 def _asked(
@@ -128,7 +128,7 @@ def _asked(
 
 
 def _read_id(text: str) -> int:
-    """Return the id; for what is none, one that was never given out."""
+    """Return the id, or one that is never used if the text is not an id."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < _MAX_ID_LENGTH else _LAST_ID
 
 

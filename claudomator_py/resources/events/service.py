@@ -1,4 +1,4 @@
-"""Events: which there are, and what is told when others come."""
+"""Events: reading them, and being told of new ones."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Final
@@ -21,11 +21,11 @@ from claudomator_py.tasks.handing_on import HANDED_ON
 from claudomator_py.values import dataclass
 
 _SPECIALISTS: Final[Mapping[str, tuple[str, ...]]] = {ROUTED: ("specialist",), HANDED_ON: ("from", "to")}
-"""Keys under which events of a kind name specialists, whoever chose these."""
+"""The keys under which events of a kind name specialists."""
 
 
 def event_views(connection: Connection, found: Sequence[Event], by: Principal) -> tuple[EventView, ...]:
-    """Return events, without the specialists that do not exist for that principal, and the agents that these are."""
+    """Return the events without the specialists that do not exist for the principal, and without their agents."""
     told = (event.data.get(key) for event in found for key in _SPECIALISTS.get(event.kind, ()))
     named = [one for one in told if isinstance(one, str)]
     hidden = specialist_rows.hidden(connection, named, by)
@@ -46,7 +46,7 @@ def _event_view(event: Event, names: Mapping[str, str], hidden: Set[str]) -> Eve
 
 
 def _words(event: Event) -> dict[str, str]:
-    """Return what is asked and answered, and why a task was not handed on, in the places where earlier versions have
+    """Return what was asked and answered, and why a task was not handed on, under the keys where earlier versions
     stored the words."""
     told: dict[str, str] = {}
     if (asked := request_in_event(event.data)) is not None:
@@ -60,7 +60,7 @@ def _words(event: Event) -> dict[str, str]:
 
 
 def _budget_words(event: Event) -> dict[str, str]:
-    """Return the words for the budget that is used up, in the place where earlier versions have stored them."""
+    """Return the words for the spent budget, under the key where earlier versions stored them."""
     budget = event.data.get("budget")
     if budget is None or event.kind not in ("over_budget", "budget_spent", "state"):
         return {}
@@ -76,7 +76,7 @@ def _budget_words(event: Event) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events. task_id None: of all tasks and of none; kinds empty: all; by None: whoever caused them."""
+    """Which events. task_id None: all, also those about no task; kinds empty: all; by None: caused by anyone."""
 
     task_id: str | None = None
     kinds: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events in order. upto: the id to continue after, past all that was filtered out. more: others follow already."""
+    """Events in order. upto: the id to continue after, past all that was filtered out. more: others already follow."""
 
     items: tuple[EventView, ...]
     upto: int
@@ -93,19 +93,19 @@ class EventPage:
 
 
 class Events(Service):
-    """What can be asked about events."""
+    """The service of events."""
 
     def newest_event(self) -> int:
         """Return the id of the newest event; 0 when there is none."""
         return self._read(events.last_id)
 
     def events_gone(self) -> int:
-        """Return the greatest id of an event that is not kept any more; 0: all are kept."""
+        """Return the greatest id of the events that are no longer kept; 0: all are kept."""
         return self._read(pruning.events_gone_upto)
 
     def event_filter(self, task: str | None, kinds: Collection[str], by: str | None = None) -> EventFilter:
-        """Return the filter that is meant; by: who caused them. Raises NotFound, Ambiguous."""
-        known = tuple(kind for kind in kinds if "\0" not in kind)  # PostgreSQL refuses such a text altogether
+        """Return the filter. by: who caused the events. Raises NotFound, Ambiguous."""
+        known = tuple(kind for kind in kinds if "\0" not in kind)  # PostgreSQL refuses text with a NUL
         if kinds and not known:
             known = ("",)
         whose = "" if by is not None and "\0" in by else by
@@ -114,7 +114,7 @@ class Events(Service):
         return EventFilter(self._read(lambda connection: find_task(connection, task, self._by).id), known, whose)
 
     def events(self, wanted: EventFilter, after: int, limit: int) -> EventPage:
-        """Return events with a greater id than ``after``, oldest first, at most ``limit``."""
+        """Return events with ids above ``after``, oldest first, at most ``limit``."""
 
         def page(connection: Connection) -> EventPage:
             found = events.following(connection, after, limit + 1, self._sought(wanted))
@@ -135,7 +135,7 @@ class Events(Service):
         return self._read(page)
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call callback, on any thread, after something was stored. It must be quick and must not wait."""
+        """Call callback, on any thread, after each commit. It must be quick and must not block."""
         self._database.on_commit(callback)
 
     def _sought(self, wanted: EventFilter) -> EventQuery:

@@ -1,4 +1,4 @@
-"""Notifications as they are shown, and what can be asked about them."""
+"""The shapes and operations of notifications. Field order is the order of the JSON."""
 
 from typing import Annotated, Final
 
@@ -30,23 +30,23 @@ class DeliveryView(View):
     """Why the last attempt failed."""
     created_at: Instant
     next_at: Instant | None = None
-    """When it is sent again."""
+    """When it is tried again."""
     ended_at: Instant | None = None
     notice: Notice
 
 
 class NotificationCalls(Calls):
-    """Every operation on notifications, as the client calls it."""
+    """The operations on notifications, as the client calls them."""
 
     @operation("GET /v1/notifications", "listNotifications", READ_WHOLE, "Notifications, newest first")
     def notifications(
         self,
-        state: Annotated[DeliveryState | None, QueryChoice("Only those in this state.")] = None,
+        state: Annotated[DeliveryState | None, QueryChoice("Only notifications in this state.")] = None,
         *,
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Page[DeliveryView]:
-        """Each is one notice to one target. A delivered one is kept for a week, a dead one for thirty days."""
+        """Each is one notice to one target. Delivered ones are kept for a week, dead ones for thirty days."""
 
     @operation(
         "POST /v1/notifications/{delivery}/retry",
@@ -59,7 +59,7 @@ class NotificationCalls(Calls):
     def retry_notification(
         self, delivery: Annotated[int, PathNumber("The notification's id.", _MAX_ID)]
     ) -> DeliveryView:
-        """It gets as many attempts as a new one. 409 for one that was delivered, or is still on its way."""
+        """It gets as many attempts as a new one. 409 if it was delivered, or has not been given up."""
 
     @operation(
         "POST /v1/notifications/test/{target}",
@@ -71,4 +71,4 @@ class NotificationCalls(Calls):
     def test_notification(
         self, target: Annotated[str, PathText("A target's name in the configuration.")]
     ) -> DeliveryView:
-        """Sent at once, a single time, and not kept: the answer says whether it was delivered, and if not, why."""
+        """Sent at once, only once, and not kept. The answer says whether it was delivered, and if not, why."""

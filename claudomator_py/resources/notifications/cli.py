@@ -1,4 +1,4 @@
-"""``notifications``: who was told about what, sending it again, and a test."""
+"""``notifications``: what was sent to whom, sending it again, and sending a test."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +31,7 @@ _DELIVERIES = Table[DeliveryView](
 @connected
 def notifications(
     client: "Client",
-    state: Annotated[DeliveryState | None, typer.Option(help="Only those in this state.")] = None,
+    state: Annotated[DeliveryState | None, typer.Option(help="Only notifications in this state.")] = None,
     retry: Annotated[int | None, typer.Option(metavar="ID", help="Retry this dead notification.")] = None,
     retry_all: Annotated[bool, typer.Option("--retry-all", help="Retry all dead notifications.")] = False,
     test: Annotated[
@@ -40,8 +40,7 @@ def notifications(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List notifications and their delivery.
-
-    Also retries undeliverable ones, and tests a target.
+    Can also retry undeliverable ones, and test a target.
     """
     if sum((retry is not None, retry_all, test is not None)) > 1:
         raise typer.BadParameter("use only one of --retry, --retry-all and --test")
@@ -62,8 +61,8 @@ def notifications(
     found = client.notifications(state, limit=_MAX_LISTED)
     _write(found.items, output)
     if found.next_cursor is not None:
-        note(f"Showing the newest {_MAX_LISTED}; the API has the others.")
+        note(f"Showing the newest {_MAX_LISTED}; the API has the rest.")
 
 
 def _write(deliveries: "Sequence[DeliveryView]", output: Format) -> None:
-    write_table(_DELIVERIES, deliveries, output, "There are none.")
+    write_table(_DELIVERIES, deliveries, output, "There are no notifications.")

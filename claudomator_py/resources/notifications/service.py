@@ -18,11 +18,11 @@ from claudomator_py.store.tables import Outbox
 from claudomator_py.surface import answers
 from claudomator_py.workers.notifications import NotificationDispatcher
 
-_NOT_READ = Notice(id="", kind=NoticeKind.TEST, at="", title="What was stored of this notice cannot be read")
+_NOT_READ = Notice(id="", kind=NoticeKind.TEST, at="", title="The stored notice cannot be read")
 
 
 class Notices(Service):
-    """What can be asked about notices. Every method may raise ``domain.errors.ServiceError``."""
+    """The service of notifications. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, dispatcher: NotificationDispatcher, clock: Clock) -> None:
         super().__init__(database)
@@ -31,7 +31,7 @@ class Notices(Service):
 
     @answers(NotificationCalls.notifications)
     def deliveries(self, state: DeliveryState | None, cursor: str | None, limit: int) -> Page[DeliveryView]:
-        """Return them, the newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
+        """Return a page of them, newest first. Raises BadCursor."""
         listed = {"list": "notifications", "state": state}
         before = cursors.read_number(cursor, listed) if cursor is not None else None
 
@@ -49,11 +49,11 @@ class Notices(Service):
         def transaction(connection: Connection) -> Outbox:
             row = outbox_rows.find(connection, delivery)
             if row is None:
-                remedy = "`claudomator notifications` lists them."
-                raise NotFound(f"There is no delivery {delivery}.", remedy=remedy)
+                remedy = "List them with `claudomator notifications`."
+                raise NotFound(f"There is no notification {delivery}.", remedy=remedy)
             if not outbox_rows.revive(connection, delivery, self._clock()):
                 remedy = "Only one that was given up (dead) can be retried."
-                raise Conflict(f"Delivery {delivery} is {row.state}.", remedy=remedy)
+                raise Conflict(f"Notification {delivery} is {row.state}.", remedy=remedy)
             record(connection, self._clock(), "notification_retried", data={"delivery": delivery, "to": row.target})
             return outbox_rows.find(connection, delivery) or row
 
@@ -61,7 +61,7 @@ class Notices(Service):
 
     @answers(NotificationCalls.test_notification)
     def test(self, target: str) -> DeliveryView:
-        """Send a test notice now and say how it went; it is not kept. Raises NotFound."""
+        """Send a test notice now, and return how it went; it is not kept. Raises NotFound."""
         messengers = self._dispatcher.messengers
         if target not in messengers:
             raise NotFound.among("target", target, messengers, none="configure one under `notify`")

@@ -1,4 +1,4 @@
-"""Everything at a glance. Field order is the order of the JSON."""
+"""The shapes and operations of the overview. Field order is the order of the JSON."""
 
 from typing import Literal
 
@@ -18,60 +18,60 @@ ListName = Literal["needs_you", "problems", "inbox", "running", "queued", "recen
 
 
 class FileProblemView(View):
-    """A file of the inbox that was refused as a whole, and every reason."""
+    """A file of the inbox that was refused, with all reasons."""
 
     path: str
     problems: tuple[Problem, ...]
 
 
 class FileProblemPage(Page[FileProblemView]):
-    """A part of the refused files, the last one refused first."""
+    """A page of refused files, the last one refused first."""
 
     total: int
-    """Of all of them."""
+    """The number of all refused files."""
 
 
 class StatusView(View):
-    """Everything at a glance, what needs a person first. Each list is cut at 50."""
+    """Everything at a glance, with what needs a person first. Each list has at most 50 items."""
 
     needs_you: tuple[TaskView, ...] = ()
     """Tasks in NEEDS_INPUT, and those that wait for a larger budget."""
     problems: tuple[TaskView, ...] = ()
-    """Failed tasks of the last 24 hours, newest first."""
+    """Tasks that failed in the last 24 hours, newest first."""
     inbox: tuple[FileProblemView, ...] = ()
     """Refused files, the last one refused first."""
     running: tuple[TaskView, ...] = ()
     queued: tuple[TaskView, ...] = ()
-    """Waiting and queued tasks in the order in which they would start."""
+    """Waiting and queued tasks in the order they would start in."""
     recent: tuple[TaskView, ...] = ()
     """Completed and cancelled tasks, newest first."""
     agents: tuple[AgentView, ...] = ()
     hosts: tuple[HostView, ...] = ()
-    """Where runs execute, with what their engines said last; empty if this machine is the only place."""
+    """Where runs take place, as their engines last reported; empty if this machine is the only place."""
     schedules: tuple[ScheduleView, ...] = ()
-    """All of them, the next to come first, those that are paused last."""
+    """All schedules, the next to run first, paused ones last."""
     counts: dict[StateName, int] = Field(default_factory=dict)
     """The number of tasks in each state."""
     totals: dict[ListName, int] = Field(default_factory=dict)
-    """The length of each whole list, by its name."""
+    """The full length of each list, by name."""
     problem_reasons: dict[str, int] = Field(default_factory=dict)
     """How many of all problems have each reason."""
     unlisted: dict[str, int] = Field(default_factory=dict)
-    """How many tasks that no list names are where they are for the same reason as a listed one, by its id."""
+    """How many unlisted tasks are where they are for the same reason as a listed one, by the id of that one."""
     trouble: tuple[CheckView, ...] = ()
-    """What is not in order with the daemon."""
+    """What is wrong with the daemon."""
     spent_today: SpendingView = SpendingView()
     """By all agents."""
     budget: BudgetView | None = None
-    """What all agents may spend on a day; null if that is not limited."""
+    """What all agents may spend in a day; null if unlimited."""
 
     def total(self, name: ListName) -> int:
-        """Return how long that list is, whatever is shown of it."""
+        """Return the full length of the list, however much of it is shown."""
         return self.totals.get(name, len(getattr(self, name)))
 
     @property
     def first_to_reset(self) -> AgentView | None:
-        """If every agent that tasks may go to is limited: the one whose limit resets first. None: one is not."""
+        """Return, if every agent that tasks may go to is limited, the one whose limit resets first; else None."""
         able = [agent for agent in self.agents if agent.auto_select and agent.installed and agent.problem is None]
         if not able or not all(agent.limited for agent in able):
             return None
@@ -79,16 +79,16 @@ class StatusView(View):
 
 
 class OverviewCalls(Calls):
-    """Every operation on the whole at a glance, as the client calls it."""
+    """The operations on the overview, as the client calls them."""
 
     @operation("GET /v1/status", "getStatus", READ, "Everything at a glance, what needs a person first")
     def status(self) -> StatusView:
-        """What `claudomator status` shows. Each list is cut at 50; the counts are whole."""
+        """What `claudomator status` shows. Each list has at most 50 items; the counts are complete."""
 
     @operation("GET /v1/inbox", "listFileProblems", READ, "Files of the inbox that were refused")
     def inbox_page(self, *, cursor: Cursor = None, limit: Limit = 50) -> FileProblemPage:
-        """The last one refused first, each with its reasons; a file is accepted whole or not at all."""
+        """The last one refused first, with all reasons. A file is accepted as a whole or not at all."""
 
     def inbox_problems(self) -> list[FileProblemView]:
-        """Return all files of the inbox that were refused, the last one first."""
+        """Return all refused files of the inbox, the last one refused first."""
         return list(all_items(lambda cursor, limit: self.inbox_page(cursor=cursor, limit=limit)))

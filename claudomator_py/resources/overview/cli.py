@@ -44,10 +44,10 @@ _RECENT = 10
 _NO_MATCH = "No task matches."
 
 _LEAST_S = 0.5
-"""Between two drawings."""
+"""The shortest time between two drawings."""
 
 _MAX_S = 10.0
-"""After that long it is drawn anyway: it says how long ago things were."""
+"""The longest: drawn text says how long ago things were."""
 
 
 @connected
@@ -96,9 +96,9 @@ def _text(found: StatusView | list[TaskView], output: Format) -> str:
 
 
 def overview(found: StatusView, *, wide: bool = False) -> str:
-    """Return the whole status as text: counts in a line, then section by section, without the empty ones.
+    """Return the whole status as text: counts in one line, then the sections that are not empty.
 
-    wide: with all tasks, none of them folded to a line, and no text cut.
+    wide: list every task rather than fold alike ones into a line, and cut no text.
     """
     now = now_ms()
     sections: list[tuple[str, str, ListName, Sequence[TaskView]]] = [
@@ -137,7 +137,7 @@ def overview(found: StatusView, *, wide: bool = False) -> str:
 
 
 def _counts(found: StatusView) -> str:
-    """How many of each, and what today has cost: ``1 needs you, 3 running, 12 queued; today 4.20 USD, 14 runs``."""
+    """Return the counts, and the cost of today: ``1 needs you, 3 running, 12 queued; today 4.20 USD, 14 runs``."""
     needs, files, failed = found.total("needs_you"), found.total("inbox"), found.total("problems")
     numbers = [
         (needs, "needs you" if needs == 1 else "need you"),
@@ -163,7 +163,7 @@ def _today(found: StatusView) -> str:
 
 
 def _standstill(found: StatusView) -> list[str]:
-    """Said once, instead of in every row."""
+    """Return that all agents are limited, once instead of in every row."""
     first = found.first_to_reset
     if first is None:
         return []
@@ -179,7 +179,7 @@ def _more(number: int) -> list[str]:
 
 
 def _inbox(files: Sequence[FileProblemView]) -> str:
-    """The first problem of each file; ``validate`` has all."""
+    """Return the first problem of each file; ``validate`` shows all of them."""
     lines = []
     for file in files:
         more = f" (+{len(file.problems) - 1} more)" if len(file.problems) > 1 else ""
@@ -188,10 +188,10 @@ def _inbox(files: Sequence[FileProblemView]) -> str:
 
 
 def _trouble(checks: Sequence[CheckView]) -> str:
-    """Sentences, and not a table, so they are broken for whoever has the narrowest terminal."""
+    """Return sentences rather than a table, so they are wrapped for the narrowest terminal."""
     lines: list[str] = []
     for check in checks:
-        # On which PATH there is no agent is for `doctor`: it may be longer than all else that is said here.
+        # The PATH without any agent is left to `doctor`: it may be longer than everything else here.
         detail = check.detail.partition(":")[0] if check.name == "agents" else check.detail
         detail = localized(detail, now_ms())
         said = one_line("; ".join(part for part in (f"{check.name}: {detail}", check.remedy) if part))
@@ -213,7 +213,7 @@ def _list(tasks: Sequence[TaskView], output: Format) -> str:
 
 
 def draw(client: "Client", text: Callable[[], str]) -> None:
-    """Show the text on the whole terminal, again when something has changed, until interrupted."""
+    """Show the text on the whole terminal, and again after each change, until interrupted."""
     from rich.live import Live
     from rich.text import Text
 
@@ -225,7 +225,7 @@ def draw(client: "Client", text: Callable[[], str]) -> None:
 
 
 def lines(client: "Client", wanted: TaskFilter) -> None:
-    """Write a line for each task that matches and has not ended, then one for each change of one that matches."""
+    """Write a line for each matching task that has not ended, then one for each change of a matching task."""
     names: dict[str, str] = {}
     by_task = wanted != TaskFilter(state=wanted.state)
 
@@ -236,7 +236,7 @@ def lines(client: "Client", wanted: TaskFilter) -> None:
                 if task.state == wanted.state or task.state not in ENDED:
                     out(_words(task.updated_at, task.name, task.state, task.phase, task.reason))
 
-    # Told once the stream has begun, so that no change comes in between.
+    # Written once the stream has begun, so no change is missed in between.
     for event in client.events(kinds=("state",), on_connect=present):
         if event.task_id is None or wanted.state not in (None, event.data.get("state")):
             continue
@@ -250,7 +250,7 @@ def lines(client: "Client", wanted: TaskFilter) -> None:
 
 
 def json_lines(client: "Client") -> None:
-    """Write each event as a line of JSON, from now on."""
+    """Write each new event as a line of JSON."""
     for event in client.events():
         out_json_line(event)
 

@@ -1,4 +1,4 @@
-"""Everything at a glance: tasks, agents, files that are refused, and whether the daemon is well."""
+"""Everything at a glance: tasks, agents, refused files, and the health of the daemon."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -41,7 +41,7 @@ def _refused_file(refused: Refusal) -> FileProblemView:
 
 
 class Overview(Service):
-    """What can be asked about the whole."""
+    """The service of the overview."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Overview(Service):
         task_views: TaskViews,
         host: RunHost,
     ) -> None:
-        """refusals: the files that are refused at present."""
+        """refusals: the files refused at present."""
         super().__init__(database)
         self._registry = registry
         self._observer = observer
@@ -66,19 +66,19 @@ class Overview(Service):
         self._unchanged = Unchanged()
 
     def as_(self, by: Principal) -> Self:
-        """Return the same, for who asks."""
+        """Return this service bound to the caller."""
         bound = super().as_(by)
         bound.task_views = self.task_views.as_(by)
         return bound
 
     @answers(OverviewCalls.status)
     def status(self, shown_of_each: int = SHOWN) -> StatusView:
-        """Return everything at a glance. shown_of_each: how many tasks each of its lists has at most."""
+        """Return everything at a glance. shown_of_each: the most tasks in each of its lists."""
         who = alike(self._by)
 
         def read(connection: Connection) -> StatusView:
             budgets, now_ms = self._observer.budgets, self._clock()
-            # The same for a minute, so that what is counted is, too, as long as nothing is written.
+            # The same for a minute, so the cached counts hold as well while nothing is written.
             since_ms = now_ms - now_ms % MINUTE_MS - DAY_MS
             figures = self._unchanged.read(
                 connection, (who, since_ms), lambda: reads.status_figures(connection, since_ms, self._by)
@@ -123,7 +123,7 @@ class Overview(Service):
 
         found = self._read(read)
         if not self._by.sees_all:
-            return found  # what troubles the daemon may name what others have
+            return found  # the daemon's trouble may name what belongs to others
         return found.model_copy(update={"trouble": tuple(check for check in self._checks() if not check.ok)})
 
     def _hosts(self, connection: Connection) -> Sequence[HostView]:
@@ -132,9 +132,9 @@ class Overview(Service):
 
     @answers(OverviewCalls.inbox_page)
     def inbox_page(self, cursor: str | None, limit: int) -> FileProblemPage:
-        """Return files of the inbox that were refused, the last one first. Raises BadCursor."""
+        """Return a page of the inbox's refused files, the last one refused first. Raises BadCursor."""
         if not self._by.sees_all:
-            return FileProblemPage(items=(), total=0)  # whoever writes into the inbox belongs to none
+            return FileProblemPage(items=(), total=0)  # files of the inbox belong to no organisation
         listed = {"list": "inbox"}
         before = None if cursor is None else cursors.read_number(cursor, listed)
         found = self._refusals.page(before, limit + 1)

@@ -1,4 +1,4 @@
-"""The policy and approvals as they are shown, and what can be asked. Field order is the order of the JSON."""
+"""The shapes and operations of the policy and of approvals. Field order is the order of the JSON."""
 
 from typing import Literal
 
@@ -18,11 +18,11 @@ class RuleView(View):
     effects: tuple[str, ...] = ()
     """What it demands, by the names of its keys."""
     says: str = ""
-    """What it demands, as it is written."""
+    """What it demands, as written."""
     applied: int = 0
-    """To how many of the decisions that were looked at it applied."""
+    """How many of the decisions counted it applied to."""
     faults: int = 0
-    """Of how many of them its condition could not be evaluated."""
+    """How many of them its condition could not be evaluated for."""
     last: Instant | None = None
     """When it last applied."""
 
@@ -31,17 +31,17 @@ class PolicyView(View):
     """The rules in force, in their order."""
 
     hash: str | None = None
-    """Of the rules, as decisions name it; null: there are none."""
+    """The hash of the rules, as in decisions; null: there are none."""
     since: Instant | None = None
-    """Since when tasks are judged by them; null: no task was yet."""
+    """Since when these rules judge tasks; null: they have judged none yet."""
     days: int
     decisions: int = 0
-    """How many of the last days' were looked at."""
+    """How many decisions of the last days were counted."""
     denied: int = 0
     held: int = 0
     rules: tuple[RuleView, ...] = ()
     built_in: tuple[RuleView, ...] = ()
-    """Rules that hold without being written."""
+    """Rules that apply without being configured."""
 
 
 class HeldTaskView(View):
@@ -52,14 +52,14 @@ class HeldTaskView(View):
     version: int
     text: str
     rules: tuple[str, ...] = ()
-    """Those of the policy that demand it; none: the task itself does."""
+    """The rules of the policy that demand it; empty: the task itself does."""
     approvers: tuple[tuple[str, ...], ...] = ()
     """As ``by`` in ``ApprovalView``."""
     since: Instant
     until: Instant | None = None
-    """By when; null: any time."""
+    """The deadline; null: none."""
     allowed: bool
-    """Whether whoever asks may give it."""
+    """Whether the caller may give it."""
 
 
 class SettledApprovalView(View):
@@ -71,13 +71,13 @@ class SettledApprovalView(View):
     by: str | None = None
     """The principal; null: nobody."""
     why: str | None = None
-    """What that one said."""
+    """What the principal said."""
     rules: tuple[str, ...] = ()
     at: Instant
 
 
 class ApprovalsView(View):
-    """What waits for an approval, longest first, and what no longer does, newest first."""
+    """Tasks waiting for an approval, longest first, and settled ones, newest first."""
 
     waiting: tuple[HeldTaskView, ...] = ()
     settled: tuple[SettledApprovalView, ...] = ()
@@ -89,7 +89,7 @@ CHECKS = Table[PolicyCheck](
     Column("EFFECT", lambda check: check.effect, flexible=True),
     Column("SAYS", lambda check: check.detail, flexible=True),
 )
-"""What each rule said of a task."""
+"""What each rule said about a task."""
 
 
 class PolicyCalls(Calls):
@@ -97,4 +97,4 @@ class PolicyCalls(Calls):
 
     @operation("GET /v1/policy", "getPolicy", OPERATE, "The rules in force")
     def policy(self, *, days: Days = 30) -> PolicyView:
-        """In their order, with how often each applied to tasks that exist for whoever asks."""
+        """In their order, with how often each applied to tasks that exist for the caller."""

@@ -1,4 +1,4 @@
-"""``policy``: the rules in force, with how often each applied; and what those of a configuration say of task files."""
+"""``policy``: the rules in force and how often each applied; and what configured rules say about task files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ _RULES = Table[tuple[RuleView, str]](
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """What a file does not say, and rules may look at."""
+    """What rules may look at that a task file does not say."""
 
     actor: Principal
     source: str
@@ -45,11 +45,11 @@ class RuleContext:
 
 
 Tester = Callable[[TaskSpec, RuleContext], VerdictView]
-"""What rules say of a task."""
+"""Returns what rules say about a task."""
 
 
 def group(tester: Callable[[Path | None], Tester]) -> typer.Typer:
-    """Return the commands, with what tests the rules of a configuration."""
+    """Return the commands. tester: returns what tests the rules of a configuration."""
     commands = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     commands.command("show")(show)
     commands.command("test")(_test(tester))
@@ -59,7 +59,7 @@ def group(tester: Callable[[Path | None], Tester]) -> typer.Typer:
 @connected
 def show(
     client: "Client",
-    days: Annotated[int, typer.Option(min=1, max=365, help="Number of days to count, up to now.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=365, help="How many days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show the rules in force, and how often each applied."""
@@ -69,14 +69,14 @@ def show(
         return
     out(rules_table(policy))
     if not policy.rules and policy.built_in:
-        note("Only built-in rules hold: add your own under `policy` in the configuration.")
+        note("Only built-in rules apply: add your own under `policy` in the configuration.")
     if policy.rules or policy.built_in:
         span = f"{counted(policy.decisions, 'decision')} in {policy.days} days"
         note(f"{span}: {counted(policy.denied, 'task')} denied, {policy.held} held for approval.")
 
 
 def rules_table(policy: PolicyView) -> str:
-    """Return the rules, in their order, and behind them those that are built in."""
+    """Return the rules in their order, followed by the built-in ones."""
     if not (policy.rules or policy.built_in):
         return "There are no rules: add some under `policy` in the configuration."
     rules = [(rule, one_line(rule.when or "always")) for rule in policy.rules]
@@ -92,7 +92,7 @@ def _role(text: str) -> Role:
 
 def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
     def test(
-        files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Task files or folders; - reads stdin.")],
+        files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Task files or directories; - reads stdin.")],
         specialist: Annotated[
             str | None,
             typer.Option(
@@ -153,7 +153,7 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
 
 
 def _shown(verdict: VerdictView) -> str:
-    """Return the verdict on one task, rule by rule, and what follows."""
+    """Return the verdict on one task, rule by rule, with its consequences."""
     lines = [verdict_sentence(verdict)]
     if verdict.checks:
         lines.append(table_text(CHECKS, verdict.checks))

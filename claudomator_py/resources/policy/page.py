@@ -1,4 +1,4 @@
-"""/policy: the rules in force, what they would say of a task, what waits for an approval, and what became of others."""
+"""/policy: the rules in force, what they would say about a task, pending approvals, and settled ones."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -34,7 +34,7 @@ def router(access: Access) -> APIRouter:
     def show(by: Asking, days: Days = 30) -> Response:
         return _page(access.as_(by)[PolicyService], by, days)
 
-    # A task's text may be long, and is nobody else's business: it stands in no address.
+    # A task's text may be long and private, so it is not put in the address.
     @routes.post("")
     def test(by: Asking, text: Text = "") -> Response:
         service = access.as_(by)[PolicyService]
@@ -86,9 +86,9 @@ class PendingApproval:
     name: str
     url: str
     line: str
-    """What it asks."""
+    """What it asks for."""
     who: str
-    """Who may approve it, in a sentence without a full stop."""
+    """Who may approve it, as a sentence without a full stop."""
     since: str
     """An instant."""
     until: str | None
@@ -113,11 +113,11 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class VerdictShown:
-    """What the rules say of a task that there is not."""
+    """What the rules say about a task that is only tried."""
 
     name: str
     sentences: tuple[str, ...]
-    """The verdict, and what follows."""
+    """The verdict and its consequences."""
     checks: tuple[PolicyCheckView, ...]
     """What each rule says."""
 
@@ -127,13 +127,13 @@ class PolicyPage:
     """The policy and the approvals."""
 
     spans: tuple[tuple[str, str, bool], ...]
-    """What else can be shown: words, address, and whether it is what is shown."""
+    """The spans to choose from: words, address, and whether it is the one shown."""
     summary: str
     hash: str | None
     since: str | None
     """An instant."""
     rules: tuple[RuleShown, ...]
-    """Those that are built in last: they are asked last."""
+    """Built-in ones last, as they are asked last."""
     waiting: tuple[PendingApproval, ...]
     settled: tuple[Settled, ...]
 

@@ -1,4 +1,4 @@
-"""The policy: looking at it, trying it, and what it leaves to people."""
+"""The policy: showing it, trying it, and what it leaves to people."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -43,13 +43,13 @@ from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve, spe
 from claudomator_py.values import regex
 
 _LITERAL = regex(r"""(["'])(.*?)\1""")
-"""A text in a condition."""
+"""A string in a condition."""
 SAMPLE = 5_000
-"""Decisions that are looked at: the newest."""
+"""The newest decisions that are counted."""
 MAX_HELD = 200
-"""Tasks that are looked at, of those that need input: the newest."""
+"""The newest tasks that need input that are examined."""
 _EVENTS = 20_000
-"""Events that are looked at: the newest."""
+"""The newest events that are examined."""
 _MAX_SETTLED = 50
 _OUTCOMES: Mapping[str, Literal["given", "refused", "expired"]] = {
     "approved": "given",
@@ -57,15 +57,14 @@ _OUTCOMES: Mapping[str, Literal["given", "refused", "expired"]] = {
     "state": "expired",
 }
 _WHY = {"approved": "why", "rejected": "reason"}
-"""Under which key such an event has the person's words."""
+"""The key under which each kind of event has the person's words."""
 
 
 def policy_view(
     connection: Connection, policy: Policy, by: Principal, days: int, now_ms: int, *, reviews: bool
 ) -> PolicyView:
-    """Return the rules, with what they said in the last days of the tasks that exist for that principal.
-
-    reviews: whether those that are built in hold.
+    """Return the rules, with what they said in the last days about the tasks that exist for the principal.
+    reviews: whether the built-in ones apply.
     """
     applied, faults, last, said = Counter[str](), Counter[str](), dict[str, int](), Counter[PolicyVerdict]()
     for decision in decision_log.newest_of_kind(connection, DecisionKind.POLICY, now_ms - days * DAY_MS, SAMPLE, by):
@@ -109,8 +108,8 @@ def policy_view(
 def candidates(
     connection: Connection, task: Task, policy: Policy, by: Principal, limit: int
 ) -> tuple[SpecialistView, ...]:
-    """Return the specialists to whom that principal may give the task, by id: they may be given work of whoever made
-    it, and no rule that applies to it excludes them or gives it to somebody else."""
+    """Return the specialists the principal may give the task to, by id: those that may work for the task's creator and
+    that no rule applying to it excludes, directly or by naming another."""
     open_, _ = specialists_for(connection, task, by)
     said = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
     record = None if said is None else readable(PolicyRecord, said.data)
@@ -124,7 +123,7 @@ def candidates(
 
 
 def approvals_view(connection: Connection, by: Principal) -> ApprovalsView:
-    """Return the approvals of tasks that exist for that principal."""
+    """Return the approvals of tasks that exist for the principal."""
     asking = reads.page(connection, TaskFilter(state="NEEDS_INPUT"), None, MAX_HELD, by)
     waiting = [held for held in (_held(task, by) for task in asking) if held is not None]
     waiting.sort(key=lambda held: held.since)
@@ -132,14 +131,14 @@ def approvals_view(connection: Connection, by: Principal) -> ApprovalsView:
 
 
 def _condition(when: str | None, hidden: Collection[str]) -> str | None:
-    """The condition, without the names of these specialists. Any text in it may be one."""
+    """Return the condition without the names of these specialists. Any string in it may be such a name."""
     if when is None or not hidden:
         return when
     return _LITERAL.sub(lambda one: f"{one[1]}{SOMEBODY}{one[1]}" if one[2] in hidden else one[0], when)
 
 
 def _without(rule: Rule, hidden: Collection[str]) -> Rule:
-    """The rule, with somebody else for each of these specialists."""
+    """Return the rule with a placeholder for each of these specialists."""
     names = tuple(SOMEBODY if one in hidden else one for one in rule.exclude_specialists)
     return rule.model_copy(
         update={
@@ -150,7 +149,7 @@ def _without(rule: Rule, hidden: Collection[str]) -> Rule:
 
 
 def _says(rule: Rule) -> str:
-    """What it demands, as it is written in the configuration."""
+    """Return what it demands, as written in the configuration."""
     said = rule.model_dump(mode="json", exclude_defaults=True, exclude={"name", "when"})
     return "; ".join(f"{name}: {_written(value)}" for name, value in said.items())
 
@@ -195,12 +194,12 @@ def _settled(connection: Connection, by: Principal) -> tuple[SettledApprovalView
 
 
 _AS_FILE = "task.yaml"
-"""As what a text is read: YAML, which JSON is too. A task without a name is called after it."""
+"""The name under which a text is parsed: as YAML, which includes JSON. A task without a name is called after it."""
 
 
 class PolicyService(Service):
-    """What can be asked about the policy. in_force: the rules at present; reviews: whether tasks are routed, and those
-    that are built in hold; limits: the budget of a day; registry: the agents. Every method may raise
+    """The service of the policy. in_force: returns the present rules; reviews: returns whether tasks are routed, and so
+    the built-in rules apply; limits: returns the daily budget; registry: the agents. Every method may raise
     ``domain.errors.ServiceError``."""
 
     def __init__(
@@ -228,8 +227,8 @@ class PolicyService(Service):
         )
 
     def test(self, text: str) -> tuple[VerdictView, ...]:
-        """Return what the rules in force say of the tasks in a task file with that text, as if whoever asks had dropped
-        it and nothing had been spent today; nothing is stored. Raises Invalid."""
+        """Return what the rules in force say about the tasks in a task file with that text, as if the caller had put it
+        in the inbox and nothing had been spent today; nothing is stored. Raises Invalid."""
         parsed = parse_task_file(text.encode(), _AS_FILE)
         if parsed.problems:
             raise Invalid.of(parsed.problems)
@@ -251,12 +250,11 @@ class PolicyService(Service):
         return tuple(verdict_view(one, visible) for one in verdicts)
 
     def approvals(self) -> ApprovalsView:
-        """Return what waits for an approval, and what became of others."""
+        """Return pending and settled approvals."""
         return self._read(lambda connection: approvals_view(connection, self._by))
 
     def candidates(self, ref: str, limit: int) -> tuple[SpecialistView, ...]:
-        """Return the specialists to whom whoever asks may give the task, at most ``limit``; none where nothing is
-        routed."""
+        """Return the specialists the caller may give the task to, at most ``limit``; none if tasks are not routed."""
         if not self._reviews():
             return ()
         rules = self._in_force()

@@ -1,4 +1,4 @@
-"""The report as it is shown, and how it is asked for. Field order is the order of the JSON."""
+"""The shapes and operation of the report. Field order is the order of the JSON."""
 
 from typing import Annotated
 
@@ -12,75 +12,75 @@ from claudomator_py.resources.tasks import TaskView
 from claudomator_py.surface import READ, Calls, QueryFields, operation
 
 MAX_NAMES = 20
-"""Tasks that a group names, and branches that a repository does."""
+"""The most tasks named by a group, and the most branches named by a repository."""
 
-SCRATCH = "scratch folders"
-"""What stands for the folders that runs had for themselves alone."""
+SCRATCH = "scratch directories"
+"""Stands for the directories that runs had to themselves."""
 
 
 class ReportSpan(Strict):
-    """The time that a report is about."""
+    """The span of a report."""
 
-    since: Time | None = Field(None, description="From this time on. Default: twelve hours before its end.")
+    since: Time | None = Field(None, description="From this time on. Default: twelve hours before `until`.")
     until: Time | None = Field(None, description="Up to this time. Default: now.")
 
 
 class TaskGroup(View):
-    """Tasks that stand where they stand for the same reason."""
+    """Tasks that are where they are for the same reason."""
 
     reason: str | None
-    """Its code, such as ``check_failed``."""
+    """The reason code, such as ``check_failed``."""
     text: str
-    """The same in words, with what was said of the first of them."""
+    """The reason in words, with what was said about the first of them."""
     until: Instant | None = None
-    """When the first of them continues by itself; null: that is not known, or it does not."""
+    """When the first of them continues by itself; null: unknown, or it does not."""
     count: int
     tasks: tuple[TaskRef, ...]
     """The first 20."""
 
 
 class BranchChange(View):
-    """A branch that was made, moved or deleted."""
+    """A branch that was created, moved or deleted."""
 
     name: str
     change: str
     """``made``, ``moved`` or ``deleted``."""
     since: str | None = None
-    """What somebody did with it since, such as ``merged into main`` or ``discarded``; null: nothing."""
+    """What somebody has done with it since, such as ``merged into main`` or ``discarded``; null: nothing."""
 
     @property
     def words(self) -> str:
-        """Its name, and what became of it: ``fix-login (made, merged into main)``."""
+        """Return its name, and what became of it: ``fix-login (made, merged into main)``."""
         return f"{self.name} ({', '.join(part for part in (self.change, self.since) if part)})"
 
 
 class RepositoryReport(View):
-    """What runs did in one repository, or in one folder without a repository."""
+    """What runs did in one repository, or in one directory outside of repositories."""
 
     path: str
     runs: int
     tasks: int
     commits: int
-    """Each once, however many runs saw it."""
+    """Each counted once, however many runs saw it."""
     files: int
     added: int
-    """Lines in all of them."""
+    """Lines added in all files."""
     removed: int
-    """Lines, as above."""
+    """Lines removed in all files."""
     branches: tuple[BranchChange, ...]
     """The first 20."""
     more_branches: int = 0
-    """How many are not named."""
+    """How many more branches there are."""
     uncommitted: int
-    """Files that a task left uncommitted, or not known to git, after its last run."""
+    """Files that tasks left uncommitted, or untracked, after their last runs."""
     cost_usd: float | None = None
-    """Of these runs, as far as they say; null: none does."""
+    """The cost of these runs, as far as reported; null: none did."""
     last_at: Instant | None = None
-    """When the last of them ended."""
+    """When the last of these runs ended."""
 
 
 class MissedTime(View):
-    """A time of a schedule for which no task was made."""
+    """A scheduled time for which no task was created."""
 
     schedule: str
     due_at: Instant
@@ -88,58 +88,58 @@ class MissedTime(View):
 
 
 class ReportView(View):
-    """What happened in a span of time, and what stands open at present."""
+    """What happened in a span of time, and what is open now."""
 
     since: Instant
     until: Instant
     headline: str
-    """All of it in one line."""
+    """The report in one line."""
     completed: int
-    """Tasks that ended in that time and have not been restarted; the same of the next two."""
+    """Tasks that completed in the span and were not restarted since; likewise the next two."""
     failed: int
     cancelled: int
     unchanged: int
-    """Of the completed ones, those whose last run changed nothing in a repository."""
+    """The completed tasks whose last run changed nothing in a repository."""
     doubtful: int
-    """Of these, those whose result says that they changed something; looked for in the first 200."""
+    """Those of them whose result claims changes; the first 200 are examined."""
     doubtful_tasks: tuple[TaskRef, ...]
-    """The first 20 of them."""
+    """The first 20 of the doubtful tasks."""
     runs: int
-    """Runs that ended in that time."""
+    """Runs that ended in the span."""
     cost_usd: float | None
-    """Of these runs, as far as they say; null: none does."""
+    """The cost of these runs, as far as reported; null: none did."""
     unpriced: int
-    """How many of these runs said nothing of what they cost."""
+    """How many of these runs did not report their cost."""
     tokens: int
     limits: int
-    """Runs that a limit ended."""
+    """Runs ended by a limit."""
     limits_flowed_around: int
-    """Of these, those whose task another agent continued in that time."""
+    """Those of them whose task another agent continued in the span."""
     repositories: tuple[RepositoryReport, ...]
-    """Those with most commits first."""
+    """Those with the most commits first."""
     failures: tuple[TaskGroup, ...]
     """The largest group first."""
     missed: tuple[MissedTime, ...]
-    """Times of schedules for which no task was made, the latest first, at most 50."""
+    """Scheduled times for which no task was created, latest first, at most 50."""
     needs_you: tuple[TaskView, ...]
-    """What needs a person at present, the latest first, at most 50."""
+    """What needs a person now, latest first, at most 50."""
     needs_you_total: int
     running: int
-    """At present."""
+    """Now."""
     waiting: int
-    """Waiting and queued tasks at present."""
+    """Waiting and queued tasks now."""
     waits: tuple[TaskGroup, ...]
     """Why the next 50 of them wait, the largest group first."""
     trouble: tuple[str, ...]
-    """What keeps the daemon from working at present."""
+    """What keeps the daemon from working now."""
     warnings: tuple[str, ...]
-    """What else is not in order at present, and keeps nothing from running."""
+    """What else is wrong now, without keeping anything from running."""
 
 
 class ReportCalls(Calls):
-    """Every operation on reports, as the client calls it."""
+    """The operation on reports, as the client calls it."""
 
-    @operation("GET /v1/report", "getReport", READ, "What happened since, and what is left", refuses=(422,))
+    @operation("GET /v1/report", "getReport", READ, "What happened, and what is left", refuses=(422,))
     def report(self, span: Annotated[ReportSpan | None, QueryFields()] = None) -> ReportView:
-        """What `claudomator report` shows: what is done and what failed, by repository and by reason, what it cost,
+        """What `claudomator report` shows: what was done and what failed, by repository and by reason, what it cost,
         what needs a person, and what waits for what."""

@@ -1,4 +1,4 @@
-"""``report``: what happened since, on the clock here."""
+"""``report``: what happened in a span of time, in local time."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ReportFormat(StrEnum):
-    """How a report is written."""
+    """The format of a report."""
 
     MARKDOWN = "markdown"
     JSON = "json"
@@ -37,7 +37,7 @@ def report(
     ] = None,
     until: Annotated[
         int | None,
-        typer.Option(parser=past_time, metavar="TIME", help="Up to this time, written likewise. Default: now."),
+        typer.Option(parser=past_time, metavar="TIME", help="Up to this time, written the same way. Default: now."),
     ] = None,
     output: Annotated[
         ReportFormat, typer.Option("--output", "-o", help="Output format.", show_default=True)
@@ -45,7 +45,7 @@ def report(
 ) -> None:
     """Show what happened overnight, and what is left.
 
-    Says what is done, what failed and why, what changed in which repository, what needs you, and what waits for what.
+    Says what was done, what failed and why, what changed in which repository, what needs you, and what waits for what.
     """
     ends = {"since": since, "until": until}
     span = {name: datetime.fromtimestamp(at_ms / 1_000, UTC) for name, at_ms in ends.items() if at_ms is not None}

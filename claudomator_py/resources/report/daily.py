@@ -1,6 +1,5 @@
-"""The report of each day: an event at the configured time, of which those are notified who want reports.
-
-That one was made stands in the event itself, so a crash neither loses a report nor makes two.
+"""The daily report: an event at the configured time, of which those who want reports are notified.
+The event itself records that the report was made, so a crash neither loses one nor makes two.
 """
 
 from collections.abc import Callable
@@ -22,26 +21,26 @@ from claudomator_py.store.events import EventQuery, newest, record
 from claudomator_py.workers import IDLE_S, Worker
 
 MADE = "report_made"
-"""The event: a report of the day, with its text."""
+"""The event of a daily report, with its text."""
 MAX_LATE_MS = 3 * HOUR_MS
-"""A report that could not be made in time, as no daemon ran, is made this much later at most."""
+"""How late a report may be made if no daemon was running at its time."""
 _SPAN_MS = DAY_MS
 _MAX_DAY_MS = DAY_MS + 2 * HOUR_MS
-"""With the hours by which clocks are set back."""
+"""Includes the hours by which clocks may be set back."""
 
 
 class DailyReporter(Worker):
-    """Makes a report at the time that is configured at present."""
+    """Makes a report at the configured time."""
 
     def __init__(self, database: Database, reports: Reports, settings: Callable[[], Settings], clock: Clock) -> None:
-        """reports: of whoever sees all."""
+        """reports: the service bound to a principal that sees everything."""
         super().__init__("report", clock)
         self._database = database
         self._reports = reports
         self._settings = settings
 
     def run_once(self) -> bool:
-        """Make the report that is due; whether one was. Raises StoreUnavailable."""
+        """Make the report that is due, and return whether there was one. Raises StoreUnavailable."""
         now_ms = self._clock()
         times = self._times()
         due_ms = None if times is None else _latest(times, now_ms)
@@ -61,7 +60,7 @@ class DailyReporter(Worker):
         return True
 
     def pause_s(self) -> float:
-        """Return the seconds until a report is due, at most a minute, after which the configuration is asked again."""
+        """Return the seconds until a report is due, at most a minute, to notice changes of the configuration."""
         times = self._times()
         next_ms = None if times is None else times.next_after(self._clock())
         return IDLE_S if next_ms is None else min(IDLE_S, max(0.0, (next_ms - self._clock()) / SECOND_MS))
@@ -86,7 +85,7 @@ class DailyReporter(Worker):
 
 
 def _latest(times: Recurrence, now_ms: int) -> int | None:
-    """Return the last of the times that has come; None: none has for a day."""
+    """Return the latest of the times that has passed; None if there was none for a day."""
     due_ms, next_ms = None, times.next_after(now_ms - _MAX_DAY_MS)
     while next_ms is not None and next_ms <= now_ms:
         due_ms, next_ms = next_ms, times.next_after(next_ms)

@@ -1,4 +1,4 @@
-"""The geometry of the picture: which bars stand where. The template makes SVG of it, but for the bars."""
+"""The geometry of the night's picture. The template turns all of it into SVG except the bars."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 WIDTH = 1_200
 """Of the picture, in its own units; the page scales it."""
 LEFT = 130
-"""Where the plot begins; names of agents stand before it."""
+"""Where the plot begins; the names of agents are to its left."""
 ROW = 14
 BAR = 11
 GAP = 10
 """Between lanes."""
 MAX_ROWS = 8
-"""Of a lane; runs beyond them share the last one."""
+"""Of a lane; further runs share the last one."""
 MIN_BAR = 2.0
-"""What is narrower is drawn together with its neighbours."""
+"""Narrower bars are merged with their neighbours."""
 CHART = 90
 _TONES = {
     "succeeded": "good",
@@ -44,24 +44,24 @@ _STEPS_MS = (
 )
 _MAX_TICKS = 13
 _LABEL = 40
-"""What the words of a time take, so that none is cut at the edge."""
+"""The width of a time's label, so none is cut off at the edge."""
 
 
 class Bar(NamedTuple):
-    """A run, or several that are too short to stand by themselves."""
+    """A run, or several that are too short to be drawn separately."""
 
     x: float
     y: float
     width: float
     tone: str
     words: str
-    """What it says when pointed at."""
+    """The tooltip."""
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Something that lasts over a whole lane, or a moment for all of them (width 0)."""
+    """Something that spans a whole lane, or a moment across all lanes (width 0)."""
 
     x: float
     y: float
@@ -88,7 +88,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A part of the span in the figures below: heights from the bottom of the chart."""
+    """A part of the span in the chart below: heights from the bottom of the chart."""
 
     x: float
     width: float
@@ -100,7 +100,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All of it."""
+    """The whole picture."""
 
     height: float
     labels: Sequence[Label]
@@ -144,7 +144,7 @@ def _x(night: Night, at_ms: int) -> float:
 
 
 def _rows(lane: Lane, now_ms: int) -> Sequence[Sequence[DrawnRun]]:
-    """Return the runs so that those of a row do not overlap, as far as there are rows."""
+    """Return the runs in rows in which they do not overlap, as far as there are enough rows."""
     rows: list[list[DrawnRun]] = []
     ends: list[int] = []
     for run in lane.runs:
@@ -163,7 +163,7 @@ def _rows(lane: Lane, now_ms: int) -> Sequence[Sequence[DrawnRun]]:
 
 
 def _bars(night: Night, runs: Sequence[DrawnRun], y: float, now_ms: int) -> Iterator[Bar]:
-    """Yield the bars of a row: runs that touch and are too narrow become one."""
+    """Yield the bars of a row: adjacent runs that are too narrow become one."""
     since_ms, until_ms = night.since_ms, night.until_ms
     narrow_ms = MIN_BAR * (until_ms - since_ms) / (WIDTH - LEFT)
     together: list[DrawnRun] = []
@@ -200,8 +200,8 @@ def _bar(night: Night, runs: Sequence[DrawnRun], begin_ms: int, end_ms: int, y: 
 
 
 def bars_svg(bars: Sequence[Bar]) -> "Markup":
-    """Return the bars as SVG: there are thousands of them, of which a template would make each word by itself."""
-    from markupsafe import Markup, escape  # with the templates: a daemon without a page open has no use for it
+    """Return the bars as SVG, here because there are thousands of them and a template is slow."""
+    from markupsafe import Markup, escape  # comes with the templates, which a daemon without open pages does not load
 
     drawn_bars = []
     for bar in bars:
@@ -209,7 +209,7 @@ def bars_svg(bars: Sequence[Bar]) -> "Markup":
         place = f'x="{bar.x}" y="{bar.y}" width="{bar.width}" height="{BAR}"'
         link = f'<a href="{escape(bar.url)}" aria-label="{words}">'
         drawn_bars.append(f'{link}<rect class="bar {bar.tone}" {place}><title>{words}</title></rect></a>')
-    return Markup("\n".join(drawn_bars))  # noqa: S704 - escaped in it
+    return Markup("\n".join(drawn_bars))  # noqa: S704 - escaped above
 
 
 def _clock(night: Night, at_ms: int) -> str:
@@ -222,7 +222,7 @@ def _clock_at(minute: int, zone: ZoneInfo) -> str:
 
 
 def _ticks(night: Night) -> Iterator[Tick]:
-    """Yield round times on the operator's clock."""
+    """Yield round times in the operator's time zone."""
     span_ms = night.until_ms - night.since_ms
     step_ms = next((step for step in _STEPS_MS if span_ms / step <= _MAX_TICKS), _STEPS_MS[-1])
     at = datetime.fromtimestamp(night.since_ms / SECOND_MS, night.zone).replace(
@@ -241,7 +241,7 @@ def _column(night: Night, one: Bin, max_ended: int, max_running: int) -> Column:
     left = _x(night, one.begin_ms)
     width = (WIDTH - LEFT) / max(1, len(night.bins))
     per_ended, per_running = CHART / max(1, max_ended), CHART / max(1, max_running)
-    words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, at most {one.running} at a time"
+    words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, at most {one.running} at once"
     return Column(
         left,
         round(width - 1, 1),

@@ -21,10 +21,10 @@ from claudomator_py.store.visibility import alike
 from claudomator_py.values import dataclass
 
 BINS = 60
-"""Into which the span is divided where numbers over time are shown."""
+"""The number of parts of the span, in figures over time."""
 DONE = OutcomeStatus.SUCCEEDED.value
 MAX_KEPT = 10_000
-"""Runs of a picture that are at hand when it is asked for again."""
+"""The most runs of a picture that are cached for when it is asked for again."""
 UNDONE = (OutcomeStatus.FAILED.value, OutcomeStatus.LOST.value)
 
 
@@ -35,14 +35,14 @@ class Lane:
     agent: str
     """Its name, and the host if that is not this machine: ``claude on cluster``."""
     runs: Sequence[DrawnRun]
-    """By their beginning."""
+    """By their start."""
     holds: Sequence[DrawnHold]
     counts: Mapping[str, int]
-    """Runs by how they ended; those that live are ``running``."""
+    """Runs by how they ended; live ones are ``running``."""
     busy_ms: int
-    """The time of its runs within the span, added up."""
+    """The total time of its runs within the span."""
     cost_usd: float | None
-    """Of its runs that ended; None: none said."""
+    """Of its runs that ended; None: none reported it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Bin:
 
     begin_ms: int
     running: int
-    """The most runs that lived at the same time in it."""
+    """The most runs that were live in it at once."""
     done: int
     """Runs that succeeded in it."""
     failed: int
@@ -60,7 +60,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class DayTotal:
-    """What the runs of an agent came to that began on a day."""
+    """The totals of an agent's runs that started on a day."""
 
     day: date
     agent: str
@@ -76,17 +76,17 @@ class Night:
     until_ms: int
     zone: ZoneInfo
     lanes: Sequence[Lane]
-    """Configured agents first, then others that had runs, by their names."""
+    """Configured agents first, then others that had runs, by name."""
     bins: Sequence[Bin]
     starts: Sequence[int]
-    """When daemons began, in epoch milliseconds; empty for whoever does not see all."""
+    """When daemons started, in epoch milliseconds; empty for a caller who does not see everything."""
     days: Sequence[DayTotal]
     has_earlier: bool = False
     """Whether anything ran before."""
 
 
 class Nights(Service):
-    """What can be asked for a picture."""
+    """The service of the night's picture."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Nights(Service):
         zone: Callable[[], ZoneInfo],
         host_of: Callable[[str], str],
     ) -> None:
-        """zone: of the operator, in which days are counted. host_of: returns the host of a run."""
+        """zone: returns the operator's time zone, which days are counted in. host_of: returns the host of a run."""
         super().__init__(database)
         self._registry = registry
         self._clock = clock
@@ -105,12 +105,12 @@ class Nights(Service):
         self._unchanged = Unchanged(most=2)
 
     def now_ms(self) -> int:
-        """Return the present, in epoch milliseconds."""
+        """Return the current time, in epoch milliseconds."""
         return self._clock()
 
     def night(self, since_ms: int, until_ms: int) -> Night:
-        """Return that span, which is not empty."""
-        # Of whole minutes, so that they are the same runs a little later.
+        """Return the span, which must not be empty."""
+        # Whole minutes, so that the cached runs also serve a little later.
         begin_ms, end_ms = since_ms - since_ms % MINUTE_MS, until_ms - until_ms % -MINUTE_MS
         found, holds, starts, has_earlier = self._read(
             lambda connection: (
@@ -167,7 +167,7 @@ def _lane(name: str, runs: Sequence[DrawnRun], holds: Sequence[DrawnHold], since
 
 def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -> Sequence[Bin]:
     width = (until_ms - since_ms) / BINS
-    done, failed = ([0] * (BINS + 1) for _ in range(2))  # the last one is of what comes afterwards
+    done, failed = ([0] * (BINS + 1) for _ in range(2))  # the last one is for what comes afterwards
     ends: list[float] = []
     for run in runs:
         end_ms = run.ended_ms if run.ended_ms is not None else now_ms + 1
@@ -184,7 +184,7 @@ def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -
         while (at_ms := min(starts[begun], ends[ended])) < end:
             if at_ms > begin:
                 most = max(most, running)
-            if ends[ended] == at_ms:  # of the same moment, what ends before what begins
+            if ends[ended] == at_ms:  # at the same moment, ends count before starts
                 running, ended = running - 1, ended + 1
             else:
                 running, begun = running + 1, begun + 1

@@ -1,4 +1,4 @@
-"""/night: what ran where and when, as a picture, with its numbers as tables."""
+"""/night: what ran where and when, as a picture, with its numbers in tables."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import Column, Table
 
 HOURS = (1, 3, 6, 12, 24, 72, 168)
-"""The spans that are offered."""
+"""The spans to choose from."""
 DEFAULT_HOURS = 12
 MAX_HOURS = 31 * 24
 Hours = Annotated[int, Query(ge=1, le=MAX_HOURS), DIGITS]
@@ -90,7 +90,7 @@ def night_url(hours: int, until: int | None) -> str:
 
 
 def with_all(lanes: Sequence[Lane]) -> Sequence[Lane]:
-    """Return the agents, and what they come to where there are several."""
+    """Return the agents, and their total if there are several."""
     if len(lanes) < 2:
         return lanes
     costs = [lane.cost_usd for lane in lanes if lane.cost_usd is not None]

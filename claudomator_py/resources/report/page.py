@@ -31,7 +31,7 @@ REPOSITORIES = Table[RepositoryReport](
     Column("FILES", lambda one: one.files, right=True),
     Column("+", lambda one: one.added, right=True),
     Column("-", lambda one: one.removed, right=True),
-    Column("NOT COMMITTED", lambda one: one.uncommitted or None, right=True),
+    Column("UNCOMMITTED", lambda one: one.uncommitted or None, right=True),
     Column("COST", lambda one: cost_text(one.cost_usd), right=True),
     Column("LAST RUN", lambda one: ago(one.last_at)),
     Column("BRANCHES", lambda one: _branches(one)),
@@ -40,7 +40,7 @@ _NAMED = 2
 _SPANS = (12, 24, 72, 168)
 """Hours."""
 _FIRST = 5
-"""Of what asks: what failed and what changed stands below."""
+"""How much of what needs you is shown before the rest is opened: what failed and what changed is below it."""
 
 
 def router(access: Access) -> APIRouter:
@@ -70,8 +70,8 @@ def router(access: Access) -> APIRouter:
                 ("failures", "What failed", found.failed),
                 ("doubtful", "What to doubt", found.doubtful),
                 ("changes", "What changed", len(found.repositories)),
-                ("waits", "What waits", found.waiting),
-                ("missed", "Scheduled times without a task", len(found.missed)),
+                ("waits", "What is waiting", found.waiting),
+                ("missed", "Missed scheduled times", len(found.missed)),
             ),
             "not_grouped": not_grouped,
         }
@@ -95,7 +95,7 @@ def _spans(report: ReportView, given: Mapping[str, str]) -> list[tuple[str, str,
 
 
 def _night_of(report: ReportView) -> str:
-    """The picture of that span, which begins at most an hour before."""
+    """Return the address of the picture of that span, which begins at most an hour earlier."""
     since, until = (datetime.fromisoformat(at).timestamp() for at in (report.since, report.until))
     return night_url(min(MAX_HOURS, max(1, ceil((until - since) * SECOND_MS / HOUR_MS))), ceil(until))
 

@@ -1,4 +1,4 @@
-"""Making a report from rows: what ended in a span of time, and what stands open at present."""
+"""Making a report from rows: what ended in a span of time, and what is open now."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,27 +41,27 @@ from claudomator_py.values import regex
 
 DEFAULT_MS = 12 * HOUR_MS
 MAX_FAILURES = 500
-"""Failed tasks that are grouped; all of them are counted."""
+"""The most failed tasks that are grouped; all are counted."""
 SHOWN = 50
 MAX_SETTLED = 500
-"""Branches of which it is known that they were merged or discarded, the latest."""
+"""The latest branches that were merged or discarded, which are marked as such."""
 MAX_DOUBTED = 200
-"""Tasks that changed nothing whose results are read."""
+"""The most tasks that changed nothing whose results are examined."""
 LATE_MS = 2 * MINUTE_MS
-"""After which a time of a schedule that nobody has dealt with is missed."""
+"""After this long, a scheduled time that nobody has handled is missed."""
 _BRANCH = "refs/heads/"
 _TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
-"""As the daemon words times in sentences that it has not in parts."""
+"""The forms of times in stored sentences."""
 _LEADING_TO_A_TIME = regex(r"(?:,? (?:at|until|or))+\s*(?=[;.)]|$)")
 
 
 class Reports(Service):
-    """What can be asked about a span of time. Every method may raise ``domain.errors.ServiceError``."""
+    """The service of reports."""
 
     def __init__(
         self, database: Database, task_views: TaskViews, clock: Clock, health: Callable[[], list[CheckView]]
     ) -> None:
-        """health: what readiness says."""
+        """health: returns the checks of readiness."""
         super().__init__(database)
         self._task_views = task_views
         self._clock = clock
@@ -69,10 +69,10 @@ class Reports(Service):
 
     @answers(ReportCalls.report)
     def report(self, span: ReportSpan | None = None) -> ReportView:
-        """Return the report on that span. Raises Invalid for one that is empty."""
+        """Return the report on that span. Raises Invalid if it is empty."""
         now_ms = self._clock()
         wanted = span or ReportSpan()
-        # What ends in this millisecond has happened.
+        # Includes what ends in this millisecond.
         until_ms = now_ms + 1 if wanted.until is None else round(wanted.until.timestamp() * SECOND_MS)
         since_ms = (
             min(until_ms, now_ms) - DEFAULT_MS if wanted.since is None else round(wanted.since.timestamp() * SECOND_MS)
@@ -91,7 +91,7 @@ class Reports(Service):
         return found.model_copy(update={"headline": headline_of(found)})
 
     def repositories(self, days: int) -> tuple[RepositoryReport, ...]:
-        """Return what runs did in each repository in so many days up to now."""
+        """Return what runs did in each repository in that many days up to now."""
 
         def read(connection: Connection) -> tuple[RepositoryReport, ...]:
             until_ms = self._clock() + 1
@@ -143,7 +143,7 @@ class Reports(Service):
         )
 
     def _settled(self, connection: Connection) -> Mapping[str, str]:
-        """Return what became of each branch that somebody has merged or discarded."""
+        """Return what became of each branch that was merged or discarded, by name."""
         found = settled_branches(connection, MAX_SETTLED, self._by)
         return {
             str(event.data.get("branch")): f"merged into {event.data.get('into')}"
@@ -153,7 +153,7 @@ class Reports(Service):
         }
 
     def _missed(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> Iterator[MissedTime]:
-        """The latest first: what nobody has dealt with yet, what was skipped, and what was passed over as too old."""
+        """Yield overdue times, those that were skipped, and those passed over as too old, latest first."""
         for schedule in schedule_rows.all_there(connection, self._by):
             if schedule.paused_ms is None:
                 due_ms = recurrence(schedule.cron, schedule.timezone).next_after(schedule.last_ms)
@@ -166,7 +166,7 @@ class Reports(Service):
             due_ms = event.data.get("until")
             if isinstance(due_ms, int) and since_ms <= due_ms < until_ms:
                 name = str(event.data.get("schedule"))
-                why = "the daemon was not running, and its times before are not made up for"
+                why = "the daemon was not running, and times before it are not made up for"
                 yield MissedTime(schedule=name, due_at=format_instant(due_ms), why=why)
 
 
@@ -199,8 +199,8 @@ def _went_elsewhere(limited: FinishedRun, starts: Mapping[str, Mapping[str, int]
 
 
 def _groups(views: Sequence[TaskView], unlisted: Mapping[str, int]) -> tuple[TaskGroup, ...]:
-    """Return those of equal reasons together, the largest group first. unlisted: the number of further tasks like one
-    of these, by its id."""
+    """Return tasks grouped by reason, the largest group first. unlisted: the number of further tasks like one of these,
+    by its id."""
     groups: dict[tuple[str | None, str], list[TaskView]] = defaultdict(list)
     for view in views:
         groups[view.reason, _said(view)].append(view)
@@ -218,7 +218,7 @@ def _groups(views: Sequence[TaskView], unlisted: Mapping[str, int]) -> tuple[Tas
 
 
 def _said(view: TaskView) -> str:
-    if view.reason == Reason.DEPENDENCY_FAILED:  # which one it was differs from task to task
+    if view.reason == Reason.DEPENDENCY_FAILED:  # the name of the dependency differs from task to task
         return "A task that it depends on did not complete."
     if view.reason == WaitReason.DEPENDENCY:
         return "A task that it depends on has not completed."
@@ -226,7 +226,7 @@ def _said(view: TaskView) -> str:
 
 
 def _without_times(view: TaskView) -> str:
-    """Return why it is where it is, without times, which differ from task to task though the reason is one."""
+    """Return the reason without times, which differ from task to task when the reason is the same."""
     brief = brief_of(view.blocked, view.reason_short or view.reason_text)
     if brief is None and view.blocked is not None:
         brief = wait_of(view.blocked, None)
@@ -237,7 +237,7 @@ def _without_times(view: TaskView) -> str:
 def _repositories(
     changes: Iterable[tuple[FinishedRun, RunChanges | None]], settled: Mapping[str, str]
 ) -> tuple[RepositoryReport, ...]:
-    """settled: what became of branches since, by name."""
+    """settled: what has become of branches, by name."""
     by_place: dict[str, list[tuple[FinishedRun, RunChanges]]] = defaultdict(list)
     for run, made in changes:
         if made is not None and (made.is_repository or not made.is_empty):
@@ -276,7 +276,7 @@ def _repository(
 
 
 def _overall(refs: Iterable[RefChange]) -> Iterator[RefChange]:
-    """Yield each reference from before its first change to after its last one, unless it is as it was."""
+    """Yield each reference from before its first change to after its last, unless it is back where it was."""
     overall: dict[str, RefChange] = {}
     for ref in refs:
         before = overall[ref.name].before if ref.name in overall else ref.before

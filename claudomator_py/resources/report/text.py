@@ -1,4 +1,4 @@
-"""The report in words: the headline, and all of it as Markdown, which reads well as plain text, too."""
+"""The report in words: the headline, and all of it as Markdown that is also readable as plain text."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -6,13 +6,13 @@ from claudomator_py.domain.units import counted
 from claudomator_py.resources.report import SCRATCH, ReportView, RepositoryReport, TaskGroup
 
 SHOWN_BRANCHES = 5
-"""Of each repository; `claudomator branches` and the page of repositories have those that are not merged."""
+"""Of each repository; `claudomator branches` and the page of repositories list the unmerged ones."""
 Instants = Callable[[str | None], str]
-"""How an instant is worded; empty for None."""
+"""Returns an instant in words; empty for None."""
 
 
 def headline_of(report: ReportView) -> str:
-    """Return all of it in one line: ``12 done, 2 failed, 2 ask you; 31 commits in 4 repositories; $1.19``."""
+    """Return the report in one line: ``12 done, 2 failed, 2 ask you; 31 commits in 4 repositories; $1.19``."""
     ended = report.completed + report.failed + report.cancelled
     tasks = [f"{report.completed} done" if report.completed else "nothing done"]
     tasks += [f"{report.failed} failed"] if report.failed else []
@@ -43,7 +43,7 @@ def _figures(report: ReportView) -> Iterator[str]:
     if report.cost_usd is not None:
         yield f"{'at least ' if report.unpriced else ''}${report.cost_usd:.2f}"
     elif report.runs:
-        yield "cost not known"
+        yield "cost unknown"
     if report.limits:
         around = report.limits_flowed_around
         yield f"{counted(report.limits, 'limit')}{f', {around} flowed around' if around else ''}"
@@ -59,9 +59,9 @@ def markdown(report: ReportView, at: Instants) -> str:
         ("What failed", list(_groups(report.failures, report.failed, at))),
         ("What to doubt", list(_doubtful(report))),
         ("What changed", [line for one in report.repositories for line in _repository(one)]),
-        ("What waits", list(_groups(report.waits, report.waiting, at))),
+        ("What is waiting", list(_groups(report.waits, report.waiting, at))),
         (
-            "Scheduled times without a task",
+            "Missed scheduled times",
             [f"- {one.schedule}, due {at(one.due_at)}: {one.why}" for one in report.missed],
         ),
     )
@@ -81,7 +81,7 @@ def _runs(report: ReportView) -> str:
 
 def _doubtful(report: ReportView) -> Iterator[str]:
     for ref in report.doubtful_tasks:
-        yield f"- {ref.name} says that it changed something, and changed nothing"
+        yield f"- {ref.name} claims to have changed something, but changed nothing"
     if report.doubtful > len(report.doubtful_tasks):
         yield f"- and {report.doubtful - len(report.doubtful_tasks)} more"
 
@@ -101,7 +101,7 @@ def _groups(groups: Sequence[TaskGroup], total: int, at: Instants) -> Iterator[s
 
 
 def not_grouped(groups: Iterable[TaskGroup], total: int) -> int:
-    """Return how many of ``total`` tasks are in none of ``groups``, which are made of as many as are looked at."""
+    """Return how many of ``total`` tasks are in none of ``groups``, as only so many are grouped."""
     return max(0, total - sum(one.count for one in groups))
 
 
@@ -117,10 +117,10 @@ def _group(group: TaskGroup, at: Instants) -> str:
 
 def _repository(one: RepositoryReport) -> Iterator[str]:
     changed = [counted(one.commits, "commit")] if one.commits or one.path != SCRATCH else []
-    # Of files outside of repositories no lines are counted.
+    # Outside of repositories, lines are not counted.
     lines = f" (+{one.added} -{one.removed})" if one.added or one.removed else ""
     changed.append(f"{counted(one.files, 'file')}{lines}")
-    changed += [f"{one.uncommitted} not committed"] if one.uncommitted else []
+    changed += [f"{one.uncommitted} uncommitted"] if one.uncommitted else []
     yield f"- {one.path}: {', '.join(changed)}, by {counted(one.tasks, 'task')}"
     for branch in one.branches[:SHOWN_BRANCHES]:
         yield f"  - {branch.words}"

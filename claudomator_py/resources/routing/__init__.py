@@ -1,4 +1,4 @@
-"""Routing as it is shown, and what can be asked about it. Field order is the order of the JSON."""
+"""The shapes and operations of routing. Field order is the order of the JSON."""
 
 from typing import Annotated
 
@@ -23,30 +23,30 @@ from claudomator_py.surface import (
 
 
 class RouteRequest(Strict):
-    """A task that there is not yet: who would do it? Its text and its tags are what a task's may be."""
+    """A task that is not created: who would do it?"""
 
-    instructions: Instructions = Field(description="Instructions of the task.")
-    name: Line | None = Field(None, description="Name of the task, which says in a few words what it is about.")
-    tags: Tags = Field((), description="Tags of the task.")
+    instructions: Instructions = Field(description="The task's instructions.")
+    name: Line | None = Field(None, description="The task's name, which says in a few words what it is about.")
+    tags: Tags = Field((), description="The task's tags.")
     requires: Tags = Field((), description="Capabilities that the specialist must have.")
 
 
 class RouteCandidateView(View):
-    """Somebody who could do it."""
+    """A specialist that was considered."""
 
     specialist: str
     skill: str | None = None
     score: float
     parts: dict[str, float] = Field(default_factory=dict)
-    """What each signal adds to the score, by its name."""
+    """What each signal adds to the score, by name."""
     tie_break: float = 0.0
-    """What counts on top of the score among those that are as good."""
+    """What is added to the score among those that are equally good."""
     rejected: str | None = None
-    """Why not, in words; null for the one chosen."""
+    """Why it was not chosen, in words; null for the one that was."""
     rationale: ShownRationale = None
-    """The same as a value."""
+    """The same, as a code with its parameters."""
     needs: float | None = None
-    """How much more score it would have taken to be chosen; null where more would not have helped."""
+    """How much more score it needed to be chosen; null where more would not have helped."""
 
 
 class RouteView(View):
@@ -54,145 +54,145 @@ class RouteView(View):
 
     route: str
     specialist: str | None = None
-    """Null: no specialist, or, with the route `clarify`, nobody yet."""
+    """Null: no specialist, or, for the route `clarify`, not decided yet."""
     skill: str | None = None
     confidence: float | None = None
-    """The score of the one chosen, else of the best."""
+    """The score of the one chosen, or else of the best."""
     threshold: float | None = None
-    """The least with which somebody is chosen."""
+    """The least score with which a specialist is chosen."""
     margin: float | None = None
-    """Those within it of the best are as good."""
+    """Scores within it of the best count as equally good."""
     degraded: bool = False
-    """Whether words alone were compared, as the encoder could not be asked."""
+    """Whether only words were compared, as the encoder was not available."""
     unheeded: tuple[str, ...] = ()
-    """What the text says of who is to do it, or how, which was not compared."""
+    """What the text says about who is to do it or how, which was not compared."""
     risk: Risk | None = None
     reason: str
     rationale: ShownRationale = None
-    """The reason as a value."""
+    """The reason, as a code with its parameters."""
     candidates: tuple[RouteCandidateView, ...] = ()
-    """The best first, of those who exist for whoever asks."""
+    """Those that exist for the caller, best first."""
     sentences: tuple[str, ...] = ()
-    """All of it for people, with what would have changed the answer."""
+    """The decision in words, with what would have changed it."""
     latency_ms: int | None = None
     intent: str | None = None
     """What the task wants, normalised."""
     topic: str | None = None
     """Its subject area, normalised."""
     required_capabilities: tuple[str, ...] = ()
-    """Of whoever does it."""
+    """Capabilities that the task needs."""
     policy_checks: tuple[PolicyCheckView, ...] = ()
-    """What each rule said, in their order."""
+    """What each rule said, in the order of the rules."""
 
 
 class TriedRouteView(RouteView):
-    """Who would do a task that there is not, and what the policy would say of it."""
+    """Who would do a task that is not created, and what the policy would say about it."""
 
     policy: VerdictView | None = None
-    """Null: there are no rules, and none is built in."""
+    """Null: there are no rules, not even built-in ones."""
 
 
 class RoutingFiguresView(View):
-    """How decisions went. Each figure is null where there is nothing to tell by."""
+    """How decisions went. A figure is null if there is no data for it."""
 
     specialist: str | None = None
-    """Of whom; null: of no specialist, or of all."""
+    """The specialist; null: none, or all of them."""
     topic: str | None = None
-    """About what; null: about all."""
+    """The subject area; null: all."""
     decisions: int
     confidence: float | None = None
-    """Mean score of those that were compared with others."""
+    """The mean score of decisions that compared specialists."""
     overridden: float | None = None
-    """Share of all that an operator gave to somebody else."""
+    """The share of decisions that an operator overrode with another specialist."""
     failed: float | None = None
-    """Share of those whose task has ended and was not overridden, which failed for a reason of the work."""
+    """The share that failed because of the work itself, among ended tasks that were not overridden."""
     answer_chars: float | None = None
-    """Mean length of answers, in characters."""
+    """The mean length of answers, in characters."""
     performance: float | None = None
-    """What is known of the specialist now."""
+    """The specialist's performance now."""
 
 
 class RoutingGapView(View):
-    """What specialists cover badly."""
+    """Tasks that no specialist covers well."""
 
     specialist: str | None = None
-    """What the tasks are most like, which is not much; null: nothing that exists for whoever asks."""
+    """The closest specialist, which is not close; null: none that exists for the caller."""
     topic: str | None = None
     """Null as for ``specialist``."""
     decisions: int
-    """How many were made with less than the threshold, or with several as good."""
+    """How many were decided below the threshold, or between equally good ones."""
     confidence: float
-    """The mean of them."""
+    """Their mean."""
     tasks: tuple[str, ...] = ()
-    """Names of the newest."""
+    """The names of the newest."""
 
 
 class RoutingSignalView(View):
-    """What a signal has changed."""
+    """What difference a signal made."""
 
     signal: str
-    """``tie_break`` is all that decides among those that are as good."""
+    """``tie_break`` is everything that decides among equally good ones."""
     decisions: int
-    """How many it had a part in."""
+    """How many decisions it had a part in."""
     decided: int
-    """How many somebody else would have got without it."""
+    """How many would have gone to another specialist without it."""
     right: int
-    """How many of these turned out well."""
+    """How many of these went well."""
     wrong: int
-    """How many of these were given to just that somebody."""
+    """How many of these were then given to just that other specialist."""
 
 
 class CreatorFeesView(View):
-    """What cards of a creator asked for their work."""
+    """What a creator's cards charged for their work."""
 
     creator: str
     runs: int
-    """For how many."""
+    """How many runs they charged for."""
     usd: float
-    """In US dollars."""
+    """The total, in US dollars."""
 
 
 class RoutingStatsView(View):
-    """How routing does."""
+    """How well routing works."""
 
     days: int
-    """Of how many days."""
+    """The number of days counted."""
     total: RoutingFiguresView
     specialists: tuple[RoutingFiguresView, ...] = ()
     topics: tuple[RoutingFiguresView, ...] = ()
     sampled: int = 0
-    """How many decisions, the newest, ``gaps`` and ``signals`` tell of."""
+    """How many decisions, the newest, ``gaps`` and ``signals`` are based on."""
     gaps: tuple[RoutingGapView, ...] = ()
     signals: tuple[RoutingSignalView, ...] = ()
     fees: tuple[CreatorFeesView, ...] = ()
-    """By whom they are owed to, the most first."""
+    """By creator, the largest first."""
 
 
 class StandingView(View):
-    """What is known of a specialist."""
+    """What was learned about a specialist."""
 
     specialist: str
     topic: str | None = None
-    """Null: altogether."""
+    """Null: all topics."""
     organisation: str | None = None
-    """From whose tasks; null: from those of none."""
+    """The organisation whose tasks it was learned from; null: tasks of none."""
     performance: float
-    """From 0 to 1, beginning at 0.5."""
+    """From 0 to 1, starting at 0.5."""
     positive: int
-    """Outcomes that moved it up."""
+    """Outcomes that raised it."""
     negative: int
-    """Outcomes that moved it down."""
+    """Outcomes that lowered it."""
     last_success_at: Instant | None = None
     updated_at: Instant
 
 
 class CorrectionView(View):
-    """Tasks that operators gave to somebody else."""
+    """Tasks that operators gave to another specialist."""
 
     specialist: str | None = None
-    """Who was to do them; null: no specialist, or somebody who does not exist for whoever asks."""
+    """The specialist chosen first; null: none, or one that does not exist for the caller."""
     wanted: str
-    """Who was to do them then."""
+    """The specialist they were given to."""
     topic: str | None = None
     tasks: int
     last_at: Instant
@@ -202,24 +202,24 @@ class LearnedView(View):
     """What was learned."""
 
     frozen_at: Instant | None = None
-    """Since when nothing more is; null: it is."""
+    """Since when nothing is learned; null: learning is on."""
     waiting: int = 0
-    """Outcomes that were not learned yet."""
+    """Outcomes that are still to be learned."""
     standings: tuple[StandingView, ...] = ()
     corrections: tuple[CorrectionView, ...] = ()
 
 
 class ExpectedView(View):
-    """Who is right for a task."""
+    """The right specialist for a task."""
 
     route: str | None = None
-    """``default`` where no specialist is; else null: it is not known that none would have to be asked."""
+    """``default`` if no specialist is right; null otherwise, as a person may have to be asked."""
     specialist: str | None = None
     """Null with ``default``."""
 
 
 class LabelledTaskView(View):
-    """A task of which it is known who is right for it, in the form that `claudomator eval` and `calibrate` take."""
+    """A task with the right specialist for it, in the form that `claudomator eval` and `calibrate` take."""
 
     id: str
     name: str
@@ -227,11 +227,11 @@ class LabelledTaskView(View):
     tags: tuple[str, ...] = ()
     expected: ExpectedView
     by: str
-    """The rule by which that is known, such as ``overridden``."""
+    """How that is known, such as ``overridden``."""
 
 
 class LabelledTasksView(View):
-    """The newest of them, one for each task."""
+    """The newest labelled tasks, each task once."""
 
     items: tuple[LabelledTaskView, ...] = ()
 
@@ -250,39 +250,40 @@ _FORGOTTEN = {"all_of_it": {}, "of_one": {"specialist": "database-administrator"
 
 
 class RoutingCalls(Calls):
-    """Every operation on routing, as the client calls it."""
+    """The operations on routing, as the client calls them."""
 
     @operation("POST /v1/route", "route", READ, "Who would do a task", refuses=(409,))
     def route(self, asked: Annotated[RouteRequest, JsonBody(_ASKED)]) -> TriedRouteView:
-        """The decision on a task of that content, if whoever asks made it now: every candidate with what its score is
-        made of, what would have changed the answer, and what the policy would say. Nothing is made or stored. 409 where
-        nothing is routed."""
+        """The decision for such a task if the caller created it now: every candidate with the parts of its score, what
+        would have changed the answer, and what the policy would say. Nothing is created or stored. 409 if tasks are not
+        routed."""
 
     @operation("GET /v1/routing/stats", "getRoutingStats", READ, "Routing statistics")
     def routing_stats(self, *, days: Days = 30) -> RoutingStatsView:
-        """Of the tasks that exist for whoever asks: decisions, their confidence, corrections and failures by specialist
-        and by topic; what specialists cover badly; and what each signal of the score has changed."""
+        """Of tasks that exist for the caller: decisions, confidence, corrections and failures by specialist and topic;
+        what no specialist covers well; and what difference each signal of the score made."""
 
     @operation("GET /v1/routing/learned", "getLearned", READ, "What was learned")
     def learned(self) -> LearnedView:
-        """From outcomes and corrections of the tasks that exist for whoever asks."""
+        """From outcomes and corrections of tasks that exist for the caller."""
 
     @operation("GET /v1/routing/labels", "listLabels", READ, "Labelled tasks")
     def labels(
         self, *, limit: Annotated[int, QueryNumber("Maximum number of tasks.", 1, 10_000)] = 1_000
     ) -> LabelledTasksView:
-        """Those that operators gave to somebody else, and those that were completed where they were, the newest first:
-        what `claudomator calibrate` fits thresholds on."""
+        """Tasks that operators gave to another specialist, and tasks that were completed where they were routed, newest
+        first. `claudomator calibrate` fits thresholds to them."""
 
     @operation("POST /v1/routing/reset", "resetLearned", ADMIN, "Forget what was learned", refuses=(404,))
     def reset_learned(self, asked: Annotated[ForgetRequest | None, JsonBody(_FORGOTTEN)] = None) -> LearnedView:
-        """It counts no more, nor does what is still to be learned of tasks that have ended. Of an organisation's
-        principal, only what was learned from its tasks."""
+        """It no longer counts, and neither do outcomes of ended tasks that were still to be learned. A principal of an
+        organisation resets only what was learned from that organisation's tasks."""
 
     @operation("POST /v1/routing/freeze", "freezeLearning", ADMIN_WHOLE, "Freeze learning")
     def freeze_learning(self) -> LearnedView:
-        """What was learned still counts. What happens until `unfreeze` is never learned. Harmless when repeated."""
+        """What was learned still counts. What happens until `unfreeze` is never learned. Repeating it changes
+        nothing."""
 
     @operation("POST /v1/routing/unfreeze", "unfreezeLearning", ADMIN_WHOLE, "Resume learning")
     def unfreeze_learning(self) -> LearnedView:
-        """From what happens from now on. Harmless when repeated."""
+        """From what happens from now on. Repeating it changes nothing."""

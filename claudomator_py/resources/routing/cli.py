@@ -1,4 +1,4 @@
-"""``route``: who would do a task, and why; and ``routing``: how that goes, and what was learned."""
+"""``route``: who would do a task, and why; ``routing``: how well that works, and what was learned."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -106,23 +106,23 @@ _CORRECTIONS = Table[CorrectionView](
 @connected
 def route(
     client: "Client",
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Instructions of the task; - reads stdin.")],
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the task.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Tag of the task. Can be repeated.")] = None,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The task's instructions; - reads stdin.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The task's name.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag of the task. Can be repeated.")] = None,
     requires: Annotated[
         list[str] | None,
-        typer.Option(metavar="CAPABILITY", help="Capability that the specialist must have. Can be repeated."),
+        typer.Option(metavar="CAPABILITY", help="A capability that the specialist must have. Can be repeated."),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show who would do a task, and why.
 
-    Each candidate is shown with the parts of its score; NEEDS is the score that it lacks to match the best.
+    Each candidate is listed with the parts of its score; NEEDS is the score it lacks to be chosen.
     Nothing is created or stored.
     """
     instructions = sys.stdin.read(MAX_INSTRUCTIONS_LENGTH + 1) if text == "-" else text
     if not instructions.strip():
-        raise typer.BadParameter("write the instructions of the task")
+        raise typer.BadParameter("write the task's instructions")
     if len(instructions) > MAX_INSTRUCTIONS_LENGTH:
         raise typer.BadParameter(f"it is longer than {MAX_INSTRUCTIONS_LENGTH:,} characters")
     wanted = {"instructions": instructions, "name": name, "tags": tag, "requires": requires}
@@ -146,15 +146,15 @@ def _parts(candidate: RouteCandidateView) -> str:
 @connected
 def stats(
     client: "Client",
-    days: Annotated[int, typer.Option(min=1, max=365, metavar="DAYS", help="Number of days to count, up to now.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=365, metavar="DAYS", help="How many days to count, up to now.")] = 30,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show routing statistics, by specialist and by topic.
 
     OVERRIDDEN is the share of decisions that an operator changed, FAILED the share of tasks that failed because of the
-    work itself, and ANSWER the mean length of answers. Below are the tasks that no specialist covers well, and the
-    effect of each signal of the score: DECIDED counts the tasks that would have gone to someone else without it. FEES
-    are what cards with a price asked for, by whom they are owed to.
+    work itself, and ANSWER the mean length of answers. Below are tasks that no specialist covers well, and the effect
+    of each signal of the score: DECIDED counts the tasks that would have gone to another specialist without it. FEES
+    are what cards with a price charged, by creator.
     """
     found = client.routing_stats(days=days)
     if output is Format.JSON:
@@ -192,7 +192,7 @@ def learned(client: "Client", output: FormatOption = Format.TABLE) -> None:
 @connected
 def labels(
     client: "Client",
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number, newest first.")] = 1_000,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many to print at most, newest first.")] = 1_000,
 ) -> None:
     """Print labelled tasks, one line of JSON each.
 
@@ -259,7 +259,7 @@ def _print(found: LearnedView, output: Format) -> None:
 
 
 def _section(title: str, shown: Table[T], rows: "Sequence[T]", *, wide: bool) -> list[str]:
-    """A table with its heading, unless it has no rows."""
+    """Return a table with its heading, or nothing if it has no rows."""
     return [f"{heading(title)}\n{table_text(shown, rows, wide=wide)}"] if rows else []
 
 

@@ -64,7 +64,7 @@ def test_a_conversation_is_read_and_written_in(operator: Visitor, channels: Chan
         "operator",
         "@cook <b>soup</b>",
         "mentioned",
-        "cook is asked",
+        "cook was asked",
         "Was that right?",
         "Primary baker, off",
     ):

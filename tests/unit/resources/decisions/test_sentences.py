@@ -100,7 +100,7 @@ def test_a_handoff_names_only_who_exists() -> None:
     told, said = sentences_of(decision, {"known"}), said_of(decision, {"known"})
     assert "hidden" not in " ".join((*told, *(text for _, text in said)))
     assert said == (("Done", "the schema"),)
-    assert told[-1] == "It had been handed on 0 of at most 2 times before."
+    assert told[-1] == "It had been handed on 0 of at most 2 times."
     assert "handed on to hidden" in sentences_of(decision, {"known", "hidden"})[0]
 
 

@@ -19,7 +19,7 @@ def test_it_lists_what_was_told_newest_first(command: Command, prepared: Prepare
 
 def test_an_empty_list_says_so(command: Command) -> None:
     done = command("notifications")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "There are none.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "There are no notifications.\n")
 
 
 def test_what_is_dead_can_be_sent_again(command: Command, prepared: PreparedService) -> None:
