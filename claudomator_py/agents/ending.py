@@ -105,9 +105,9 @@ def denials(names: Sequence[str]) -> str | None:
 
 
 def verdict_of(
-    said: RunVerdict | None, exit_record: ExitRecord | None, unsaid: Callable[[ExitRecord], RunVerdict]
+    reported: RunVerdict | None, exit_record: ExitRecord | None, by_exit: Callable[[ExitRecord], RunVerdict]
 ) -> RunVerdict:
-    """Return the verdict. said: that of a complete terminal event, if any; unsaid: judges a run without one.
+    """Return the verdict. reported: that of a complete terminal event, if any; by_exit: judges a run without one.
 
     A cancelled run stays cancelled. Otherwise the agent's report takes precedence: if the agent finished before the
     shim lost patience with its process, the work is done. An agent that only reports an interruption adds nothing to a
@@ -115,15 +115,15 @@ def verdict_of(
     """
     if exit_record is not None and exit_record.ended_by == "cancel":
         return RunVerdict(OutcomeStatus.CANCELLED, Reason.CANCELLED)
-    if said is not None and said.reason is not Reason.INTERRUPTED:
-        return said
+    if reported is not None and reported.reason is not Reason.INTERRUPTED:
+        return reported
     if exit_record is None:
-        return said or _LOST
+        return reported or _LOST
     if exit_record.ended_by is not None:
         return failed(*_ENDED_BY[exit_record.ended_by])
     if exit_record.exit_code is None:
         return failed(Reason.SETUP_FAILED, exit_record.error or "its program was not started")
-    return said or _by_exit_code(exit_record.exit_code) or unsaid(exit_record)
+    return reported or _by_exit_code(exit_record.exit_code) or by_exit(exit_record)
 
 
 def _by_exit_code(code: int) -> RunVerdict | None:

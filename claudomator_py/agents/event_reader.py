@@ -93,14 +93,14 @@ class EventReader:
         stuck = None if exit_record is None or seen.terminal else seen.stuck(exit_record.started_ms)
         if stuck is not None and stuck.status is not OutcomeStatus.LIMITED and not _ran_out(exit_record):
             stuck = None
-        said = seen.said(ending)
+        reported = seen.terminal_verdict(ending)
         stage = Stage.WORKING if self._ends_within_event else seen.stage
-        if said is not None and not _is_final(said, stage, exit_record):
-            said = None
-        said = said or _limit(seen.last_error(ending))
-        unsaid = seen.exited_well if exit_code == 0 else seen.unsaid
-        verdict = stuck or verdict_of(said, exit_record, lambda _: unsaid(ending))
-        stopped = said is not None and exit_record is not None and exit_record.ended_by == "wind_down"
+        if reported is not None and not _is_final(reported, stage, exit_record):
+            reported = None
+        reported = reported or _limit(seen.last_error(ending))
+        by_exit = seen.exited_well if exit_code == 0 else seen.exit_verdict
+        verdict = stuck or verdict_of(reported, exit_record, lambda _: by_exit(ending))
+        stopped = reported is not None and exit_record is not None and exit_record.ended_by == "wind_down"
         if stopped:
             # A program that is being stopped reports that its background work has ended; that does not make the run
             # DONE.

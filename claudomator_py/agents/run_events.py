@@ -108,7 +108,7 @@ class RunEvents(ABC):
         return None
 
     @abstractmethod
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the last turn's terminal event; None: there was none."""
 
     @property
@@ -136,7 +136,7 @@ class RunEvents(ABC):
         return failed(Reason.AGENT_ERROR, "it exited with 0, but without saying that it succeeded")
 
     @abstractmethod
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+    def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of any other exit code without a terminal event."""
 
     @abstractmethod
@@ -212,7 +212,7 @@ class ClientEvents(RunEvents):
     def terminal(self) -> bool:
         return self.end is not None
 
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+    def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of a program that ended without that event: a fault of ours, or of the machine."""
         silent = f"{self.program} exited with {ending.exit_code} without a terminal event"
         return failed(Reason.AGENT_ERROR, ending.stderr or silent)

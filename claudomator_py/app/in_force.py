@@ -39,7 +39,7 @@ def agents_in(settings: Settings) -> list[AgentSpec]:
     agents = list(settings.agents.values()) if settings.agents_configured else detected_agents(search_path())
     if not settings.hosts:
         return agents
-    kept = [agent.kept_to_one(os.environ) for agent in agents]
+    kept = [agent.limited_by_login(os.environ) for agent in agents]
     for agent, one in zip(agents, kept, strict=True):
         if one.max_concurrent < agent.max_concurrent:
             log.warning("agent_kept_to_one_slot", agent=agent.name, note="a login is refreshed on one node at a time")

@@ -29,11 +29,11 @@ from claudomator_py.schema.configpath import (
     DaemonRecord,
     Unclear,
     config_bytes,
+    configured_state_dir,
     digest_of,
     find_config,
     is_users_own,
     records_folder,
-    state_dir_told,
     state_folder,
 )
 from claudomator_py.values import dataclass
@@ -138,7 +138,7 @@ def _meant(config: Path | None, flag: Path | None, environ: Mapping[str, str], c
     if path != gone and not _is_named(config, environ) and _started_with(gone, records):
         path = gone
     try:
-        told = None if path is None else state_dir_told(path, environ)
+        told = None if path is None else configured_state_dir(path, environ)
         folder = state_folder(None, told, environ, cwd if path is None else path.parent)
         return _announced(folder)
     except Unclear:
@@ -255,7 +255,7 @@ def _with_local_token(url: str, environ: Mapping[str, str], cwd: Path) -> Endpoi
     # No daemon is known to run, so whoever listens at the URL must prove to be a process of this user, or root's.
     try:
         path = _trusted(None, environ, cwd)
-        told = None if path is None else state_dir_told(path, environ)
+        told = None if path is None else configured_state_dir(path, environ)
         with StateFolder(state_folder(None, told, environ, cwd if path is None else path.parent)) as folder:
             return Endpoint(url, _token(folder), own=folder.path)
     except (ClientError, Unclear, OSError):

@@ -12,7 +12,7 @@ from claudomator_py.domain.wording import instant_text
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Item
 from claudomator_py.ports import Clock
-from claudomator_py.schema.agent_settings import no_agent_found
+from claudomator_py.schema.agent_settings import no_agent_message
 from claudomator_py.sources.inbox.values import FolderStatus
 
 LATE_S = 60.0
@@ -87,7 +87,7 @@ def agent_check(registry: AgentRegistry, path: str, *, configured: bool) -> Chec
             "install one and log in, or configure its program under agents; tasks that name no agent wait for one; "
             "`claudomator doctor` shows the PATH, which is that of its unit for a service"
         )
-        return CheckView(name="agents", ok=False, detail=no_agent_found(path), remedy=remedy, blocking=False)
+        return CheckView(name="agents", ok=False, detail=no_agent_message(path), remedy=remedy, blocking=False)
     detail = f"for tasks that name none: {', '.join(names)}" if names else "each for tasks that name it, as configured"
     return CheckView(name="agents", ok=True, detail=detail, blocking=False)
 

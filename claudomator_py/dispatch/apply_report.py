@@ -17,7 +17,7 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.conversation import Conversations
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.handoff import HANDOFF_MARKER, parse_handoff, without_request
-from claudomator_py.domain.inputs import asked_for_permission, heard, wants_permission
+from claudomator_py.domain.inputs import heard, needing_permission, wants_permission
 from claudomator_py.domain.outcome import Fee, HandoffRequest, Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.pricing import Used
 from claudomator_py.domain.report import RunReport
@@ -222,7 +222,7 @@ class ReportApplier:
         how = ended_text(record.exit_code, record.ended_by, record.error)
         redactor = self._secrets.redactor(subject.spec.env, subject.run.id)
         unchecked = _unchecked(outcome, redactor.redact(f"check `{command}` {how}\n{wrote}".rstrip()))
-        return asked_for_permission(unchecked) if wants_permission(outcome, subject.spec) else unchecked
+        return needing_permission(unchecked) if wants_permission(outcome, subject.spec) else unchecked
 
     def _end(
         self, connection: Connection, subject: ReportedRun, report: RunReport, outcome: Outcome, now_ms: int

@@ -171,7 +171,7 @@ class Decider:
         task = _unmade(spec, by, self._clock())
 
         def read(connection: Connection) -> Subject:
-            visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.ids_given(connection, by))}
+            visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.assignable_ids(connection, by))}
             subject = self.subject(connection, task, spec, visible_to)
             # For a task that would be held, show who does it after approval.
             needs = replace(subject.asked.needs, approved=subject.judged.held)
@@ -404,7 +404,7 @@ def _visible(connection: Connection, task: Task, known: dict[_Whose, frozenset[s
     whose = task.creator, task.organisation
     if whose not in known:
         by = Principal(task.creator, Role.OPERATE, task.organisation)
-        known[whose] = frozenset(specialist_rows.ids_given(connection, by))
+        known[whose] = frozenset(specialist_rows.assignable_ids(connection, by))
     return known[whose]
 
 

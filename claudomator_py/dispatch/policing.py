@@ -144,10 +144,10 @@ class Policing:
         if self._acts and task.revision > 1 and (wrote := _wrote(connection, task)) not in (None, task.creator):
             actor, role = self._author(connection, actor, wrote)
         if task.channel is not None and self._acts:
-            asked = channel_rows.asked_in(connection, task.channel, task.id)
+            asked = channel_rows.question_behind(connection, task.channel, task.id)
             actor, role = self._author(connection, actor, None if asked is None else asked.author)
         facts = Facts(spec, actor, task.source, spec.specialist, spec.skill, risk, role=role, creator=task.creator)
-        facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
+        facts = local_facts(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
         judged = Judged(facts, Verdict())
         if judgement is not None:
             judged = replace(judged, harmful=judgement.harmful, unread=judgement.unread, words=judgement.words)
@@ -184,7 +184,7 @@ class Policing:
         judgement, now_ms = assess(spec.instructions), self._clock()
         risk, creator = judgement.risk, task.creator
         facts = Facts(spec, by, task.source, task.specialist, task.skill, risk, creator=creator)
-        facts = found_here(facts, self._budgets.total, self._spent(connection, now_ms), now_ms)
+        facts = local_facts(facts, self._budgets.total, self._spent(connection, now_ms), now_ms)
         verdict = self.policy.judge(facts, Allowance.urgent())
         return with_built_in(
             verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=self._reviews, words=judgement.words
@@ -201,7 +201,7 @@ class Policing:
         if message.role is MessageRole.USER and self._acts:
             actor, role = self._author(connection, actor, message.author)
         facts = Facts(spec, actor, "channel", role=role, creator=channel.creator)
-        facts = found_here(facts, self._budgets.total, spent, now_ms)
+        facts = local_facts(facts, self._budgets.total, spent, now_ms)
         verdict = self.policy.judge(facts, Allowance.urgent())
         return verdict.checks if verdict.denied_by is not None else ()
 
@@ -370,7 +370,7 @@ def try_rules(
     """Return what the rules would say of a task that came as the facts say, and which agents they leave. Nothing is
     stored, and no approval counts. share: how many tasks have to do with what conditions of one may cost."""
     facts, judgement = judged_by_words(facts, registry.agents)
-    verdict = policy.judge(found_here(facts, limits, spent, now_ms), Allowance.of_task(share))
+    verdict = policy.judge(local_facts(facts, limits, spent, now_ms), Allowance.of_task(share))
     verdict = with_built_in(
         verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=reviews, words=judgement.words
     )
@@ -390,7 +390,7 @@ def judged_by_words(facts: Facts, agents: Iterable[AgentSpec]) -> tuple[Facts, A
     return replace(facts, risk=judgement.risk), judgement
 
 
-def found_here(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:
+def local_facts(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:
     """Return the facts with what this machine knows: where folders really are, what time it is, and what was spent."""
     spec = facts.spec
     working_dir = "" if spec.working_dir is None else os.path.realpath(Path(spec.working_dir).expanduser())

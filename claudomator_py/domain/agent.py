@@ -99,7 +99,7 @@ class AgentSpec(BaseModel):
         tells = self.output.result is not None and self.output.result.usage is not None
         return replace(info, reports=Reports.DOLLARS) if tells else info
 
-    def kept_to_one(self, environ: Mapping[str, str]) -> "AgentSpec":
+    def limited_by_login(self, environ: Mapping[str, str]) -> "AgentSpec":
         """Return the agent limited to one slot if its runs may go to several machines and log in through a file: two
         runs that refresh such a login at the same time lose it. environ: the daemon's variables, some of which are
         passed to the agent."""

@@ -252,7 +252,7 @@ class RunChanges(ChangeRecord):
         }
 
     @property
-    def refs_told(self) -> list[tuple[str, str]]:
+    def ref_changes(self) -> list[tuple[str, str]]:
         """Each reference's name, with what happened to it in words; a renamed reference appears once."""
         renamed = self._renamed()
         return [

@@ -180,7 +180,7 @@ def heard(outcome: Outcome, spec: TaskSpec, *, converses: bool) -> Outcome:
         return _changed(outcome, status=OutcomeStatus.SUCCEEDED, question=question, detail=detail)
     refused = outcome.status is OutcomeStatus.FAILED and outcome.reason is Reason.PERMISSION_DENIED
     if wants_permission(outcome, spec) and (refused or (well and not spec.check)):
-        return asked_for_permission(outcome)
+        return needing_permission(outcome)
     return outcome
 
 
@@ -190,7 +190,7 @@ def wants_permission(outcome: Outcome, spec: TaskSpec) -> bool:
     return bool(outcome.denied) and spec.on_input is OnInput.WAIT and not own_wish
 
 
-def asked_for_permission(outcome: Outcome) -> Outcome:
+def needing_permission(outcome: Outcome) -> Outcome:
     """Return the outcome of a run that needs permission for the tools it was denied."""
     return _changed(outcome, status=OutcomeStatus.NEEDS_INPUT)
 

@@ -102,12 +102,14 @@ def give_up_conversation(connection: Connection, task: Task, run_id: str, why: s
     resumption = resumption_of(task)
     if resumption is None:
         return {}
-    tell_given_up(connection, task, run_id, resumption.run_id, why, now_ms)
+    record_fresh_start(connection, task, run_id, resumption.run_id, why, now_ms)
     spec = task_rows.spec_of(connection, task.id, task.revision)
     return columns_of(resumption.model_copy(update={"given_up": True}), spec)
 
 
-def tell_given_up(connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int) -> None:
+def record_fresh_start(
+    connection: Connection, task: Task, run_id: str | None, resumes: str, why: str, now_ms: int
+) -> None:
     """Record that a conversation does not continue. run_id: the run that could not continue it; resumes: the run whose
     conversation it is."""
     record(connection, now_ms, GIVEN_UP, task_id=task.id, run_id=run_id, data={"resumes": resumes, "why": why})
@@ -126,11 +128,11 @@ def meant_by_force(
     if ended.state == "revoked" and ended.resumes is not None:
         ended = run_rows.find(connection, ended.resumes) or ended
     if revision != restart["revision"]:
-        tell_given_up(connection, task, None, ended.id, "the content has changed since", now_ms)
+        record_fresh_start(connection, task, None, ended.id, "the content has changed since", now_ms)
         return None
     meant = conversation_of(ended, restart.get("reason"), asked=True)
     if meant is None:
-        tell_given_up(connection, task, None, ended.id, f"{ended.agent} had not begun it", now_ms)
+        record_fresh_start(connection, task, None, ended.id, f"{ended.agent} had not begun it", now_ms)
     return meant
 
 

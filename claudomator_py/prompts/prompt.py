@@ -57,7 +57,7 @@ def _as_line(rule: str) -> str:
     return rule if len(rule.splitlines()) < 2 else escaped(json.dumps(rule, ensure_ascii=False))
 
 
-def told_afresh(exchanges: Sequence[Exchange]) -> list[str]:
+def replayed_exchanges(exchanges: Sequence[Exchange]) -> list[str]:
     """Say all questions and replies, for a fresh conversation."""
     return [] if not exchanges else [_BEFORE, *(part for exchange in exchanges for part in _quoted(exchange))]
 
@@ -252,7 +252,9 @@ def compose(
     """
     note = [] if handoff is None else [handoff]
     how_to_ask = [HOW_TO_ASK] if may_ask else []
-    return _joined([*([role] if role else []), *_task(spec), *_words(words), *told_afresh(heard), *note, *how_to_ask])
+    return _joined(
+        [*([role] if role else []), *_task(spec), *_words(words), *replayed_exchanges(heard), *note, *how_to_ask]
+    )
 
 
 def compose_answer(exchange: Exchange) -> str:

@@ -86,7 +86,7 @@ def _part(row: Event | Run | Task) -> Mapping[str, Any]:
     return getattr(row, _COLUMNS[type(row)]) or {}
 
 
-def handoff_told(connection: Connection, document: Handoff, by: Principal) -> Handoff:
+def visible_handoff(connection: Connection, document: Handoff, by: Principal) -> Handoff:
     """Return the document as the principal may see it. A run itself sees all that it was told."""
     if by.role is Role.RUN:
         return document

@@ -242,7 +242,7 @@ def usual_models(kind: str) -> Mapping[Tier, ModelChoice]:
     return info_of(kind).models
 
 
-def no_agent_found(path: str) -> str:
+def no_agent_message(path: str) -> str:
     """Return the message for a PATH without any agent's program."""
     return f"no agent found on PATH: none of {', '.join(FOUND_KINDS)} is in {path}"
 

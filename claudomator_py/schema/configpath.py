@@ -81,7 +81,7 @@ class Unclear(Exception):
     """Only the complete configuration can tell which state folder it leads to, or what is wrong with it."""
 
 
-def state_dir_told(path: Path, environ: Mapping[str, str]) -> Path | None:
+def configured_state_dir(path: Path, environ: Mapping[str, str]) -> Path | None:
     """Return the configuration's ``state_dir`` as an absolute path; None if it has none.
 
     Reads nothing else. Raises Unclear if that cannot be read, or is absent while there is an unknown key that may be

@@ -172,13 +172,13 @@ def answers(connection: Connection, message_ids: Collection[int]) -> Sequence[Ch
     return [ChannelAnswer(**row._mapping) for row in rows]
 
 
-def answer_given(connection: Connection, message_id: int) -> ChannelAnswer | None:
+def answer_behind(connection: Connection, message_id: int) -> ChannelAnswer | None:
     """Return the answer that was given by this message, or None."""
     row = connection.execute(select(CHANNEL_ANSWER).where(CHANNEL_ANSWER.c.given_id == message_id)).one_or_none()
     return None if row is None else ChannelAnswer(**row._mapping)
 
 
-def asked_in(connection: Connection, channel_id: str, task_id: str) -> ChannelMessage | None:
+def question_behind(connection: Connection, channel_id: str, task_id: str) -> ChannelMessage | None:
     """Return the person's message that led to the task: the one the task answers or, if an agent wrote that, its
     origin. None if it is gone."""
     asked = select(CHANNEL_ANSWER.c.message_id).where(
@@ -197,7 +197,7 @@ def by_a_person(connection: Connection, message: ChannelMessage) -> ChannelMessa
     return next((one for one in reversed(led) if not one.hops), None)
 
 
-def asked_since(connection: Connection, channel_id: str, specialist: str, since_ms: int) -> Sequence[int]:
+def question_times(connection: Connection, channel_id: str, specialist: str, since_ms: int) -> Sequence[int]:
     """Return when the specialist was asked in the channel after ``since_ms``, newest first, in epoch milliseconds."""
     query = select(CHANNEL_ANSWER.c.at_ms).where(
         CHANNEL_ANSWER.c.channel_id == channel_id,

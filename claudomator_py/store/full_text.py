@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Integer, String, bindparam, func, select, tex
 from claudomator_py.domain.principal import Principal
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_SKILL
 from claudomator_py.store.tables.columns import RowNumber
-from claudomator_py.store.visibility import cards_given
+from claudomator_py.store.visibility import assignable_cards
 from claudomator_py.values import regex
 
 MAX_WORDS: Final = 32
@@ -59,7 +59,7 @@ def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping
         select(SPECIALIST_SKILL.c.specialist_id, SPECIALIST_SKILL.c.skill, hit.c.word)
         .join(SPECIALIST_SKILL, SPECIALIST_SKILL.c.id == hit.c.id)
         .join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id)
-        .where(cards_given(by))
+        .where(assignable_cards(by))
     )
     found: dict[Found, set[str]] = defaultdict(set)
     for row in connection.execute(query):
@@ -70,6 +70,6 @@ def hits(connection: Connection, words: Sequence[str], by: Principal) -> Mapping
 def count(connection: Connection, by: Principal) -> int:
     """Return the number of texts of cards that may be given the principal's work."""
     query = select(func.count()).select_from(SPECIALIST_SKILL)
-    query = query.join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id).where(cards_given(by))
+    query = query.join(SPECIALIST, SPECIALIST.c.id == SPECIALIST_SKILL.c.specialist_id).where(assignable_cards(by))
     found: int = connection.execute(query).scalar_one()
     return found

@@ -330,7 +330,7 @@ class TaskRuns:
         return self.told[-1] if self.told else None
 
 
-def runs_told(connection: Connection, task_ids: Collection[str]) -> Mapping[str, TaskRuns]:
+def run_summaries(connection: Connection, task_ids: Collection[str]) -> Mapping[str, TaskRuns]:
     """Return the runs of these tasks, by task; nothing of those without any. However many there are, two of a task are
     read whole."""
     found: dict[str, list[Row]] = defaultdict(list)

@@ -178,7 +178,7 @@ def ids(connection: Connection) -> set[str]:
     return set(connection.execute(select(RUN.c.id)).scalars())
 
 
-def given_up_in_a_row(connection: Connection, run: Run) -> int:
+def consecutive_revocations(connection: Connection, run: Run) -> int:
     """Return how many consecutive runs of the generation, ending with this one, were given up before they started."""
     query = select(RUN.c.state).where(
         RUN.c.task_id == run.task_id, RUN.c.generation == run.generation, RUN.c.seq <= run.seq

@@ -14,7 +14,7 @@ from claudomator_py.store.statement import Statement
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import SPECIALIST, SPECIALIST_GRANT, SPECIALIST_SKILL, Specialist
 from claudomator_py.store.tables.columns import bytewise
-from claudomator_py.store.visibility import cards_given, cards_hidden, cards_seen
+from claudomator_py.store.visibility import assignable_cards, cards_hidden, cards_seen
 
 _FEW = 500
 """Maximum number of ids in a query; for more, reading the whole table is cheaper."""
@@ -108,17 +108,17 @@ def ids_seen(connection: Connection, by: Principal = OPERATOR) -> Sequence[str]:
     )
 
 
-def ids_given(connection: Connection, by: Principal) -> Sequence[str]:
+def assignable_ids(connection: Connection, by: Principal) -> Sequence[str]:
     """Return the ids of the cards that may be given the principal's work, in order."""
-    query = select(SPECIALIST.c.id).where(cards_given(by)).order_by(bytewise(SPECIALIST.c.id))
+    query = select(SPECIALIST.c.id).where(assignable_cards(by)).order_by(bytewise(SPECIALIST.c.id))
     return connection.execute(query).scalars().all()
 
 
-def may_be_given(connection: Connection, specialist_id: str, by: Principal) -> bool:
+def is_assignable(connection: Connection, specialist_id: str, by: Principal) -> bool:
     """Return whether the specialist may be given the principal's work."""
     if "\0" in specialist_id:  # PostgreSQL refuses NUL in text
         return False
-    query = select(SPECIALIST.c.id).where(SPECIALIST.c.id == specialist_id, cards_given(by))
+    query = select(SPECIALIST.c.id).where(SPECIALIST.c.id == specialist_id, assignable_cards(by))
     return connection.execute(query).first() is not None
 
 

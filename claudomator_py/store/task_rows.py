@@ -220,7 +220,7 @@ def newest_revision(connection: Connection, task_id: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def newest_given_revision(connection: Connection, task_id: str) -> int:
+def newest_submitted_revision(connection: Connection, task_id: str) -> int:
     """Return the number of the task's newest revision that was submitted, as opposed to derived from another."""
     given = (TASK_REVISION.c.task_id == task_id, TASK_REVISION.c.derived_from.is_(None))
     return int(connection.execute(select(func.max(TASK_REVISION.c.revision)).where(*given)).scalar_one())

@@ -67,7 +67,7 @@ def cards_seen(by: Principal) -> ColumnElement[bool]:
     return and_(SPECIALIST.c.removed_ms.is_(None), _open_to(by))
 
 
-def cards_given(by: Principal) -> ColumnElement[bool]:
+def assignable_cards(by: Principal) -> ColumnElement[bool]:
     """Select of ``SPECIALIST`` the cards that may be given the principal's work.
 
     These are fewer than it sees. A card's creator alone decides who sees it, but a specialist reads the whole task and

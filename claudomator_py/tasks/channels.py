@@ -130,8 +130,8 @@ def creator_of(channel: Channel) -> Principal:
 
 def _require_specialist(connection: Connection, channel: Channel, specialist: str) -> None:
     by = creator_of(channel)
-    if not specialist_rows.may_be_given(connection, specialist, by):
-        remedy = name_suggestion(specialist, specialist_rows.ids_given(connection, by), LIST_OF_SPECIALISTS)
+    if not specialist_rows.is_assignable(connection, specialist, by):
+        remedy = name_suggestion(specialist, specialist_rows.assignable_ids(connection, by), LIST_OF_SPECIALISTS)
         message = f"there is no specialist `{shown(specialist)}` for {channel.creator}, who made the channel"
         raise Invalid.of([Problem(field="participants", message=message, remedy=remedy)])
 

@@ -58,7 +58,7 @@ def weigh(
     """Weigh the request and return the decision, without storing it. by: who makes the request for the run, if
     anybody."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
-    may = specialist_rows.may_be_given(connection, request.to, creator)
+    may = specialist_rows.is_assignable(connection, request.to, creator)
     # A run must not learn of cards that its task may not be given to, whatever the task's creator sees.
     is_run = by is not None and by.role is Role.RUN
     seen = not is_run and specialist_rows.find(connection, request.to, by or creator) is not None
@@ -70,7 +70,7 @@ def weigh(
     return decide(request, run.id, run.specialist, before, cards, risk=risk, max_handoffs=max_handoffs, seen=seen)
 
 
-def settled_handoff(
+def handoff_at_end(
     connection: Connection, task: Task, run: Run, outcome: Outcome, max_handoffs: int
 ) -> HandoffRecord | None:
     """Return the decision about handing on the task now that its run has ended; None: no handoff was requested.

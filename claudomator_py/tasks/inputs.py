@@ -24,7 +24,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
-from claudomator_py.prompts.conversations import columns_of, conversation_of, resumption_of, tell_given_up
+from claudomator_py.prompts.conversations import columns_of, conversation_of, record_fresh_start, resumption_of
 from claudomator_py.scheduler.decision import PolicyRecord, PolicyVerdict
 from claudomator_py.store import run_rows, specialist_rows, task_rows
 from claudomator_py.store.events import record
@@ -46,7 +46,7 @@ _ASKED_FOR = {
 }
 
 
-def asked_of(task: Task) -> InputRequest | None:
+def current_request(task: Task) -> InputRequest | None:
     """Return the task's current or latest request to a person."""
     return None if task.asks is None else InputRequest.model_validate(task.asks)
 
@@ -54,7 +54,7 @@ def asked_of(task: Task) -> InputRequest | None:
 def specialist_meant(task: Task) -> str | None:
     """Return the specialist that a person named, when asked which is meant or when approving the task before its
     first run."""
-    request = asked_of(task)
+    request = current_request(task)
     return None if request is None else request.answer
 
 
@@ -73,7 +73,7 @@ def granted_commands(task: Task) -> tuple[str, ...]:
     return () if task.granted_tools is None else ToolGrant.model_validate(task.granted_tools).commands
 
 
-def asked_before(task: Task) -> InputRequest:
+def request_of_older_version(task: Task) -> InputRequest:
     """Return a request for a task that began to wait under an older version, which did not store one."""
     text = "asks a question; see what it said last"
     kind = InputKind(str(task.reason))
@@ -127,7 +127,7 @@ def specialists_for(connection: Connection, task: Task, by: Principal) -> tuple[
     and all specialists that the principal sees."""
     creator = Principal(task.creator, Role.OPERATE, task.organisation)
     visible = set(specialist_rows.ids_seen(connection, by))
-    return visible.intersection(specialist_rows.ids_given(connection, creator)), visible
+    return visible.intersection(specialist_rows.assignable_ids(connection, creator)), visible
 
 
 def approve(
@@ -282,7 +282,7 @@ def _event_data(why: str | None, **data: list[str]) -> dict[str, Any]:
 
 def expire(connection: Connection, task: Task, now_ms: int) -> None:
     """End the task, as nobody gave the needed input by its deadline."""
-    request = asked_of(task)
+    request = current_request(task)
     asks = None if request is None else request.model_dump(mode="json")
     task = task_rows.advance(connection, task, Failing(Reason.EXPIRED), now_ms, asks=asks)
     ready_dependents(connection, task, now_ms)
@@ -292,7 +292,7 @@ def _pending(task: Task, participle: str) -> InputRequest:
     """The open request. participle: the attempted action, for the message of the Conflict raised if nothing is open."""
     if task.state != "NEEDS_INPUT":
         raise Conflict(f"{task.name} is {task.state}: it asks nothing that could be {participle}.", remedy=_LOOK)
-    return asked_of(task) or asked_before(task)
+    return current_request(task) or request_of_older_version(task)
 
 
 _AS_SHOWN = "name a call as `claudomator show` does, or none to allow all that it shows"
@@ -332,7 +332,7 @@ def _with_exchange(
         }
     )
     if why is not None:
-        tell_given_up(connection, task, None, run.id, why, now_ms)
+        record_fresh_start(connection, task, None, run.id, why, now_ms)
     changes = columns_of(resumption, spec)
     return changes if resumption.holder is not None else {**changes, "kept_until_ms": None}
 

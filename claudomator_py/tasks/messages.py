@@ -328,13 +328,13 @@ def _not_asked(
     """Why a specialist is not asked; None: it may be. itself: 1 if this answer is already counted among those asked,
     else 0."""
     member = next((one for one in place.rows if one.id == specialist), None)
-    if member is None or not specialist_rows.may_be_given(connection, specialist, creator_of(place.channel)):
+    if member is None or not specialist_rows.is_assignable(connection, specialist, creator_of(place.channel)):
         return SkipReason.GONE
     if member.muted_until_ms is not None and member.muted_until_ms > now_ms:
         return SkipReason.MUTED
     if message.hops and _would_loop(connection, place, message, specialist):
         return SkipReason.LOOP
-    asked = channel_rows.asked_since(connection, place.channel.id, specialist, now_ms - HOUR_MS)[itself:]
+    asked = channel_rows.question_times(connection, place.channel.id, specialist, now_ms - HOUR_MS)[itself:]
     if place.settings.cooldown and asked and asked[0] > now_ms - place.settings.cooldown:
         return SkipReason.COOLING
     if len(asked) >= place.settings.rate_limit:
@@ -377,7 +377,7 @@ def _continued(connection: Connection, channel: Channel, message: ChannelMessage
     """Return the name of the task to continue, if any: the completed one whose answer the message replies to."""
     if message.reply_to is None:
         return None
-    given = channel_rows.answer_given(connection, message.reply_to)
+    given = channel_rows.answer_behind(connection, message.reply_to)
     if given is None or given.specialist != specialist or given.task_id is None:
         return None
     task = task_rows.find(connection, given.task_id)

@@ -26,7 +26,7 @@ from claudomator_py.domain.lifecycle import (
     readiness,
 )
 from claudomator_py.domain.task import PermissionMode, TaskSpec
-from claudomator_py.prompts.conversations import columns_of, followed, resumption_of, tell_given_up
+from claudomator_py.prompts.conversations import columns_of, followed, record_fresh_start, resumption_of
 from claudomator_py.schema.taskfile import content_hash
 from claudomator_py.store import dependency_rows, spending_rows, task_rows
 from claudomator_py.store.tables import Task, TaskRevision
@@ -124,7 +124,7 @@ def _follow(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> 
     if resumption is None or (resumption.follows is not None and holder and holder.follows != resumption.follows):
         resumption = holder
         if holder is not None and continuation.why is not None:
-            tell_given_up(connection, task, None, holder.run_id, continuation.why, now_ms)
+            record_fresh_start(connection, task, None, holder.run_id, continuation.why, now_ms)
         if holder is not None and not holder.given_up:
             changes["tier"] = task.tier or holder.tier
     return task_rows.change(connection, task, now_ms, **changes, **columns_of(resumption, continuation.spec))

@@ -228,7 +228,7 @@ def _revision(
     """
     if earlier is not None and request.agent is None and request.model is not None:
         request = request.model_copy(update={"agent": earlier.agent})
-    number = task_rows.newest_given_revision(connection, task.id)
+    number = task_rows.newest_submitted_revision(connection, task.id)
     if not request.pins:
         return number
     content = task_rows.revision_of(connection, task.id, number)

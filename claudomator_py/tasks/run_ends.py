@@ -25,11 +25,11 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.handing_on import (
     apply_handoff_verdict,
     fallback_handoff,
+    handoff_at_end,
     keep,
     reassign_columns,
     request_after_fallback,
     routed_again,
-    settled_handoff,
 )
 from claudomator_py.tasks.holds import hold_after_run
 from claudomator_py.tasks.readiness import ready_dependents
@@ -124,7 +124,7 @@ def finish_run(connection: Connection, run: Run, end: RunEnd) -> Finished | None
 
 def _decide_handoff(connection: Connection, it: _Finishing) -> None:
     """Decide on a handoff that was requested, or that follows from repeated failure."""
-    it.handing = settled_handoff(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
+    it.handing = handoff_at_end(connection, it.task, it.run, it.outcome, it.end.max_handoffs)
     if it.handing is not None:
         it.outcome = apply_handoff_verdict(it.outcome, it.handing, it.spec)
         return
@@ -276,7 +276,7 @@ def give_up(connection: Connection, run: Run, now_ms: int) -> bool:
     event: lifecycle.Event = Requeued()
     if task.cancel_requested_ms is not None:
         event = lifecycle.Cancelling()
-    elif (in_a_row := run_rows.given_up_in_a_row(connection, run)) > 1:
+    elif (in_a_row := run_rows.consecutive_revocations(connection, run)) > 1:
         event = lifecycle.Retrying(now_ms + backoff_ms(GIVEN_UP_PAUSE_MS, in_a_row - 1, run.id))
     event = _superseding_event(task, event)
     data = {"why": "the run was given up before it started"}

@@ -13,7 +13,7 @@ from claudomator_py.store import schedule_rows, task_rows
 from claudomator_py.store.events import EventQuery, newest, record
 from claudomator_py.store.tables import Schedule, ScheduleFire, Task
 from claudomator_py.tasks.accept import NewTask, accept
-from claudomator_py.tasks.inputs import asked_before, asked_of, expire
+from claudomator_py.tasks.inputs import current_request, expire, request_of_older_version
 from claudomator_py.tasks.renewal import cancel_now
 from claudomator_py.values import dataclass
 
@@ -157,7 +157,7 @@ def make_way(connection: Connection, schedule: Schedule, now_ms: int) -> Task | 
 
 
 def _asked(task: Task) -> InputRequest:
-    return asked_of(task) or asked_before(task)
+    return current_request(task) or request_of_older_version(task)
 
 
 def _due(asked: InputRequest) -> int:

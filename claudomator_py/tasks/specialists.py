@@ -355,9 +355,9 @@ def task_problems(connection: Connection, spec: TaskSpec, by: Principal) -> list
         return []
     registration = specialist_rows.find(connection, spec.specialist, by)
     if registration is None:
-        names = specialist_rows.ids_given(connection, by)
+        names = specialist_rows.assignable_ids(connection, by)
         return [missing(connection, spec.specialist, "specialist", by, names)]
-    if not specialist_rows.may_be_given(connection, spec.specialist, by):
+    if not specialist_rows.is_assignable(connection, spec.specialist, by):
         return [_not_given(registration)]
     if spec.skill is None or registration.card.skill(spec.skill) is not None:
         return []

@@ -269,7 +269,7 @@ EQUIVALENT = {
         "of the same facts follows the same verdict"
     ),
     "dispatch/policing.py: the condition is True: "
-    "facts = found_here(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts": (
+    "facts = local_facts(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts": (
         "without rules no condition looks at it"
     ),
     "dispatch/policing.py: the condition is True: "

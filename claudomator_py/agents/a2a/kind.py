@@ -82,7 +82,7 @@ class A2aEvents(ClientEvents):
             said.append(Part("usage", words))
         return said
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the client's last event; None without one."""
         if self.end is None:
             return None

@@ -89,7 +89,7 @@ class AcpEvents(ClientEvents):
             said.append(Part("usage", used))
         return said
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the client's last event; None without one."""
         return None if self.end is None else self._turn(self.end, ending).verdict()
 
@@ -106,7 +106,7 @@ class AcpEvents(ClientEvents):
 
     def result(self) -> Result:
         end = self.end or {}
-        said = self.said(OutputEnd(None, 0, "", ""))
+        said = self.terminal_verdict(OutputEnd(None, 0, "", ""))
         answered = said is not None and said.status is OutcomeStatus.SUCCEEDED
         return Result(
             conversation_id=self.conversation_id,

@@ -250,7 +250,7 @@ class ClaudeEvents(RunEvents):
             said.append(Part("usage", told, at_ms=at_ms))
         return said
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the last turn's result; None without one."""
         result = self.last
         if result is None or not self.terminal:
@@ -313,7 +313,7 @@ class ClaudeEvents(RunEvents):
         """Return the verdict of exit code 0. If only results outside any turn came, the run was asked nothing."""
         return super().exited_well(ending) if self.worked or self.last is None else self.success()
 
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+    def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of its last error, else of its exit code and stderr."""
         if (verdict := self.last_error(ending)) is not None:
             return verdict

@@ -250,7 +250,7 @@ class CodexEvents(RunEvents):
         verdict = classify(self.trouble, _RULES, started_ms or 0) if self.trouble is not None else None
         return verdict if verdict is not None and verdict.reason in _OUTAGES else None
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.failure is not None:
             return self._to_the_second(_judge(self.failure, ending, self.zone))
         return self.success(["Bash"] * self._denials, undone=self.declined) if self.completed else None
@@ -260,7 +260,7 @@ class CodexEvents(RunEvents):
             return None
         return self._to_the_second(_judge(self.error, ending, self.zone))
 
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+    def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of stderr if there was no event; otherwise the events say what went wrong, as stderr may
         contain the output of tools."""
         complaint = "\n".join(self.complaints[-1:])

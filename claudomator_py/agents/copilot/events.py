@@ -130,7 +130,7 @@ class CopilotEvents(RunEvents):
         said = text_of(event_of(data, "result"), "content") or text_of(error, "message") or ""
         return Part("tool_result", said, tool)
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.last is None:
             return None
         if self.error is not None:
@@ -147,7 +147,7 @@ class CopilotEvents(RunEvents):
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         return None if self.error is None else self._judge(self.error, ending)
 
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+    def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of stderr, where the CLI prints plain text before its first event."""
         if (known := self.last_error(ending)) is not None:
             return known

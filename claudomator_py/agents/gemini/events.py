@@ -237,7 +237,7 @@ class GeminiEvents(RunEvents):
     def stuck_since(self) -> int | None:
         return self.last_at_ms
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         result = self.terminal_event
         if result is None:
             return None
@@ -261,7 +261,7 @@ class GeminiEvents(RunEvents):
         printed_ms = self.last_at_ms if self.last_at_ms is not None else ending.printed_ms
         return None if self.error is None else self._named(judge(self.error, None, None, printed_ms))
 
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+    def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of stderr. Once tools may have run, stderr may repeat their output, so only the exit code
         counts."""
         message = self.error or complaint_of(ending.stderr) or f"it exited with {ending.exit_code}"

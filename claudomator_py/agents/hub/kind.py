@@ -52,7 +52,7 @@ class HubEvents(ClientEvents):
                 return [part] if said else []
         return []
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the last event; None without one."""
         if self.end is None:
             return None

@@ -195,7 +195,7 @@ class OpencodeEvents(RunEvents):
     def stuck_since(self) -> int | None:
         return self.logged.at_ms if self.logged is not None else None
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.error is not None:
             printed_ms = self.error_at_ms if self.error_at_ms is not None else ending.printed_ms
             return _judge(self.error, self._own_log, printed_ms)
@@ -220,7 +220,7 @@ class OpencodeEvents(RunEvents):
             return failed(Reason.UNFINISHED, f"its model was cut off: {self.finish}")
         return super().exited_well(ending)
 
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+    def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of stderr, of which only the log is its own once there are events."""
         last, silent = self._own_log, f"it exited with {ending.exit_code}"
         logged = last.message if last is not None and self._is_latest(last) else None

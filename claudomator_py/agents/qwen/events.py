@@ -228,7 +228,7 @@ class QwenEvents(RunEvents):
             return failed(Reason.UNFINISHED, "its program stopped it after a tool's result, and did not say why")
         return None
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         if self.last is None or not self.ended:
             return None
         if self._succeeded:
@@ -245,7 +245,7 @@ class QwenEvents(RunEvents):
     def last_error(self, ending: OutputEnd) -> RunVerdict | None:
         return None if self.failure is None else _judge(self.failure, ending)
 
-    def unsaid(self, ending: OutputEnd) -> RunVerdict:
+    def exit_verdict(self, ending: OutputEnd) -> RunVerdict:
         """Return the verdict of the exit code and stderr. Once there are events, stderr may be a tool's output."""
         message = self.complaint or f"it exited with {ending.exit_code}"
         if known := _by_exit_code(ending, message):

@@ -74,7 +74,7 @@ class SimulatedEvents(ClientEvents):
             said.append(Part("usage", used))
         return said
 
-    def said(self, ending: OutputEnd) -> RunVerdict | None:
+    def terminal_verdict(self, ending: OutputEnd) -> RunVerdict | None:
         """Return the verdict of the last event; None without one."""
         if self.end is None:
             return None

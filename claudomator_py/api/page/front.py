@@ -61,13 +61,13 @@ def router(access: Access) -> APIRouter:
             page = granted[Tasks].page(wanted, cursor or None, _PART)
             whole = not cursor and page.next_cursor is None
             number = len(page.items) if whole else granted[Tasks].count(wanted)
-            model = found_of(wanted, page, number, granted[Agents].all())
+            model = filtered_front(wanted, page, number, granted[Agents].all())
         else:
             model = front_of(granted[Overview].status(SHOWN))
         return render("front.html", {"front": model, "filters": filters}, by=by)
 
     @routes.get("/next")
-    def next_one(by: Asking, after: Text = "") -> Response:
+    def next_task_page(by: Asking, after: Text = "") -> Response:
         """Redirect to the next task that needs a person."""
         ids = [task.id for task in access.as_(by)[Overview].status().needs_you]
         at = ids.index(after) + 1 if after in ids else 0
@@ -233,7 +233,7 @@ def front_of(status: StatusView) -> Front:
     )
 
 
-def found_of(wanted: TaskFilter, page: Page[TaskView], number: int, agents: Sequence[AgentView]) -> Front:
+def filtered_front(wanted: TaskFilter, page: Page[TaskView], number: int, agents: Sequence[AgentView]) -> Front:
     """Return the page with filters: one list, newest first. number: of all tasks that match; the page has a part of
     them."""
     groups, shown = _groups(page.items), len(page.items)

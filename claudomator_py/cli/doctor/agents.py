@@ -10,7 +10,7 @@ from claudomator_py.cli.doctor import Finding, ok, problem, warn
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.kind import LoginCaveat, LoginFile
 from claudomator_py.resources.agents import AgentView
-from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_found
+from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_message
 from claudomator_py.schema.settings import Settings
 
 NOT_VERIFIED = "not verified against the service"
@@ -39,7 +39,7 @@ def login(agent: AgentSpec, environ: Mapping[str, str]) -> Iterator[Finding]:
     if not how.variables and not how.files:
         yield ok(name, f"how it logs in is not known; `{how.command}` logs it in")
         return
-    if agent.kept_to_one(environ).max_concurrent < agent.max_concurrent:
+    if agent.limited_by_login(environ).max_concurrent < agent.max_concurrent:
         wanted = how.variables[0] if how.variables else "a key"
         remedy = f"Set max_concurrent: 1, or give it a key: pass_env: [{wanted}] in agents.{agent.name}."
         yield warn(name, "it has one slot, as only one node at a time can refresh a login", remedy)
@@ -107,7 +107,7 @@ def _here(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
             yield from (_installed(agent), *login(agent, environ))
         if not found:
             remedy = "Install one and log in, or configure its program under agents; until then, such tasks wait."
-            yield warn("agents", no_agent_found(environ.get("PATH", os.defpath)), remedy)
+            yield warn("agents", no_agent_message(environ.get("PATH", os.defpath)), remedy)
     for agent in settings.agents.values():
         yield (installed := _installed(agent))
         if installed.remedy is None:

@@ -15,7 +15,7 @@ from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
 from claudomator_py.client.errors import ClientError, NotStarted
 from claudomator_py.domain.health import CheckView
 from claudomator_py.resources.agents import AgentView
-from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_found
+from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_message
 from claudomator_py.values import regex
 
 MAX_APART_S = 10.0
@@ -126,7 +126,7 @@ def _agents_of(manager: Manager, unit: Path) -> Iterator[Finding]:
             f"Set PATH with `{manager.edits}`, or name the agents' programs under agents; "
             "until then, tasks that name no agent wait."
         )
-        yield warn("service PATH", no_agent_found(path), remedy)
+        yield warn("service PATH", no_agent_message(path), remedy)
 
 
 def _linger(user: str, folder: Path) -> Finding:

@@ -8,7 +8,7 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect, connected
-from claudomator_py.cli.found import found_agents
+from claudomator_py.cli.installed import installed_agents
 from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, table_text
 from claudomator_py.cli.times import clock, now_ms, short_duration
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
@@ -136,7 +136,7 @@ def agents(
 
 
 def _show_found(output: Format) -> None:
-    there = found_agents()
+    there = installed_agents()
     if output is Format.JSON:
         out_json(there)
     elif there:

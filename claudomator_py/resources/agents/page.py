@@ -27,7 +27,7 @@ def router(access: Access) -> APIRouter:
     @routes.get("")
     def show(by: Asking) -> Response:
         granted = access.as_(by)
-        shown = {"agents": cards_of(granted[Agents].all()), "hosts": granted[Hosts].as_last_said()}
+        shown = {"agents": cards_of(granted[Agents].all()), "hosts": granted[Hosts].last_known()}
         return render("agents.html", {**shown, "place": "/agents"}, by=by)
 
     @routes.post("/{name}/release")

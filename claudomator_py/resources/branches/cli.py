@@ -101,7 +101,7 @@ def _details(changes: RunChanges) -> list[str]:
     lines = [f"  in {', '.join(map(plain, filter(None, (changes.place, changes.checked_out))))}"]
     lines += [f"  {commit.id[:8]} {plain(commit.subject)} ({plain(commit.author)})" for commit in changes.commits]
     lines += _more(len(changes.commits), changes.commit_count)
-    lines += [f"  {plain(name)}: {plain(words)}" for name, words in changes.refs_told]
+    lines += [f"  {plain(name)}: {plain(words)}" for name, words in changes.ref_changes]
     lines += _more(len(changes.refs), changes.ref_count)
     if changes.files:
         lines.append(table_text(FILES, changes.files, indent=2))

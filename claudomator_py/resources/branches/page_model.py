@@ -112,7 +112,7 @@ def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | Non
         fault=None if changes.is_empty else changes.fault,
         commits=tuple(map(_commit, changes.commits)),
         more_commits=changes.commit_count - len(changes.commits),
-        refs=tuple((escaped(name), escaped(words)) for name, words in changes.refs_told),
+        refs=tuple((escaped(name), escaped(words)) for name, words in changes.ref_changes),
         more_refs=changes.ref_count - len(changes.refs),
         files=tuple(_files(view.number, changes.files, text)),
         more_files=changes.file_count - min(MAX_FILES, len(changes.files)),

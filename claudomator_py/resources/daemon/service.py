@@ -143,7 +143,7 @@ class Hosts(Service):
         hosts = self._host.hosts()  # outside of the transaction: it takes time
         return self._read(lambda connection: with_runs(connection, hosts, self._host.host_of))
 
-    def as_last_said(self) -> Sequence[HostView]:
+    def last_known(self) -> Sequence[HostView]:
         """Return all hosts without asking their engines; none if this machine is the only one."""
         hosts = self._host.hosts(ask=False)
         return self._read(lambda connection: with_runs(connection, hosts, self._host.host_of)) if len(hosts) > 1 else ()

@@ -39,7 +39,7 @@ from claudomator_py.store.database import Database
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Task
 from claudomator_py.surface import answers
-from claudomator_py.tasks.inputs import asked_before, asked_of, may_approve, specialists_for
+from claudomator_py.tasks.inputs import current_request, may_approve, request_of_older_version, specialists_for
 from claudomator_py.values import regex
 
 _LITERAL = regex(r"""(["'])(.*?)\1""")
@@ -163,7 +163,7 @@ def _written(value: object) -> str:
 
 
 def _held(task: Task, by: Principal) -> HeldTaskView | None:
-    asked = asked_of(task) or asked_before(task)
+    asked = current_request(task) or request_of_older_version(task)
     if asked.kind is not InputKind.APPROVAL or asked.run_id is not None:
         return None
     return HeldTaskView.of(

@@ -34,7 +34,7 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import scratch_of
-from claudomator_py.resources.concealment import SOMEBODY, concealed, handoff_told, unnamed
+from claudomator_py.resources.concealment import SOMEBODY, concealed, unnamed, visible_handoff
 from claudomator_py.resources.runs import (
     AskedView,
     HandoffView,
@@ -145,7 +145,7 @@ class Runs(Service):
         except (OSError, ValueError):
             detail = f"The run {run.id} has no handoff document any more, or never had one."
             raise NotFound(detail, remedy="It is in the run directory while that is kept.") from None
-        return self._read(lambda connection: handoff_told(connection, document, self._by))
+        return self._read(lambda connection: visible_handoff(connection, document, self._by))
 
     @answers(RunCalls.hand_on)
     def hand_on(self, run_id: str, asked: HandoffRequest) -> HandoffView:

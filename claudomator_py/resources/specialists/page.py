@@ -24,7 +24,7 @@ from claudomator_py.resources.routing.page import corrections_of, standings_of
 from claudomator_py.resources.routing.service import Routing
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists import MAX_QUERY_LENGTH, GrantRequest, SpecialistView
-from claudomator_py.resources.specialists.page_model import found_row_of, page_of, row_of, url_of
+from claudomator_py.resources.specialists.page_model import page_of, row_of, search_row, url_of
 from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.schema.cardfile import parse_card_file
 
@@ -54,7 +54,7 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
         values: dict[str, object] = {"query": q, "degraded": False, "more": 0, "next_cursor": None}
         if q.strip():
             found = granted[Specialists].search(q, _MAX_FOUND)
-            rows = [found_row_of(one) for one in found.items]
+            rows = [search_row(one) for one in found.items]
             values |= {"rows": rows, "more": found.total - len(rows), "degraded": found.degraded}
         else:
             part = granted[Specialists].page(cursor, _PART)

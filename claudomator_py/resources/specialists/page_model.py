@@ -102,7 +102,7 @@ def row_of(specialist: SpecialistView) -> SpecialistRow:
     return _row(specialist, None, None)
 
 
-def found_row_of(found: FoundSpecialistView) -> SpecialistRow:
+def search_row(found: FoundSpecialistView) -> SpecialistRow:
     """Return a line of what a search found."""
     skill = next((one.name for one in found.skills if one.id == found.best_skill_id), None)
     return _row(found.specialist, f"{found.score:.2f}", skill)

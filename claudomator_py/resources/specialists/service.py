@@ -89,7 +89,7 @@ def search(
 ) -> SearchView:
     """Return the cards that match, of those that may be given work of the principal's: who searches looks for somebody
     to do something. semantic: what ``Similarity`` says of the query; None: nothing, and only words can be compared."""
-    there = set(specialist_rows.ids_given(connection, by))
+    there = set(specialist_rows.assignable_ids(connection, by))
     words = full_text.words_of(query)
     text = text_scores(words, full_text.hits(connection, words, by), full_text.count(connection, by))
     scores: dict[str, dict[str | None, _Score]] = defaultdict(dict)

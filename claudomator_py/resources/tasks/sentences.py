@@ -20,7 +20,7 @@ from claudomator_py.resources.runs.sentences import with_error
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.store import dependency_rows, schedule_rows, specialist_rows
 from claudomator_py.store.tables import Event, Task
-from claudomator_py.tasks.inputs import asked_before, asked_of
+from claudomator_py.tasks.inputs import current_request, request_of_older_version
 
 _COMMIT = 10
 _MAX_ROLE = 160
@@ -196,13 +196,13 @@ def role_sentences(connection: Connection, task: Task, by: Principal) -> list[st
 
 def rejection(task: Task) -> str | None:
     """Return what the person said who rejected the task."""
-    asked = asked_of(task)
+    asked = current_request(task)
     return None if asked is None else asked.rejected
 
 
 def expiry(task: Task, now_ms: int) -> str | None:
     """Return what nobody did in time, of a task that failed for that."""
-    asked = asked_of(task)
+    asked = current_request(task)
     if asked is None or asked.until_ms is None:
         return None
     due = clock_text(asked.until_ms, now_ms)
@@ -226,7 +226,7 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, special
             why = f": {event.data['why']}" if event.data.get("why") else ""
             sentences.append(f"{who(event)} approved {what}{why}.")
     if task.state == "NEEDS_INPUT":
-        asked = asked_of(task) or asked_before(task)
+        asked = current_request(task) or request_of_older_version(task)
         sentences += _remedies(task, asked, specialists=specialists)
         if asked.until_ms is not None:
             sentences.append(f"If nobody does by {due_text(asked.until_ms, now_ms)}, it fails: expired.")

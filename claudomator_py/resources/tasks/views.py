@@ -40,7 +40,7 @@ from claudomator_py.store.reads import TaskRuns
 from claudomator_py.store.stored_json import readable
 from claudomator_py.store.tables import Run, Task
 from claudomator_py.tasks.feasibility import acceptance_warnings
-from claudomator_py.tasks.inputs import asked_before, asked_of
+from claudomator_py.tasks.inputs import current_request, request_of_older_version
 from claudomator_py.values import dataclass
 
 
@@ -252,7 +252,7 @@ class TaskViews(Service):
 
 
 def _runs(connection: Connection, tasks: Sequence[Task]) -> Mapping[str, TaskRuns]:
-    return reads.runs_told(connection, [task.id for task in tasks])
+    return reads.run_summaries(connection, [task.id for task in tasks])
 
 
 def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
@@ -329,6 +329,6 @@ def input_view(task: Task, now_ms: int) -> InputView | None:
     """Return what a person is asked; None unless the task needs input."""
     if task.state != "NEEDS_INPUT":
         return None
-    asked = asked_of(task) or asked_before(task)
+    asked = current_request(task) or request_of_older_version(task)
     kept = task.kept_until_ms if task.kept_until_ms is not None and task.kept_until_ms > now_ms else None
     return InputView.of(asked, text=asked.words, since=asked.since_ms, kept_until=kept, until=asked.until_ms)

@@ -78,7 +78,9 @@ def seen_by(registry: Registry, specialist_id: str) -> set[str]:
     assert listed == {one.id for one in EVERYBODY if registry.find(specialist_id, one) is not None}
     found = {one.id for one in EVERYBODY if {first for first, _ in registry.found_by(specialist_id, one)}}
     given = registry.database.read(
-        lambda connection: {one.id for one in EVERYBODY if specialist_id in specialist_rows.ids_given(connection, one)}
+        lambda connection: {
+            one.id for one in EVERYBODY if specialist_id in specialist_rows.assignable_ids(connection, one)
+        }
     )
     assert found == given <= listed
     return listed

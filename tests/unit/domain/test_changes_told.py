@@ -42,7 +42,7 @@ def test_the_line_names_what_was_done(
 
 
 def test_each_reference_is_told_once() -> None:
-    told = changes(("heads/x", A, None), ("heads/y", None, A), ("tags/v", B, A)).refs_told
+    told = changes(("heads/x", A, None), ("heads/y", None, A), ("tags/v", B, A)).ref_changes
     assert told == [("refs/heads/x", "renamed to refs/heads/y"), ("refs/tags/v", "bbbbbbbb -> aaaaaaaa")]
 
 

@@ -23,4 +23,4 @@ def test_a_login_that_several_nodes_would_refresh_has_one(
     fields: dict[str, object], environ: dict[str, str], slots: int
 ) -> None:
     agent = AgentSpec.model_validate({"name": "one", "max_concurrent": 8, **fields})
-    assert agent.kept_to_one(environ).max_concurrent == slots
+    assert agent.limited_by_login(environ).max_concurrent == slots

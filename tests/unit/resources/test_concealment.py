@@ -12,7 +12,7 @@ from claudomator_py.domain.handoff import EarlierFailure, HandedOn, Handoff
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.resources.concealment import concealed, handoff_told, unnamed
+from claudomator_py.resources.concealment import concealed, unnamed, visible_handoff
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import RUN, TASK, Event, Run, Task
 from tests.databases import open_migrated
@@ -241,6 +241,6 @@ def test_a_handoff_names_nobody_hidden_but_to_the_run_itself(
     document = handoff(**fields)
 
     def seen(by: Principal) -> Handoff:
-        return database.read(lambda connection: handoff_told(connection, document, by))
+        return database.read(lambda connection: visible_handoff(connection, document, by))
 
     assert (seen(EVE), seen(OPERATOR), seen(ITSELF)) == (handoff(**told), document, document)

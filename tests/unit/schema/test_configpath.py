@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.schema.configfile import load_config, resolve_state_dir
-from claudomator_py.schema.configpath import KEYS, Unclear, state_dir_told, state_folder
+from claudomator_py.schema.configpath import KEYS, Unclear, configured_state_dir, state_folder
 from claudomator_py.schema.settings import Settings
 
 
@@ -34,15 +34,15 @@ def test_it_leads_where_the_whole_configuration_leads(tmp_path: Path, text: str)
     path, environ = written(tmp_path, text), {"HOME": str(tmp_path / "home")}
     loaded = load_config(path, environ, tmp_path)
     expected = resolve_state_dir(None, loaded.settings, environ, loaded.base_dir)
-    assert state_folder(None, state_dir_told(path, environ), environ, tmp_path) == expected
+    assert state_folder(None, configured_state_dir(path, environ), environ, tmp_path) == expected
 
 
 def test_what_is_wrong_elsewhere_does_not_matter(tmp_path: Path) -> None:
-    assert state_dir_told(written(tmp_path, "state_dir: x\nlimits: {grace: long}\n"), {}) == tmp_path / "x"
+    assert configured_state_dir(written(tmp_path, "state_dir: x\nlimits: {grace: long}\n"), {}) == tmp_path / "x"
 
 
 def test_what_is_unknown_beside_it_does_not_make_it_unclear(tmp_path: Path) -> None:
-    assert state_dir_told(written(tmp_path, "state_dir: x\nconcurency: 2\n"), {}) == tmp_path / "x"
+    assert configured_state_dir(written(tmp_path, "state_dir: x\nconcurency: 2\n"), {}) == tmp_path / "x"
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_what_is_unknown_beside_it_does_not_make_it_unclear(tmp_path: Path) -> N
 )
 def test_where_it_is_not_clear_the_whole_has_to_be_read(tmp_path: Path, text: str) -> None:
     with pytest.raises(Unclear):
-        state_dir_told(written(tmp_path, text), {})
+        configured_state_dir(written(tmp_path, text), {})
 
 
 def test_a_configuration_that_is_not_there_is_not_clear(tmp_path: Path) -> None:
     with pytest.raises(Unclear):
-        state_dir_told(tmp_path / "none.yaml", {})
+        configured_state_dir(tmp_path / "none.yaml", {})

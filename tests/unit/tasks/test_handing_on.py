@@ -27,12 +27,12 @@ from claudomator_py.tasks.handing_on import (
     apply_handoff_verdict,
     decided,
     fallback_handoff,
+    handoff_at_end,
     hops,
     keep,
     reassign_columns,
     request_after_fallback,
     routed_again,
-    settled_handoff,
     weigh,
 )
 from tests.databases import open_migrated
@@ -194,13 +194,13 @@ def test_a_task_goes_to_nobody_who_takes_on_less_than_its_risk(world: World, ris
 
 def test_what_was_announced_counts_before_what_the_run_asks_for_last(world: World) -> None:
     run = begin(world)
-    assert read(world, settled_handoff, run, FAILED, 2) is None
+    assert read(world, handoff_at_end, run, FAILED, 2) is None
     asking = FAILED.model_copy(update={"handoff": HandoffRequest(to="nobody")})
-    asked = read(world, settled_handoff, run, asking, 2)
+    asked = read(world, handoff_at_end, run, asking, 2)
     assert asked is not None
     assert (asked.accepted, asked.asked.to) == (False, "nobody")
     announced = kept(world, run.id, "ben", 1)
-    assert [read(world, settled_handoff, run, outcome, 2) for outcome in (asking, FAILED)] == [announced] * 2
+    assert [read(world, handoff_at_end, run, outcome, 2) for outcome in (asking, FAILED)] == [announced] * 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import shutil
 from claudomator_py.schema.agent_settings import KnownAgent, known_agents
 
 
-def found_agents() -> list[KnownAgent]:
+def installed_agents() -> list[KnownAgent]:
     """Return the known agents whose programs are on PATH."""
     path = os.environ.get("PATH", os.defpath)
     there = ((agent, shutil.which(agent.command[0], path=path)) for agent in known_agents())
