@@ -114,7 +114,7 @@ def _is_id(text: str) -> bool:
 
 def _bad() -> BadCursor:
     return BadCursor(
-        "The cursor is not one given for this list with these filters.",
+        "The cursor does not belong to this list with these filters.",
         remedy="Send next_cursor as it was given, with the same filters, or start again without a cursor.",
     )
 

@@ -290,7 +290,7 @@ def test_a_task_is_found_by_id_prefix_or_newest_name(world: World) -> None:
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_too_short_a_prefix_is_told_with_what_it_is_the_beginning_of(world: World, length: int) -> None:
     task = world.submit("one")
-    with pytest.raises(NotFound, match=rf"too short: {task.id[:8]} \(one\).*4 characters"):
+    with pytest.raises(NotFound, match=rf"too short for the beginning of an id: {task.id[:8]} \(one\).*4 characters"):
         world.service.one(task.id[:length])
     short = world.submit("abc")
     assert world.service.one("abc").id == short.id

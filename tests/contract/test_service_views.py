@@ -128,7 +128,7 @@ FORGED = [[1], {"a": 1}, ["x", 1], [1, "a\0b"], [1e999, "a"], [10**30, UUID], [-
 
 @pytest.mark.parametrize("cursor", ["", "nonsense", "!!", "\u00e9", *(as_cursor(position) for position in FORGED)])
 def test_a_cursor_that_was_not_given_out_is_refused(world: World, cursor: str) -> None:
-    with pytest.raises(BadCursor, match="begin again"):
+    with pytest.raises(BadCursor, match="start again"):
         world.service.page(TaskFilter(), cursor, 5)
 
 
