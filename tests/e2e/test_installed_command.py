@@ -105,7 +105,7 @@ def test_three_agents_share_the_work_and_it_flows_around_the_one_that_is_limited
 
 
 FAULTS: list[tuple[str, str]] = [
-    ("lying", "the classifier named what was not offered: the tier ultra was not offered"),
+    ("lying", "the classifier named a tier it was not offered: the tier ultra was not offered"),
     ("babbling", "the classifier's answer could not be read"),
     ("broken", "the classifier failed: it answered with HTTP 500"),
     ("slow", "the classifier did not answer in time"),

@@ -197,7 +197,7 @@ def test_through_the_daemon_it_decides_the_model(site: Site, api: GeminiApi) -> 
         (throttled(), "limited", "the classifier is rate-limited"),
         (overloaded(), "server_error", "the classifier failed"),
         (Text("I would rather not say."), "garbage", "the classifier's answer could not be read"),
-        (Text('{"tier": "ultra"}'), "disallowed", "the classifier named what was not offered"),
+        (Text('{"tier": "ultra"}'), "disallowed", "the classifier named a tier it was not offered"),
         (Hang(), "timeout", "the classifier did not answer in time"),
     ],
     ids=["limited", "down", "garbage", "lying", "silent"],
