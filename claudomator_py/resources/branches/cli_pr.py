@@ -39,7 +39,7 @@ def pr(
     draft: Annotated[bool, typer.Option("--draft", help="Make it a draft.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Open a pull request from the branch of a task, with `gh`.
+    """Open a pull request from a task's branch, with `gh`.
     The branch is pushed first, and the text is the task's result. git and gh run here, in the task's repository, as if
     typed by hand.
     """
