@@ -205,12 +205,8 @@ class Starter:
             run.dir_key = tree.path
             commit = self._committing(starting, run, agent, now_ms, tree)
         prompt = context.prompt(note, converses=kind.conversations is not Conversations.NONE)
-        allowed = with_granted_tools(context.task, spec, kind.kind)
         try:
-            # As real paths: the shim sees that none of them has become a link.
-            folders = further_folders(allowed.add_dirs)
-            if (folders, context.timeout_ms) != (allowed.add_dirs, allowed.timeout):
-                allowed = allowed.model_copy(update={"add_dirs": folders, "timeout": context.timeout_ms})
+            allowed = _on_real_paths(with_granted_tools(context.task, spec, kind.kind), context.timeout_ms)
         except (OSError, RuntimeError) as error:
             self._refuse(commit, run, f"one of its add_dirs cannot be examined: {error}", now_ms, spec.env)
             return None
@@ -352,6 +348,15 @@ class Starter:
 def _default_reach(decision: DecisionRecord) -> Reach | None:
     """How far a run may act whose task does not say. It binds those alone that can be kept to it."""
     return decision.constraints.default_reach if decision.unfenced is None else None
+
+
+def _on_real_paths(spec: TaskSpec, timeout_ms: int) -> TaskSpec:
+    """Return the spec with this timeout and its further directories as real paths: the shim sees that none of them has
+    become a link. Raises OSError, RuntimeError."""
+    folders = further_folders(spec.add_dirs)
+    if (folders, timeout_ms) == (spec.add_dirs, spec.timeout):
+        return spec
+    return spec.model_copy(update={"add_dirs": folders, "timeout": timeout_ms})
 
 
 def _commit_in_tree(connection: Connection, commit: Callable[[Connection], None], run: Run, tree: Tree) -> None:

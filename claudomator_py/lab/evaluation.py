@@ -248,12 +248,17 @@ def evaluate(
         tier = verdict.constraints.clamp(Tier.BALANCED)
         told.append(Evaluated(**dict(record), tier=tier, mentions=addressed, constraints=verdict.constraints))
     found = _summed(cases, told, calibration, encoded, scored)
+    return found.model_copy(update=_compared(cases, told, cards) | {"policy": applied.hash}), told
+
+
+def _compared(cases: Sequence[Case], told: Sequence[Evaluated], cards: Sequence[Card]) -> dict[str, Any]:
+    """Return the figures that compare the decisions with the labels."""
+    by_id = {card.id: card for card in cards}
     more = _by_route(cases, told) | {
         "per_specialist": _by_specialist(cases, told),
         "wrong": tuple(
             _wrong(case, one) for case, one in zip(cases, told, strict=True) if not _is_as_labelled(case, one)
         ),
-        "policy": applied.hash,
         "baselines": _baselines(cases, cards),
         "tier": _tiers(cases, told),
     }
@@ -262,7 +267,7 @@ def evaluate(
         None if demand is None else handed_over(demand, one, by_id, one.constraints)
         for demand, one in zip(demands, told, strict=True)
     ]
-    return found.model_copy(update=more | figures(demands, handed, [case.expected for case in cases])), told
+    return more | figures(demands, handed, [case.expected for case in cases])
 
 
 def _tiers(cases: Sequence[Case], records: Sequence[Evaluated]) -> TierFigures | None:

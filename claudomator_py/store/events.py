@@ -96,16 +96,15 @@ def last_id(connection: Connection) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """A filter for events. task_id, kinds, caused_by: only those, if given. seen_by: only those visible to it.
-
-    of_no_task: only events without a task. They are few, whereas a search for rare kinds would scan all events.
-    """
+    """A filter for events: those that match every field that is set."""
 
     task_id: str | None = None
     kinds: Collection[str] = ()
     caused_by: str | None = None
+    """The principal whose request caused them."""
     seen_by: Principal = OPERATOR
     of_no_task: bool = False
+    """Only events without a task. They are few, whereas a search for rare kinds would scan all events."""
 
     @property
     def query(self) -> Select[Any]:

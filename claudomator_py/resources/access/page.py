@@ -63,19 +63,8 @@ def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
         if whose is None:
             entrance.throttle.failure(request.client)
             return render("login.html", {"code": "", "refused": True}, 403)
-        response = RedirectResponse("/", 303)
-        # The origin of its pages shows whether a proxy speaks TLS; the daemon itself does not.
-        secure = request.headers.get("origin", "").startswith("https:")
-        response.set_cookie(
-            settings.cookie,
-            sessions.begin(whose, host, browser_name(request.headers.get("user-agent", ""))),
-            max_age=MAX_MS // 1000,
-            httponly=True,
-            samesite="strict",
-            path="/",
-            secure=secure,
-        )
-        return response
+        session = sessions.begin(whose, host, browser_name(request.headers.get("user-agent", "")))
+        return _logged_in(settings.cookie, session, request)
 
     @routes.post("/logout")
     def log_out(by: Asking, request: Request) -> Response:
@@ -100,6 +89,17 @@ def router(entrance: Entrance, prepare: Callable[[], None]) -> APIRouter:
         return _logged_out(entrance) if seen.end(session_id).current else RedirectResponse("/sessions", 303)
 
     return routes
+
+
+def _logged_in(cookie: str, session: str, request: Request) -> Response:
+    """Return the response to a browser whose session has begun."""
+    response = RedirectResponse("/", 303)
+    # The origin of its pages shows whether a proxy speaks TLS; the daemon itself does not.
+    secure = request.headers.get("origin", "").startswith("https:")
+    response.set_cookie(
+        cookie, session, max_age=MAX_MS // 1000, httponly=True, samesite="strict", path="/", secure=secure
+    )
+    return response
 
 
 def _logged_out(entrance: Entrance) -> Response:
