@@ -44,6 +44,16 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchEnd:
+    """What became of the task's branch last, and the command that reverts it."""
+
+    at: str
+    """An instant."""
+    words: str
+    undo: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """The check of a run. log_url: the page with its output."""
 
@@ -136,6 +146,7 @@ class TaskPage:
     instructions: str | None
     content: tuple[tuple[str, str], ...]
     risk: str | None
+    branch_end: BranchEnd | None
 
     @property
     def settings(self) -> dict[str, str]:
@@ -176,7 +187,17 @@ def task_page_of(why: WhyView, runs: Sequence[RunView], run_id: str | None, *, c
             (key, _worded(value)) for key, value in spec.items() if key not in _ELSEWHERE and not _empty(value)
         ),
         risk=None if why.routing is None or why.routing.risk is None else why.routing.risk.value,
+        branch_end=_branch_end(why.events),
     )
+
+
+def _branch_end(events: Sequence[EventView]) -> BranchEnd | None:
+    last = next((event for event in reversed(events) if event.kind in ("merged", "discarded")), None)
+    if last is None:
+        return None
+    undo, branch, into = last.data.get("undo"), last.data.get("branch"), last.data.get("into")
+    words = f"Merged into {into}" if last.kind == "merged" else f"Discarded {branch}; its contents are kept"
+    return BranchEnd(last.at, words, undo if isinstance(undo, str) else None)
 
 
 def _facts(task: TaskView, shown: RunView | None) -> tuple[tuple[str, str], ...]:

@@ -82,6 +82,8 @@ class BranchView(View):
     """Uncommitted files."""
     seen_at: Instant | None = None
     """When that was: after its last run, or by a cleanup or merge; null: not yet."""
+    is_current: bool = True
+    """Whether merging or discarding the task's branch means this one; false: a restart has begun another."""
 
 
 BRANCHES = Table[BranchView](

@@ -1,27 +1,48 @@
-"""/repositories: what runs changed on each of the last days, and the unmerged branches of tasks."""
+"""/repositories: what runs changed on each of the last days, and the unmerged branches of tasks. /tasks/{id}/merge and
+discard: merge such a branch, or remove it, after a preview."""
 
-from fastapi import APIRouter
-from fastapi.responses import Response
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Form, Path, Query
+from fastapi.responses import RedirectResponse, Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import DAYS, Days
+from claudomator_py.api.page.formatting import DAYS, Days, read_fields
 from claudomator_py.api.page.rendering import render
-from claudomator_py.resources.branches import BRANCHES
+from claudomator_py.api.problem import status_of
+from claudomator_py.domain.changes import MergeMethod
+from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
+from claudomator_py.domain.lifecycle import ENDED
+from claudomator_py.domain.principal import Principal
+from claudomator_py.resources.branches import BRANCHES, BranchView, DiscardRequest, MergeRequest
 from claudomator_py.resources.branches.service import BranchService
 from claudomator_py.resources.report.page import REPOSITORIES
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.session import Access
+from claudomator_py.resources.session import Access, Session
+from claudomator_py.resources.tasks import TaskView
+from claudomator_py.resources.tasks.service import Tasks
 
 _SHOWN = 20
 """Branches shown before the list is opened."""
+_METHODS: Final = {
+    MergeMethod.MERGE: "Merge: keep its commits",
+    MergeMethod.SQUASH: "Squash: make one commit",
+    MergeMethod.REBASE: "Rebase: repeat its commits on the target",
+}
+Ref = Annotated[str, Path(max_length=128)]
+AskedBranch = Annotated[str, Query(max_length=250)]
+AskedWord = Annotated[str, Query(max_length=20)]
+SentBranch = Annotated[str, Form(max_length=250)]
+SentWord = Annotated[str, Form(max_length=20)]
 
 
 def router(access: Access) -> APIRouter:
     """Return the routes."""
-    routes = guarded("/repositories")
+    routes = guarded()
 
-    @routes.get("")
+    @routes.get("/repositories")
     def show(by: Asking, days: Days = 7) -> Response:
         granted = access.as_(by)
         # How the branch of one that runs stands is not known before its run has ended.
@@ -34,8 +55,89 @@ def router(access: Access) -> APIRouter:
             "repositories": granted[Reports].repositories(days),
             "branch_table": BRANCHES,
             "shown": _SHOWN,
+            "ended": ENDED,
             "branches": [one for one in settled if not one.standing.is_spent],
         }
         return render("repositories.html", values, by=by)
 
+    @routes.get("/tasks/{ref}/merge")
+    def preview_merge(
+        by: Asking, ref: Ref, into: AskedBranch = "", method: AskedWord = "", commit: AskedWord = ""
+    ) -> Response:
+        return _merge_form(access.as_(by), ref, by, {"into": into.strip(), "method": method, "commit": bool(commit)})
+
+    @routes.post("/tasks/{ref}/merge")
+    def merge(by: Asking, ref: Ref, into: SentBranch = "", method: SentWord = "", commit: SentWord = "") -> Response:
+        granted, given = access.as_(by), {"into": into.strip(), "method": method, "commit": bool(commit)}
+        try:
+            done = granted[BranchService].merge(ref, read_fields(MergeRequest, given))
+        except (Conflict, Invalid) as refusal:
+            return _merge_form(granted, ref, by, given, refusal)
+        return _to_changes(done.task_id) if done.commits else _merge_form(granted, ref, by, given)
+
+    @routes.get("/tasks/{ref}/discard")
+    def preview_discard(by: Asking, ref: Ref) -> Response:
+        return _discard_form(access.as_(by), ref, by)
+
+    @routes.post("/tasks/{ref}/discard")
+    def discard(by: Asking, ref: Ref) -> Response:
+        granted = access.as_(by)
+        try:
+            return _to_changes(granted[BranchService].discard(ref, DiscardRequest()).task_id)
+        except Conflict as refusal:
+            return _discard_form(granted, ref, by, refusal)
+
     return routes
+
+
+def _to_changes(task_id: str) -> Response:
+    """Return a redirect to what the task changed, where the command that undoes it is shown as well."""
+    return RedirectResponse(f"/tasks/{task_id}#changes-title", 303)
+
+
+def _merge_form(
+    granted: Session, ref: str, by: Principal, given: Mapping[str, object], refusal: ServiceError | None = None
+) -> Response:
+    """Return the form with a preview. refusal: of what was sent, in place of a preview."""
+    preview, impossible = None, refusal
+    if refusal is None:
+        try:
+            preview = granted[BranchService].merge(ref, read_fields(MergeRequest, {**given, "dry_run": True}))
+        except (Conflict, Invalid) as refused:
+            impossible = refused
+    task = granted[Tasks].one(ref)
+    branch, others = _branches_of(granted, task)
+    values = {
+        "task": task,
+        "ended": task.state in ENDED,
+        "branch": branch,
+        "targets": others,
+        "methods": _METHODS,
+        "given": given,
+        "preview": preview,
+        "refusal": impossible,
+    }
+    return render("merge.html", values, status_of(refusal), by=by)
+
+
+def _branches_of(granted: Session, task: TaskView) -> tuple[BranchView | None, list[str]]:
+    """Return the task's branch, and the branches of its repository that it can be merged into, as far as known."""
+    views = granted[BranchService].all()
+    own = next((one for one in views if one.branch == task.branch), None)
+    if own is None:
+        return None, []
+    there = [one for one in views if one.repository == own.repository]
+    names = [name for one in (own, *there) for name in (one.onto, one.branch) if name and name != own.branch]
+    return own, [*dict.fromkeys(names)]
+
+
+def _discard_form(granted: Session, ref: str, by: Principal, refusal: ServiceError | None = None) -> Response:
+    preview, impossible = None, refusal
+    if refusal is None:
+        try:
+            preview = granted[BranchService].discard(ref, DiscardRequest(dry_run=True))
+        except Conflict as refused:
+            impossible = refused
+    task = granted[Tasks].one(ref)
+    values = {"task": task, "ended": task.state in ENDED, "preview": preview, "refusal": impossible}
+    return render("discard.html", values, status_of(refusal), by=by)

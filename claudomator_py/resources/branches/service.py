@@ -120,7 +120,9 @@ class BranchService(Service):
             notes=tuple(map(_text, merged.notes)),
         )
         if view.after is not None and view.after != view.before:
-            told = view.model_dump(mode="json", include={"branch", "into", "method", "commits", "before", "after"})
+            told = view.model_dump(
+                mode="json", include={"branch", "into", "method", "commits", "before", "after", "undo"}
+            )
             self._tell(task, "merged", told)
             if (seen := self._trees.find(tree)) is not None:
                 self._trees.look(seen)
@@ -135,7 +137,7 @@ class BranchService(Service):
         told = {name: _text(value) for name, value in asdict(left).items()}
         view = DiscardView(task_id=task.id, task_name=task.name, **told)
         if view.kept is not None:
-            included = {"branch", "commits", "changed", "kept"}
+            included = {"branch", "commits", "changed", "kept", "undo"}
             self._tell(task, "discarded", view.model_dump(mode="json", include=included))
         return view
 
@@ -156,6 +158,7 @@ class BranchService(Service):
                 onto=_text(tree.onto and tree.onto.removeprefix("refs/heads/")),
                 path=_text(tree.path),
                 seen_at=state.seen_ms or None,
+                is_current=_place_of(connection, task) == tree.path,
             )
 
     def _found(self, connection: Connection, ref: str, dry_run: bool) -> tuple[Task, str]:
@@ -164,12 +167,12 @@ class BranchService(Service):
         if task.state not in ENDED and not dry_run:
             remedy = f"Wait for it to end, or cancel it: claudomator cancel {task.name}"
             raise Conflict(f"{task.name} is {task.state}, and may still work on its branch.", remedy=remedy)
-        runs = [run for run in run_rows.of_task(connection, task.id) if run.dir_key]
-        tree = None if not runs else self._branches.tree_in(runs[-1].dir_key)
-        if tree is None:
+        place = _place_of(connection, task)
+        tree = None if place is None else self._branches.tree_in(place)
+        if place is None or tree is None:
             remedy = f"See what it changed: claudomator diff {task.name}"
             raise Conflict(f"{task.name} has no branch of its own, or no longer has one.", remedy=remedy)
-        if (busy := self._named(connection, runs[-1].dir_key)) is not None:
+        if (busy := self._named(connection, place)) is not None:
             raise Conflict(f"{sentence(busy)[:-1]} in its work tree.", remedy="Wait for it to end, or cancel it.")
         return task, tree
 
@@ -188,6 +191,12 @@ class BranchService(Service):
 
     def _tell(self, task: Task, kind: str, data: dict[str, object]) -> None:
         self._write(lambda connection: events.record(connection, self._clock(), kind, task_id=task.id, data=data))
+
+
+def _place_of(connection: Connection, task: Task) -> str | None:
+    """Return the directory that its last run worked in."""
+    places = [run.dir_key for run in run_rows.of_task(connection, task.id) if run.dir_key]
+    return places[-1] if places else None
 
 
 @contextmanager

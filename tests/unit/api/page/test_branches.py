@@ -1,0 +1,190 @@
+"""The pages that merge and discard a task's branch: what they preview, do and refuse. The repository is real."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.lifecycle import Completed, Queued, State
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.worktree import Tree, WorktreeRequest, branch_name, tree_name
+from claudomator_py.hosts.git.merging import LocalBranches
+from claudomator_py.hosts.git.worktrees import LocalTrees
+from claudomator_py.resources.access import TokenRequest
+from claudomator_py.store.tables import TASK
+from tests.fakes.daemon import Daemon, running
+from tests.fakes.prepared import PreparedService
+from tests.integration.hosts.repository import Repository
+from tests.unit.api.page.conftest import Visitor, log_in, text_of
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Repository:
+    (tmp_path / "home").mkdir()
+    return Repository(tmp_path / "shop", tmp_path / "home")
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, shop: Repository) -> Iterator[PreparedService]:
+    prepared = PreparedService()
+    prepared.world.trees = trees = LocalTrees(tmp_path / "trees", shop.environ)
+    prepared.world.branches = LocalBranches(trees)
+    prepared.world.restarted_daemon()
+    yield prepared
+    prepared.close()
+
+
+@pytest.fixture
+def daemon(prepared: PreparedService, tmp_path: Path) -> Iterator[Daemon]:
+    with running(prepared, tmp_path / "state") as daemon:
+        yield daemon
+
+
+def done(prepared: PreparedService, shop: Repository, name: str, file: str, state: State | None = None) -> Tree:
+    """The tree of a task that has committed a file on its branch, and ended."""
+    task = prepared.add(name, state or Completed(), working_dir=str(shop.path))
+    place = tree_name(shop.path.name, name, task, 1)
+    tree = prepared.world.trees.ensure(WorktreeRequest(place, branch_name(name, place), task, str(shop.path)))
+    shop.commit(file, f"{name}\n", at=tree.path)
+    works_there = update(TASK).where(TASK.c.id == task).values(dir_key=tree.path)
+    prepared.database.write(lambda connection: connection.execute(works_there))
+    outcome = Outcome(status=OutcomeStatus.SUCCEEDED, changes=RunChanges(place=tree.path))
+    prepared.end_run(prepared.add_run(task), outcome)
+    prepared.world.trees.look(tree)
+    return tree
+
+
+def test_a_merge_is_previewed_done_and_shown_with_its_undo(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "new")
+    page = f"/tasks/{tree.task_id}"
+    assert f'href="{page}/merge"' in operator.get(page).body.decode()
+    form = operator.get(f"{page}/merge")
+    assert form.status == 200
+    assert "no conflict 1 commit into main: 1 file (+1 -0)." in text_of(form)
+    assert f"The files in {shop.path} are updated too." in text_of(form)
+    assert not (shop.path / "new").exists(), "a preview changes nothing"
+    before = shop.git("rev-parse", "main")
+    sent = operator.post(f"{page}/merge", {"method": "merge"})
+    assert (sent.status, sent.headers["location"]) == (303, f"{page}#changes-title")
+    assert (shop.path / "new").read_text() == "fix\n"
+    said = text_of(operator.get(page))
+    assert "Merged into main" in said
+    undo = f"git -C {shop.path} reset --keep {before}"
+    assert undo in said
+    assert f'href="{page}/merge"' not in operator.get(page).body.decode()
+    shop.git(*undo.split()[3:])
+    assert not (shop.path / "new").exists()
+
+
+def test_what_is_merged_already_is_nothing_to_merge(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    page = f"/tasks/{done(prepared, shop, 'fix', 'new').task_id}/merge"
+    operator.post(page)
+    again = operator.post(page)
+    assert again.status == 200
+    assert "nothing to merge main already has all of it." in text_of(again)
+    assert '<button class="main">' not in again.body.decode()
+
+
+def test_a_conflict_is_named_before_and_instead_of_a_merge(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "same")
+    shop.commit("same", "another\n")
+    shop.git("branch", "other", "HEAD~1")
+    form = operator.get(f"/tasks/{tree.task_id}/merge")
+    assert form.status == 200
+    assert "would conflict with main in same" in text_of(form)
+    assert '<button class="main">' not in form.body.decode()
+    sent = operator.post(f"/tasks/{tree.task_id}/merge", {"method": "squash"})
+    assert sent.status == 409
+    assert "would conflict with main in same" in text_of(sent)
+    assert '<option value="squash" selected>' in sent.body.decode()
+    elsewhere = operator.get(f"/tasks/{tree.task_id}/merge?into=other")
+    assert "1 commit into other" in text_of(elsewhere)
+    assert operator.get(f"/tasks/{tree.task_id}/merge?method=glue").status == 200
+    assert "merge, squash, rebase" in text_of(operator.get(f"/tasks/{tree.task_id}/merge?method=glue"))
+
+
+def test_uncommitted_files_are_refused_or_committed_first(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "new")
+    Path(tree.path, "left").write_text("over\n")
+    page = f"/tasks/{tree.task_id}/merge"
+    assert "1 file is not committed" in text_of(operator.get(page))
+    assert "2 commits into main: 2 files" in text_of(operator.get(f"{page}?commit=yes"))
+    assert operator.post(page).status == 409
+    assert operator.post(page, {"commit": "yes"}).status == 303
+    assert (shop.path / "left").read_text() == "over\n"
+
+
+def test_a_target_with_uncommitted_changes_is_left_alone(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "readme")
+    (shop.path / "readme").write_text("being written\n")
+    sent = operator.post(f"/tasks/{tree.task_id}/merge")
+    assert sent.status == 409
+    assert f"{shop.path} has changes that are not committed: readme" in text_of(sent)
+    assert (shop.path / "readme").read_text() == "being written\n"
+
+
+def test_a_branch_is_discarded_after_a_look_and_its_page_says_how_it_comes_back(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "new")
+    page = f"/tasks/{tree.task_id}"
+    form = operator.get(f"{page}/discard")
+    assert f"This removes the branch {tree.branch} with 1 commit" in text_of(form)
+    assert tree.branch in shop.branches
+    assert operator.post(f"{page}/discard").status == 303
+    assert tree.branch not in shop.branches
+    said = text_of(operator.get(page))
+    assert f"Discarded {tree.branch}" in said
+    undo = said.partition("on the daemon's machine: ")[2].partition(" refs/")[0]
+    shop.git(*undo.split()[3:], f"refs/claudomator/discarded/{tree.name}")
+    assert tree.branch in shop.branches
+    gone = operator.get(f"{page}/merge")
+    assert "has no branch of its own, or no longer has one." in text_of(gone)
+    assert operator.post(f"{page}/discard").status == 409
+
+
+def test_a_task_that_has_not_ended_is_only_previewed(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "new", Queued())
+    for act in ("merge", "discard"):
+        form = operator.get(f"/tasks/{tree.task_id}/{act}")
+        assert "when the task has ended" in text_of(form)
+        assert '<button class="main"' not in form.body.decode()
+        assert operator.post(f"/tasks/{tree.task_id}/{act}").status == 409
+    assert f"/tasks/{tree.task_id}/merge" not in operator.get("/repositories").body.decode()
+
+
+def test_branches_are_merged_and_discarded_from_their_list_by_those_who_may(
+    operator: Visitor, daemon: Daemon, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "new")
+    links = [f'href="/tasks/{tree.task_id}/{act}"' for act in ("merge", "discard")]
+    assert all(link in operator.get("/repositories").body.decode() for link in links)
+    made = prepared.world.tokens.create(TokenRequest(name="reader", role="read"))
+    reader = log_in(daemon, made.token)
+    for path in ("/repositories", f"/tasks/{tree.task_id}"):
+        assert not any(link in reader.get(path).body.decode() for link in links)
+    for act in ("merge", "discard"):
+        assert reader.get(f"/tasks/{tree.task_id}/{act}").status == 403
+        assert reader.post(f"/tasks/{tree.task_id}/{act}").status == 403
+    assert tree.branch in shop.branches
+
+
+def test_a_form_of_another_site_merges_nothing(operator: Visitor, prepared: PreparedService, shop: Repository) -> None:
+    tree = done(prepared, shop, "fix", "new")
+    sent = operator.post(f"/tasks/{tree.task_id}/merge", Sec_Fetch_Site="cross-site", Origin="http://elsewhere.example")
+    assert sent.status == 403
+    assert not (shop.path / "new").exists()
