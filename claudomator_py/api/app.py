@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from typing import Any
 
-from fastapi import FastAPI
-from starlette.requests import Request
-from starlette.responses import Response
+from fastapi import FastAPI, Request, Response
 from starlette.routing import BaseRoute
 
 from claudomator_py import __version__
@@ -20,7 +18,7 @@ from claudomator_py.api.guard.sessions import LoginCodes, Sessions
 from claudomator_py.api.guard.without_secrets import UNFILTERED, WithoutSecrets
 from claudomator_py.api.metrics import metrics
 from claudomator_py.api.openapi import build
-from claudomator_py.api.operation import Section
+from claudomator_py.api.operation import Section, access_of
 from claudomator_py.api.page import errors
 from claudomator_py.api.served import serve
 from claudomator_py.api.settings import WebSettings
@@ -31,7 +29,7 @@ from claudomator_py.domain.redaction import Redactor
 from claudomator_py.protocols.hub.connection import HubEndpoint
 from claudomator_py.protocols.hub.hub import Hub
 from claudomator_py.resources.access.http import logins, tokens
-from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.agents import AgentCalls
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.branches import BranchCalls, ChangeCalls
@@ -39,8 +37,16 @@ from claudomator_py.resources.branches.service import BranchService, Changes
 from claudomator_py.resources.channels import ChannelCalls
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.channels.webhook import incoming
-from claudomator_py.resources.daemon import BackupCalls, CleanupCalls, DrainCalls, HostCalls, ReasonCalls
-from claudomator_py.resources.daemon.http import health
+from claudomator_py.resources.daemon import (
+    BackupCalls,
+    CleanupCalls,
+    DrainCalls,
+    HealthCalls,
+    HostCalls,
+    LivenessView,
+    ReadinessView,
+    ReasonCalls,
+)
 from claudomator_py.resources.daemon.service import DaemonService, Hosts
 from claudomator_py.resources.decisions import DecisionCalls
 from claudomator_py.resources.decisions.service import Decisions
@@ -65,6 +71,36 @@ from claudomator_py.resources.specialists.service import Specialists
 from claudomator_py.resources.tasks import TaskCalls
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
+from claudomator_py.surface import answers
+from claudomator_py.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class _Health:
+    """/livez and /readyz, open to supervisors: without a token they say yes or no, and nothing else."""
+
+    request: Request
+    response: Response
+
+    @answers(HealthCalls.liveness)
+    def liveness(self) -> LivenessView:
+        return LivenessView()
+
+    @answers(HealthCalls.readiness)
+    def readiness(self) -> ReadinessView:
+        by = self.request.state.principal
+        found = access_of(self.request).as_(by or OPERATOR)[Overview].readiness()
+        if not found.ready:
+            self.response.status_code = 503
+        return ReadinessView(ready=found.ready) if by is None else found
+
+
+def _health(request: Request, response: Response) -> _Health:
+    return _Health(request, response)
+
+
+health = serve("health", _health, HealthCalls)
+
 
 _DESCRIPTION = """The daemon's HTTP API. Every path but /livez and /readyz needs a token; `security` names the role that
 it takes: read, operate or admin, each of which includes the ones before it. Lists are paged by cursor, times are

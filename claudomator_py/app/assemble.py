@@ -28,8 +28,7 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Branches, Clock, RunHost, Trees
-from claudomator_py.resources.access.keyring import Keyring
-from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.access.service import Keyring, Tokens
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.branches.service import BranchService, Changes
 from claudomator_py.resources.channels.service import Channels, Judge

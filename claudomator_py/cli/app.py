@@ -67,7 +67,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     ),
     "branches": LazyCommand("List the branches of tasks that are not merged.", _command("branches", "branches")),
     "merge": LazyCommand("Merge the branch of a task.", _command("branches", "merge")),
-    "pr": LazyCommand("Open a pull request from a task's branch, with `gh`.", _command("branches", "pr", "cli_pr")),
+    "pr": LazyCommand("Open a pull request from a task's branch, with `gh`.", _command("branches", "pr")),
     "discard": LazyCommand("Remove the work tree and the branch of a task.", _command("branches", "discard")),
     "why": LazyCommand("Explain why a task is where it is.", _command("tasks", "why")),
     "cancel": LazyCommand(

@@ -180,7 +180,7 @@ def _warn_of_exposure(tasks: Path) -> None:
 
 def _found() -> str:
     """Return comments for the agents on PATH that are used only if they are configured."""
-    from claudomator_py.cli.installed import installed_agents
+    from claudomator_py.resources.agents.cli import installed_agents
 
     there = [agent for agent in installed_agents() if agent.entry]
     return "".join(f"#   {agent.entry}    # {agent.title}, found on PATH\n" for agent in there)

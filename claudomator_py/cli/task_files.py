@@ -14,7 +14,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
-    from claudomator_py.schema.taskfiles import ParsedFile
+    from claudomator_py.schema.taskfile import ParsedFile
 
 
 from claudomator_py.cli.editor import in_editor
@@ -109,7 +109,7 @@ def content(path: Path, noun: str) -> TaskFileContent | Problem:
 
 def parsed_as_tasks(path: Path, found: TaskFileContent | Problem) -> ReadFile:
     """Return the tasks in the content of the path."""
-    from claudomator_py.schema.taskfiles import parse_task_file
+    from claudomator_py.schema.taskfile import parse_task_file
 
     if isinstance(found, Problem):
         return ReadFile(name_of(path), (), (found,))

@@ -13,7 +13,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Item
 from claudomator_py.ports import Clock
 from claudomator_py.schema.agent_settings import no_agent_message
-from claudomator_py.sources.inbox.values import FolderStatus
+from claudomator_py.sources.inbox.ledger import FolderStatus
 
 LATE_S = 60.0
 """Age of the last tick that counts as late. A tick takes milliseconds; one that cleans up after a lost run takes

@@ -60,7 +60,7 @@ def encoder_named(option: str) -> "EncoderSettings":
 def _opened(settings: "EncoderSettings") -> "Iterator[Encoder]":
     """Yield the encoder of these settings. Raises ValueError, with the remedy, if it is not installed or fails."""
     from claudomator_py.domain.encoder import EncoderFault
-    from claudomator_py.embed.configured import encoder
+    from claudomator_py.embed import encoder
 
     opened = encoder(settings, os.environ)
     try:

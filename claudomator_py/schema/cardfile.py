@@ -14,8 +14,7 @@ from claudomator_py.domain.errors import Lines, Problem, located
 from claudomator_py.schema.a2a_card import is_a2a, is_written_for_a2a, read_a2a, unreachable, with_protocol
 from claudomator_py.schema.agentfile import card_fields, move, read_front_matter
 from claudomator_py.schema.documents import beside, documents_of, misread, refusal_of
-from claudomator_py.schema.taskfile import is_extra
-from claudomator_py.schema.taskfiles import default_task_name
+from claudomator_py.schema.taskfile import default_task_name, is_extra
 from claudomator_py.schema.validation import described, odd_values, validate
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import Document, decode

@@ -1,15 +1,28 @@
-"""The task file's schema: a mapping becomes a valid task or problems; a task becomes a document, or a hash."""
+"""Task files: from bytes or a mapping to valid tasks, or to problems; from a task to a document, or a hash."""
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from claudomator_py.domain.errors import Lines, Problem, problems_text
+from claudomator_py.domain.errors import Lines, Problem, located, printable, problems_text
+from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.redaction import MARK
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.schema.documents import beside, documents_of, misread, refusal_of
 from claudomator_py.schema.known_secrets import secrets_in
-from claudomator_py.schema.validation import MAX_PROBLEMS, key_suggestion, odd_values, problem_at, validate
+from claudomator_py.schema.validation import (
+    MAX_PROBLEMS,
+    described,
+    key_suggestion,
+    odd_values,
+    problem_at,
+    validate,
+    zone_problem,
+)
+from claudomator_py.schema.yamlfaults import BadText
+from claudomator_py.schema.yamltext import Document, decode
+from claudomator_py.values import dataclass
 
 EXTRA_PREFIX: Final = "x-"
 
@@ -123,3 +136,105 @@ def canonical_json(spec: TaskSpec) -> str:
 def content_hash(spec: TaskSpec) -> str:
     """Return the SHA-256 of the canonical content in hexadecimal; comments, order and formatting do not matter."""
     return hashlib.sha256(canonical_json(spec).encode()).hexdigest()
+
+
+_MAX_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """The contents of a task file: its tasks, or its problems. A file is accepted whole or not at all."""
+
+    specs: tuple[TaskSpec, ...]
+    problems: tuple[Problem, ...]
+    lines: tuple[Lines, ...] = ()
+    """For each task, the lines of its fields."""
+
+    def located(self, name: str, problem: Problem) -> Problem:
+        """Return a problem found later in the task with that name, with its line and the number of its document."""
+        place = next((place for place, spec in enumerate(self.specs) if spec.name == name), None)
+        if place is None or place >= len(self.lines):
+            return problem
+        return located(problem, self.lines[place], place + 1 if len(self.specs) > 1 else None)
+
+
+def parse_task_file(data: bytes, filename: str) -> ParsedFile:
+    """Return the tasks in a file with that content, or all of its problems. Never raises.
+
+    filename: without folders; its suffix determines the format, its stem names a task that has no name.
+    """
+    try:
+        documents = documents_of(decode(data), filename, body="instructions", noun="task")
+    except BadText as bad:
+        return ParsedFile((), (refusal_of(bad, TaskSpec),))
+    if not documents:
+        return ParsedFile((), (Problem(message="there is no task in the file", remedy="write `instructions: ...`"),))
+    several = len(documents) > 1
+    specs: list[TaskSpec] = []
+    problems = _name_problems(documents, filename)
+    default_name = None if several else default_task_name(filename)
+    for number, document in enumerate(documents, 1):
+        parsed = _task(document, default_name)
+        if isinstance(parsed, TaskSpec):
+            specs.append(parsed)
+        else:
+            problems += [problem.model_copy(update={"document": number if several else None}) for problem in parsed]
+    if problems:
+        return ParsedFile((), tuple(sorted(problems, key=lambda problem: problem.line or 0)))
+    return ParsedFile(tuple(specs), (), tuple(document.lines for document in documents))
+
+
+def default_task_name(filename: str) -> str | None:
+    """Return the task name derived from a file name: ``Fix Login.yaml`` gives ``fix-login``. None if nothing is left of
+    it."""
+    return name_from(filename.rpartition(".")[0])
+
+
+def render_problems(filename: str, problems: Sequence[Problem], without: str = "nothing in it was run") -> str:
+    """Return the note placed next to a file that was not accepted. without: the consequence."""
+    lines = [f"{printable(filename)} was not accepted, and {without}.", ""]
+    lines += [problem.render(filename) for problem in problems[:_MAX_SHOWN]]
+    if len(problems) > _MAX_SHOWN:
+        lines.append(f"... and {len(problems) - _MAX_SHOWN} more")
+    lines += ["", "Fix the file and save it; it is read again automatically."]
+    return "\n".join(lines) + "\n"
+
+
+def _task(document: Document, default_name: str | None) -> TaskSpec | list[Problem]:
+    if not isinstance(document.value, dict):
+        message = f"{described(document.value)}, but a task is a mapping"
+        remedy = "write `key: value` lines, and `---` between tasks"
+        return [Problem(line=document.lines.get(()), message=message, remedy=remedy)]
+    # A missing name is reported by _name_problems, which knows the reason.
+    fallback = default_name or "unnamed"
+    parsed = parse_task(document.value, default_name=fallback, lines=document.lines)
+    parsed = beside(misread(TaskSpec, document), parsed)
+    if not isinstance(parsed, TaskSpec):
+        return parsed
+    problem = zone_problem(parsed.timezone, document.lines, ("timezone",))
+    return parsed if problem is None else [problem]
+
+
+def _name_problems(documents: Sequence[Document], filename: str) -> list[Problem]:
+    """Documents that need a name, and duplicate names."""
+    several = len(documents) > 1
+    problems: list[Problem] = []
+    line_of_name: dict[str, int] = {}
+    for number, document in enumerate(documents, 1):
+        if not isinstance(document.value, dict):
+            continue
+        name = document.value.get("name")
+        line = document.lines.get(("name",), document.lines.get((), 1))
+        message = remedy = None
+        if "name" not in document.value and several:
+            message, remedy = "is missing, and the file has several documents", "give each of them a name"
+        elif "name" not in document.value and default_task_name(filename) is None:
+            message, remedy = "is missing, and the file's own name makes none", "add `name: ...`"
+        elif isinstance(name, str) and name in line_of_name:
+            message, remedy = f"is the name in line {line_of_name[name]}, too", "give each document a name of its own"
+        if message is not None:
+            place = {"line": line, "field": "name", "document": number if several else None}
+            problems.append(Problem.model_validate({**place, "message": message, "remedy": remedy}))
+        if isinstance(name, str):
+            line_of_name.setdefault(name, line)
+    return problems

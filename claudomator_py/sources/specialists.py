@@ -15,7 +15,7 @@ from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
 from claudomator_py.routing.oddities import duplicates, oddities
 from claudomator_py.schema.cardfile import ParsedCards, parse_card_file
-from claudomator_py.sources.inbox.values import FileFormat, FileStamp, InboxReading
+from claudomator_py.sources.inbox.ledger import FileFormat, FileStamp, InboxReading
 from claudomator_py.store import specialist_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
@@ -53,11 +53,11 @@ class CardIntake:
         self._twins = twins
 
     def known_files(self) -> Mapping[str, FileStamp]:
-        """See ``inbox.values.Intake``. No file has this stamp, so each one is read, and missing ones are noticed."""
+        """See ``inbox.ledger.Intake``. No file has this stamp, so each one is read, and missing ones are noticed."""
         return dict.fromkeys(self._database.read(specialist_rows.files), _UNKNOWN)
 
     def take(self, readings: Sequence[InboxReading[ParsedCards]]) -> Sequence[Sequence[Problem]]:
-        """See ``inbox.values.Intake``."""
+        """See ``inbox.ledger.Intake``."""
         refused = self._database.read(lambda connection: _sent_nowhere(connection, readings))
         beside = {card.id for card in _cards_of([one for one in readings if one.path not in refused])}
         problems = [refused.get(reading.path) or self._take(reading, beside) for reading in readings]
@@ -115,7 +115,7 @@ class CardIntake:
             return ()
 
     def gone(self, paths: Sequence[str]) -> None:
-        """See ``inbox.values.Intake``."""
+        """See ``inbox.ledger.Intake``."""
 
         def transaction(connection: Connection) -> None:
             now_ms = self._clock()
@@ -126,7 +126,7 @@ class CardIntake:
         self._database.write(caused_by(INBOX.id, transaction))
 
     def archived(self, paths: Sequence[str]) -> None:
-        """See ``inbox.values.Intake``. A card follows its file in place, and nothing is moved away."""
+        """See ``inbox.ledger.Intake``. A card follows its file in place, and nothing is moved away."""
 
     def keep_to(self, folders: Collection[str]) -> None:
         """Keep only these folders from now on: what was read from any other is gone."""

@@ -13,7 +13,7 @@ from claudomator_py.store.database import Database
 SCHEMA = "0021_settled_branches"
 """The newest migration."""
 NEW_DATABASE = Path(__file__).with_name("new_database.sql")
-"""The schema that the migrations produce in SQLite, written by ``store.migrations.snapshot``."""
+"""The schema that the migrations produce in SQLite, written by ``store.migrations.revise --snapshot``."""
 
 _STAMP = table("alembic_version", column("version_num"))
 

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 from claudomator_py.api.app import create_app
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.errors import ServiceError
-from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.session import Access
 from docs.reference.markdown import code, page, table
 

@@ -17,9 +17,9 @@ from claudomator_py.domain.encoder import Encoder, EncoderFault
 from claudomator_py.domain.vectors import Vector, cosine
 from claudomator_py.embed import bundled as minilm_module
 from claudomator_py.embed import bundled as onnx_module
+from claudomator_py.embed import encoder as configured
 from claudomator_py.embed import model_process
 from claudomator_py.embed.bundled import minilm, onnx, weights
-from claudomator_py.embed.configured import encoder as configured
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.embed.model_process import ModelProcess
 from claudomator_py.embed.openai import BATCH_SIZE, OpenAi

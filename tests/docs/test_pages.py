@@ -7,7 +7,7 @@ import pytest
 
 from claudomator_py.domain.card import Card
 from claudomator_py.schema.settings import parse_settings
-from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.schema.taskfile import parse_task_file
 from claudomator_py.schema.validation import validate
 from claudomator_py.schema.yamlfaults import BadText
 from claudomator_py.schema.yamltext import read_documents

@@ -22,7 +22,7 @@ from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.api.streams import Streams
 from claudomator_py.client.http import Client
 from claudomator_py.daemon.metering import Meter
-from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.session import Access
 from tests.patience import PATIENCE_S
 

@@ -29,7 +29,7 @@ from claudomator_py.domain.task import AgentHint, TaskSpec
 from claudomator_py.domain.units import SECOND_MS, format_instant
 from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.ports import Transcript
-from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.agents import AgentView
 from claudomator_py.resources.events import EventView
 from claudomator_py.resources.events.service import EventFilter

@@ -13,10 +13,9 @@ from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.service import Tasks
-from claudomator_py.schema.taskfile import parse_task
-from claudomator_py.schema.taskfiles import ParsedFile
+from claudomator_py.schema.taskfile import ParsedFile, parse_task
 from claudomator_py.sources.inbox.intake import StoreIntake
-from claudomator_py.sources.inbox.values import FileStamp, InboxReading
+from claudomator_py.sources.inbox.ledger import FileStamp, InboxReading
 from claudomator_py.store import run_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK, Run, Task

@@ -104,7 +104,7 @@ MODULES = {
     "store/queue.py": ["tests/unit/store/test_queue.py"],
     "resources/concealment.py": ["tests/unit/resources/test_concealment.py"],
     "api/guard/roles.py": ["tests/unit/api/test_roles.py"],
-    "resources/access/keyring.py": ["tests/unit/resources/access/test_keyring.py"],
+    "resources/access/service.py": ["tests/unit/resources/access/test_keyring.py"],
     "resources/runs/service.py": [f"{_SERVICE}_run_requests.py"],
     "tasks/handing_on.py": ["tests/unit/tasks/test_handing_on.py"],
     "tasks/inputs.py": ["tests/unit/tasks/test_inputs.py"],

@@ -28,7 +28,7 @@ from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.errors import Unavailable, shown
 from claudomator_py.domain.principal import OPERATOR, Principal
 from claudomator_py.environment.secrets import PREFIX
-from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.resources.access.service import Keyring
 from claudomator_py.values import dataclass, regex
 
 MAX_BODY_BYTES = 1024 * 1024

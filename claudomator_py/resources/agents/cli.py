@@ -1,5 +1,7 @@
 """``agents``, ``hold`` and ``release``: show agents and their holds, and set and end holds."""
 
+import os
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +10,6 @@ import typer
 
 from claudomator_py.cli import completion
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect, connected
-from claudomator_py.cli.installed import installed_agents
 from claudomator_py.cli.output import Format, FormatOption, heading, note, out, out_json, table_text
 from claudomator_py.cli.times import clock, now_ms, short_duration
 from claudomator_py.domain.budget import Unit, amount_text, with_unknown
@@ -17,7 +18,7 @@ from claudomator_py.domain.requests import HoldRequest, ReleaseRequest
 from claudomator_py.domain.units import parse_duration, parse_instant, short_id
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.agents import AgentView, HoldView, NearLimitView, WindowView
-from claudomator_py.schema.agent_settings import KnownAgent
+from claudomator_py.schema.agent_settings import KnownAgent, known_agents
 from claudomator_py.surface import table
 from claudomator_py.surface.table import Column, Table, Time
 from claudomator_py.values import regex
@@ -299,3 +300,10 @@ def _why(agent: AgentView) -> str:
         by_name = [] if agent.auto_select else ["only when named explicitly"]
         return "; ".join([*spent, *holds, *near, *by_name])
     return agent.hold.cause if agent.hold is not None else agent.hold_reason or ""
+
+
+def installed_agents() -> list[KnownAgent]:
+    """Return the known agents whose programs are on PATH."""
+    path = os.environ.get("PATH", os.defpath)
+    there = ((agent, shutil.which(agent.command[0], path=path)) for agent in known_agents())
+    return [agent.model_copy(update={"program": program}) for agent, program in there if program is not None]

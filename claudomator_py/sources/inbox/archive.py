@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.sources.inbox.files import Folder, InboxEntry
-from claudomator_py.sources.inbox.values import FileStamp
+from claudomator_py.sources.inbox.ledger import FileStamp
 
 FOLDER = ".accepted"
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -13,12 +13,20 @@ from typing import Any
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.cardfile import ParsedCards
-from claudomator_py.schema.taskfiles import ParsedFile, render_problems
+from claudomator_py.schema.taskfile import ParsedFile, render_problems
 from claudomator_py.sources.inbox.archive import archive
 from claudomator_py.sources.inbox.files import Busy, Folder, InboxEntry, Vanished
-from claudomator_py.sources.inbox.ledger import RACY_S, FileLedger, RefusedFile
+from claudomator_py.sources.inbox.ledger import (
+    RACY_S,
+    AfterAccept,
+    FileFormat,
+    FileLedger,
+    FileStamp,
+    InboxReading,
+    Intake,
+    RefusedFile,
+)
 from claudomator_py.sources.inbox.refusals import Refusals, remove_error_file, shortened, write_error_file
-from claudomator_py.sources.inbox.values import AfterAccept, FileFormat, FileStamp, InboxReading, Intake
 from claudomator_py.store.errors import StoreUnavailable
 from claudomator_py.values import dataclass
 

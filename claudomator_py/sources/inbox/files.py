@@ -16,7 +16,7 @@ from pathlib import Path
 
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema.trust import InboxGuard
-from claudomator_py.sources.inbox.values import FileStamp
+from claudomator_py.sources.inbox.ledger import FileStamp
 from claudomator_py.values import dataclass
 
 MAX_FILE_BYTES = 2**20

@@ -15,20 +15,21 @@ from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.archive import archived_names
 from claudomator_py.sources.inbox.arrivals import Arrivals, Tally
 from claudomator_py.sources.inbox.files import Folder, InboxEntry
-from claudomator_py.sources.inbox.ledger import GONE_S, FileLedger
+from claudomator_py.sources.inbox.ledger import (
+    GONE_S,
+    AfterAccept,
+    FileFormat,
+    FileLedger,
+    FileStamp,
+    FolderStatus,
+    Intake,
+    ScanReport,
+)
 from claudomator_py.sources.inbox.refusals import (
     SUFFIX,
     Refusals,
     is_error_file,
     sweep,
-)
-from claudomator_py.sources.inbox.values import (
-    AfterAccept,
-    FileFormat,
-    FileStamp,
-    FolderStatus,
-    Intake,
-    ScanReport,
 )
 
 T = TypeVar("T")

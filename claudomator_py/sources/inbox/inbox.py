@@ -49,9 +49,7 @@ from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.arrivals import Burst
 from claudomator_py.sources.inbox.claims import Claims
 from claudomator_py.sources.inbox.folder import FolderScan, is_wanted
-from claudomator_py.sources.inbox.refusals import Refusals
-from claudomator_py.sources.inbox.scanner import Scanner
-from claudomator_py.sources.inbox.values import (
+from claudomator_py.sources.inbox.ledger import (
     TASK_FILES,
     AfterAccept,
     FileFormat,
@@ -59,6 +57,8 @@ from claudomator_py.sources.inbox.values import (
     Intake,
     ScanReport,
 )
+from claudomator_py.sources.inbox.refusals import Refusals
+from claudomator_py.sources.inbox.scanner import Scanner
 from claudomator_py.sources.inbox.watch import Watcher
 from claudomator_py.store.database import StoreUnavailable
 

@@ -13,8 +13,8 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.faults import error_text
 from claudomator_py.log import get_logger
 from claudomator_py.ports import Clock
+from claudomator_py.sources.inbox.ledger import FileReading, FileStamp
 from claudomator_py.sources.inbox.taking import FileBatch, FileRefused, FileTransaction
-from claudomator_py.sources.inbox.values import FileReading, FileStamp
 from claudomator_py.store import inbox_rows, schedule_rows
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.events import caused_by
@@ -43,12 +43,12 @@ class StoreIntake:
         self._rescheduled = rescheduled
 
     def known_files(self) -> Mapping[str, FileStamp]:
-        """See ``inbox.values.Intake``."""
+        """See ``inbox.ledger.Intake``."""
         files = self._database.read(inbox_rows.files)
         return {file.path: FileStamp(file.mtime_ns, file.size, file.inode) for file in files}
 
     def take(self, readings: Sequence[FileReading]) -> Sequence[Sequence[Problem]]:
-        """See ``inbox.values.Intake``."""
+        """See ``inbox.ledger.Intake``."""
         found: list[list[Problem] | FileTransaction] = []
         place = 0
         for reading in readings:
@@ -78,7 +78,7 @@ class StoreIntake:
                 log.warning("task_warning", warning=reading.parsed.located(spec.name, warning).render(reading.path))
 
     def gone(self, paths: Sequence[str]) -> None:
-        """See ``inbox.values.Intake``."""
+        """See ``inbox.ledger.Intake``."""
         now_ms = self._clock()
 
         def forget(connection: Connection, paths: Sequence[str]) -> None:
@@ -92,13 +92,13 @@ class StoreIntake:
         self._together_or_each(paths, forget)
 
     def keep_to(self, folders: Collection[str]) -> None:
-        """See ``inbox.values.Intake``."""
+        """See ``inbox.ledger.Intake``."""
         elsewhere = [path for path in self.known_files() if str(Path(path).parent) not in folders]
         if elsewhere:
             self.gone(elsewhere)
 
     def archived(self, paths: Sequence[str]) -> None:
-        """See ``inbox.values.Intake``. A file arriving under that name later is new, so the identity is given up."""
+        """See ``inbox.ledger.Intake``. A file arriving under that name later is new, so the identity is given up."""
 
         def forget(connection: Connection, paths: Sequence[str]) -> None:
             inbox_rows.forget_files(connection, paths)

@@ -13,7 +13,7 @@ from typing import Any
 
 from claudomator_py.domain.units import counted
 from claudomator_py.sources.inbox.folder import CHUNK, FolderScan
-from claudomator_py.sources.inbox.values import (
+from claudomator_py.sources.inbox.ledger import (
     FileStamp,
     FolderStatus,
     Intake,

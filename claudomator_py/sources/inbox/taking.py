@@ -13,7 +13,7 @@ from claudomator_py.domain.principal import INBOX
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.environment.workdirs import directory_key, local_zone
 from claudomator_py.schema.taskfile import content_hash
-from claudomator_py.sources.inbox.values import FileReading
+from claudomator_py.sources.inbox.ledger import FileReading
 from claudomator_py.store import dependency_rows, inbox_rows, schedule_rows, task_rows
 from claudomator_py.store.tables import InboxDocument, InboxFile, Task
 from claudomator_py.tasks.accept import NewTask, accept, accept_ready, rename, replace_content

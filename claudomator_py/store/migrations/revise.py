@@ -3,8 +3,8 @@
 With ``--replace`` the newest migration is rewritten, unless it has been released. Review the result: a renamed column
 looks like one dropped and one added.
 
-When it is final, name it in ``store.schema.SCHEMA``, and run ``store.migrations.snapshot`` for the schema of new
-databases.
+When it is final, name it in ``store.schema.SCHEMA``, and run this with ``--snapshot``, which writes the schema from
+which new SQLite databases start.
 """
 
 import argparse
@@ -12,15 +12,17 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from alembic import command
 from alembic.script import ScriptDirectory
-from sqlalchemy import JSON, String, TypeDecorator
+from sqlalchemy import JSON, Connection, String, TypeDecorator
 
 from claudomator_py.store.database import Database
 from claudomator_py.store.migrate import alembic_config, migrate
+from claudomator_py.store.schema import NEW_DATABASE
 from claudomator_py.store.tables import Task
 
 # The newest released migration: it and earlier ones must not change.
@@ -63,9 +65,42 @@ def _render_item(kind: str, item: Any, _context: object) -> str | Literal[False]
     return f"sa.String({plain.length or ''})" if isinstance(plain, String) else False
 
 
-if __name__ == "__main__":
+# Without SQLite's own tables and the shadow tables of virtual tables.
+_MADE = """
+    SELECT sql FROM sqlite_master
+    WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+      AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow')
+    ORDER BY type = 'trigger', type = 'index', name
+"""
+
+
+def snapshot() -> str:
+    """Return the SQL statements that create the schema."""
+    with tempfile.TemporaryDirectory() as folder, Database.open("sqlite", state_dir=Path(folder)) as database:
+        migrate(database)
+        return database.read(_statements)
+
+
+def _statements(connection: Connection) -> str:
+    made = [re.sub(r" +$", "", statement, flags=re.MULTILINE) for (statement,) in connection.exec_driver_sql(_MADE)]
+    stamp = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
+    stamped = f"INSERT INTO alembic_version (version_num) VALUES ('{stamp}')"  # noqa: S608 - a revision of ours
+    return "".join(f"{statement};\n" for statement in [*made, stamped])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write what the command line asks for, and print its path."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("message", help="what changes, in a few words")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("message", nargs="?", help="what changes, in a few words")
+    asked.add_argument("--snapshot", action="store_true", help="write the schema of new databases")
     parser.add_argument("--replace", action="store_true", help=f"write the newest again, if it is after {FROZEN}")
-    arguments = parser.parse_args()
-    sys.stdout.write(f"{revise(arguments.message, replace=arguments.replace)}\n")
+    given = parser.parse_args(arguments)
+    if given.snapshot:
+        NEW_DATABASE.write_text(snapshot(), encoding="utf-8")
+    file = NEW_DATABASE if given.snapshot else revise(given.message, replace=given.replace)
+    sys.stdout.write(f"{file}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -11,9 +11,9 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.folder import FolderScan
 from claudomator_py.sources.inbox.inbox import InboxWatcher
+from claudomator_py.sources.inbox.ledger import TASK_FILES, AfterAccept, FileReading, FileStamp, FolderStatus
 from claudomator_py.sources.inbox.refusals import Refusals, readable
 from claudomator_py.sources.inbox.scanner import Scanner, merged
-from claudomator_py.sources.inbox.values import TASK_FILES, AfterAccept, FileReading, FileStamp, FolderStatus
 from claudomator_py.store.errors import StoreUnavailable
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.schema import taskfiles
+from claudomator_py.schema import taskfile
 from claudomator_py.sources.inbox import refusals
+from claudomator_py.sources.inbox.ledger import FileReading
 from claudomator_py.sources.inbox.refusals import MAX_PROBLEMS, Refusals
-from claudomator_py.sources.inbox.values import FileReading
 from tests.integration.inbox.conftest import MakeInbox
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import wait_until
@@ -32,13 +32,13 @@ def flood(folder: Path, count: int) -> None:
 @pytest.fixture
 def slow_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which a file takes 5 ms to parse."""
-    parse = taskfiles.parse_task_file
+    parse = taskfile.parse_task_file
 
-    def slowly(data: bytes, filename: str) -> taskfiles.ParsedFile:
+    def slowly(data: bytes, filename: str) -> taskfile.ParsedFile:
         threading.Event().wait(0.005)
         return parse(data, filename)
 
-    monkeypatch.setattr(taskfiles, "parse_task_file", slowly)
+    monkeypatch.setattr(taskfile, "parse_task_file", slowly)
 
 
 @pytest.mark.usefixtures("slow_parser")

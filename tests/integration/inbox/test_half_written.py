@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.schema import taskfiles
+from claudomator_py.schema import taskfile
 from claudomator_py.sources.inbox import files
 from claudomator_py.sources.inbox.inbox import InboxWatcher
 from tests.integration.inbox.conftest import MakeSteps
@@ -23,7 +23,7 @@ def test_a_file_written_byte_by_byte_is_never_taken_before_it_is_closed(
     inbox: InboxInSteps, intake: MemoryIntake, folder: Path
 ) -> None:
     prefixes = [WHOLE[:length] for length in range(len(WHOLE) + 1)]
-    valid = [prefix for prefix in prefixes if not taskfiles.parse_task_file(prefix, "a.yaml").problems]
+    valid = [prefix for prefix in prefixes if not taskfile.parse_task_file(prefix, "a.yaml").problems]
     assert len(valid) > 40, "the prefixes have to be tempting"
     with (folder / "a.yaml").open("wb", buffering=0) as file:
         for byte in WHOLE:
@@ -166,15 +166,15 @@ def test_a_change_while_the_file_is_parsed_is_read_again(
     inbox: InboxInSteps, intake: MemoryIntake, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = drop(folder, "a.yaml", task("a", "Old."))
-    parse = taskfiles.parse_task_file
+    parse = taskfile.parse_task_file
 
-    def parse_and_change(data: bytes, filename: str) -> taskfiles.ParsedFile:
-        monkeypatch.setattr(taskfiles, "parse_task_file", parse)
+    def parse_and_change(data: bytes, filename: str) -> taskfile.ParsedFile:
+        monkeypatch.setattr(taskfile, "parse_task_file", parse)
         parsed = parse(data, filename)
         drop(folder, "a.yaml", task("a", "New."))
         return parsed
 
-    monkeypatch.setattr(taskfiles, "parse_task_file", parse_and_change)
+    monkeypatch.setattr(taskfile, "parse_task_file", parse_and_change)
     report = inbox.scan_once()
     assert report.accepted == ()
     assert report.waiting == (str(path),)

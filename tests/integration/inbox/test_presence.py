@@ -14,8 +14,8 @@ from claudomator_py.daemon.health import card_folder_checks, inbox_checks
 from claudomator_py.schema.settings import Inbox as InboxSettings
 from claudomator_py.schema.trust import InboxGuard
 from claudomator_py.sources.inbox.inbox import ConfiguredInbox
+from claudomator_py.sources.inbox.ledger import FileStamp
 from claudomator_py.sources.inbox.refusals import Refusals
-from claudomator_py.sources.inbox.values import FileStamp
 from tests.integration.inbox.conftest import MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import PATIENCE_S, wait_until

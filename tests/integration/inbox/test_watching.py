@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.schema import taskfiles
+from claudomator_py.schema import taskfile
 from claudomator_py.sources.inbox import arrivals, watch
 from claudomator_py.sources.inbox import inbox as inbox_module
-from claudomator_py.sources.inbox.values import FileReading, ScanReport
+from claudomator_py.sources.inbox.ledger import FileReading, ScanReport
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
@@ -283,7 +283,7 @@ def test_a_parser_and_a_listener_that_fail_end_nothing(
     def fail(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr(taskfiles, "parse_task_file", fail)
+    monkeypatch.setattr(taskfile, "parse_task_file", fail)
     inbox = make_inbox(intake, on_change=fail)
     inbox.start()
     path = drop(folder, "a.yaml", task("a"))
@@ -322,7 +322,7 @@ def test_a_full_inbox_is_taken_in_few_commits_and_never_parsed_again(
     def fail(*_: object) -> None:
         raise AssertionError("an unchanged file was parsed")
 
-    monkeypatch.setattr(taskfiles, "parse_task_file", fail)
+    monkeypatch.setattr(taskfile, "parse_task_file", fail)
     again = make_steps(intake)
     report = again.scan_once()
     assert report.accepted == report.refused == report.gone == ()

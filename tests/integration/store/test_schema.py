@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from claudomator_py.store.database import FILE_NAME, Database
 from claudomator_py.store.migrate import alembic_config, is_described, migrate
-from claudomator_py.store.migrations.snapshot import snapshot
+from claudomator_py.store.migrations.revise import snapshot
 from claudomator_py.store.schema import NEW_DATABASE, SCHEMA, begin, is_current, statements
 from claudomator_py.store.tables import Task
 
@@ -37,7 +37,7 @@ def test_neither_is_one_of_another_version(database: Database) -> None:
 
 
 def test_what_a_new_database_begins_with_is_what_the_migrations_make() -> None:
-    remedy = "write it again: python -m claudomator_py.store.migrations.snapshot"
+    remedy = "write it again: python -m claudomator_py.store.migrations.revise --snapshot"
     assert NEW_DATABASE.read_text(encoding="utf-8") == snapshot(), remedy
 
 

@@ -17,7 +17,7 @@ from claudomator_py.api.operation import Operations, Section
 from claudomator_py.api.problem import Refused
 from claudomator_py.api.settings import MIN_TOKEN_LENGTH, WebSettings
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
-from claudomator_py.resources.access.keyring import Keyring
+from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.session import Access
 from claudomator_py.surface import ADMIN_WHOLE, OPEN, OPERATE, OPERATE_OWN, READ, READ_WHOLE, Needed
 

@@ -12,7 +12,7 @@ import yaml
 
 from claudomator_py.schema.agent_settings import parse_agents
 from claudomator_py.schema.configfile import load_config
-from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.schema.taskfile import parse_task_file
 from tests.fakes.command import Command
 
 

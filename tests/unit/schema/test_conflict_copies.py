@@ -4,7 +4,7 @@ import pytest
 
 from claudomator_py.schema.cardfile import parse_card_file
 from claudomator_py.schema.conflict_copies import CONFLICT_NAMES, ConflictName, conflict_problem
-from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.schema.taskfile import parse_task_file
 
 
 @pytest.mark.parametrize("name", CONFLICT_NAMES, ids=lambda name: name.example)

@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.schema.cardfile import parse_card_file
 from claudomator_py.schema.configfile import ConfigError, load_config
-from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.schema.taskfile import parse_task_file
 
 CUT_TASKS = [
     (

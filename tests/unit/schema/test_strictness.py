@@ -12,7 +12,7 @@ from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.agent_settings import AgentEntry
 from claudomator_py.schema.cardfile import parse_card_file
 from claudomator_py.schema.settings import Settings
-from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.schema.taskfile import parse_task_file
 
 OF_FILES = (TaskSpec, Card, AgentEntry, *(field.annotation for field in Settings.model_fields.values()))
 MODELS = {

@@ -11,7 +11,7 @@ from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.environment.secrets import RunTokens
 from claudomator_py.resources.access import TokenRequest
-from claudomator_py.resources.access.keyring import PREFIX
+from claudomator_py.resources.access.service import PREFIX
 from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store import access_rows
 from tests.databases import open_migrated

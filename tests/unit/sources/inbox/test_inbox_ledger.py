@@ -1,6 +1,5 @@
 from claudomator_py.domain.errors import Problem
-from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, TOGETHER_S, FileLedger, RefusedFile
-from claudomator_py.sources.inbox.values import FileStamp
+from claudomator_py.sources.inbox.ledger import QUIET_S, RACY_S, TOGETHER_S, FileLedger, FileStamp, RefusedFile
 
 OLD = FileStamp(1, 10, 100)
 NEW = FileStamp(2, 10, 100)

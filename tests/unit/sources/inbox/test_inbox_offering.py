@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 import pytest
 
 from claudomator_py.domain.errors import Problem
-from claudomator_py.schema.taskfiles import parse_task_file
+from claudomator_py.schema.taskfile import parse_task_file
 from claudomator_py.sources.inbox.arrivals import MAX_BATCH, Offering
-from claudomator_py.sources.inbox.values import FileReading, FileStamp, InboxReading
+from claudomator_py.sources.inbox.ledger import FileReading, FileStamp, InboxReading
 from claudomator_py.store.errors import StoreUnavailable
 
 

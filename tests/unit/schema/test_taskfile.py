@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.documents import is_document
-from claudomator_py.schema.taskfile import content_hash, parse_task, to_document
-from claudomator_py.schema.taskfiles import (
+from claudomator_py.schema.taskfile import (
     ParsedFile,
+    content_hash,
     default_task_name,
+    parse_task,
     parse_task_file,
     render_problems,
+    to_document,
 )
 
 EXAMPLE = b"""\
