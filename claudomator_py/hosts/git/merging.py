@@ -134,7 +134,7 @@ class _MergeTree:
             number = "1 file is" if len(changed) == 1 else f"{len(changed)} files are"
             raise NotMerged(
                 f"{number} not committed in {tree.path}: {', '.join(changed[:5])}",
-                "have them committed with --commit, or commit or remove them there",
+                "have them committed first (`--commit`), or commit or remove them there",
             )
         commits = int(self._git("rev-list", "--count", f"{before}..{tip}"))
         after = self._merged(before, tip, order, ref) if commits else before
