@@ -19,6 +19,7 @@ from claudomator_py.resources.report.text import markdown
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, NewEvent, newest, record_all
+from claudomator_py.store.report_rows import STARTED
 from claudomator_py.store.tables import Event
 from tests.fakes.steps import spec
 from tests.fakes.world import START_MS, World
@@ -278,6 +279,18 @@ def test_what_keeps_nothing_from_running_is_no_trouble(world: World) -> None:
     assert "## What else to look at\n\n- no agent is on PATH" in markdown(found, lambda _: "")
     world.checks = lambda: [CheckView(name="disk", ok=False, detail="the disk is full", remedy="")]
     assert report(world).headline == "nothing happened; the daemon is in trouble"
+
+
+def test_it_says_when_the_daemon_started(world: World) -> None:
+    started = NewEvent(world.now_ms, STARTED)
+    world.database.write(partial(record_all, events=[started] * 7))
+    found = report(world)
+    assert len(found.starts) == 7
+    said = f" The daemon started at {', '.join(['then'] * 5)} and 2 more times."
+    assert said in markdown(found, lambda instant: "then" if instant else "")
+    guest = report(world, by=Principal("eve", Role.READ, "shop"))
+    assert guest.starts == ()
+    assert "The daemon started" not in markdown(guest, lambda _: "")
 
 
 def test_as_markdown_it_has_a_section_for_each_thing_there_is_something_to_say_of(world: World) -> None:

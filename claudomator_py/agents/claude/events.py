@@ -32,6 +32,7 @@ from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.report import Stage
 from claudomator_py.domain.run import Part
+from claudomator_py.domain.units import counted
 from claudomator_py.values import dataclass, regex
 
 _RULED = regex(r"Permission to use .* has been denied\.\s*\Z", re.DOTALL)
@@ -228,10 +229,10 @@ class ClaudeEvents(RunEvents):
                 self._take_denial(denial)
         self.usage.take_result(event)
         # A streamed message has shown whether the model wrote it; for a lone result, its tokens show it.
-        counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
+        has_counted = not self.streamed and (count_of(event_of(event, "usage"), "output_tokens") or 0) > 0
         said = (text_of(event, "result") or "").strip()
         new = _has_words(said) and said != (self.message or "").strip()
-        own = (new or counted) and not is_of_no_turn(event)
+        own = (new or has_counted) and not is_of_no_turn(event)
         self.spoke = self.spoke or own or bool(event.get("structured_output"))
         return self._told(event, at_ms)
 
@@ -246,7 +247,7 @@ class ClaudeEvents(RunEvents):
         usage, dollars = event_of(event, "usage"), amount_of(event, "total_cost_usd")
         used = tokens_text(total(usage, *INPUT_FIELDS), count_of(usage, "output_tokens"), dollars)
         turns = count_of(event, "num_turns")
-        if told := ", ".join(part for part in (used, f"{turns} turns" if turns is not None else "") if part):
+        if told := ", ".join(part for part in (used, counted(turns, "turn") if turns is not None else "") if part):
             said.append(Part("usage", told, at_ms=at_ms))
         return said
 
@@ -260,7 +261,7 @@ class ClaudeEvents(RunEvents):
         last = self.failure
         if self._has_succeeded(result):
             if (own := self._own_last_word(result)) is None:
-                return self.success([one.tool for one in self.denied.values()])
+                return self.success([one.tool for one in self.denied.values() if one.tool not in _TALK])
             last = own
         failure = Failure(
             message=message_of(result) or (last.message if last is not None else ""),

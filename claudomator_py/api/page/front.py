@@ -214,7 +214,10 @@ def front_of(status: StatusView) -> Front:
             status, "problems", "problems", "Problems", "Nothing failed in the last 24 hours.", "FAILED",
             note=_by_reason(status.problem_reasons),
         ),
-        _section(status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED", "WAITING"),
+        _section(
+            status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED", "WAITING",
+            by_reason="/report#waits-title",
+        ),
         _section(status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED", "CANCELLED"),
     )  # fmt: skip
     parts = [f"{needs} need you" if needs else "nothing needs you"]
@@ -257,11 +260,13 @@ def _section(
     *states: StateName,
     note: str | None = None,
     first: int | None = None,
+    by_reason: str | None = None,
 ) -> TaskSection:
-    """states: of the tasks in the list."""
+    """states: of the tasks in the list. by_reason: where all of them are grouped by reason."""
     tasks, count = getattr(status, name), status.total(name)
     counts = [(state, status.counts.get(state, 0)) for state in states]
     rest = [Rest(f"all {number:,} {words_of(state)}", f"/?state={state}") for state, number in counts if number]
+    rest += [] if by_reason is None else [Rest("by reason", by_reason)]
     groups = _groups(tasks, status.unlisted)
     return TaskSection(
         section_id,

@@ -38,6 +38,7 @@ from claudomator_py.store.tables import Run, Task
 from claudomator_py.surface import answers
 
 UNKNOWN = "not known"
+UNENDED = "recorded when the run ends"
 
 
 class Changes(Service):
@@ -82,7 +83,8 @@ class Changes(Service):
                 env = task_rows.spec_of(connection, run.task_id, run.revision).env
                 shown = replaced(record, self._secrets.redactor(env, run.id).redact)
                 changes = changes.model_copy(update={"files": shown.files})
-        summary = UNKNOWN if outcome is None else outcome.changes_text or UNKNOWN
+        unrecorded = UNENDED if run.live else UNKNOWN
+        summary = unrecorded if outcome is None else outcome.changes_text or UNKNOWN
         doubtful = outcome is not None and outcome.is_doubtful
         return ChangesView.of(run, run_id=run.id, number=number, summary=summary, is_doubtful=doubtful, changes=changes)
 

@@ -111,6 +111,8 @@ class ReportView(View):
     unpriced: int
     """How many of these runs did not report their cost."""
     tokens: int
+    starts: tuple[Instant, ...]
+    """When the daemon started in the span; empty for callers that see only their own tasks."""
     limits: int
     """Runs ended by a limit."""
     limits_flowed_around: int

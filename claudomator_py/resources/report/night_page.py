@@ -12,7 +12,7 @@ from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, SECOND_MS, counted, format_duration, format_instant
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
 from claudomator_py.resources.report.drawing import bars_svg, drawn
 from claudomator_py.resources.report.night import BINS, DayTotal, Lane, Nights
@@ -35,7 +35,7 @@ LANES = Table[Lane](
     Column("ASKED", lambda lane: lane.counts.get("needs_input", 0), right=True),
     Column("CANCELLED", lambda lane: lane.counts.get("cancelled", 0), right=True),
     Column("RUNNING", lambda lane: lane.counts.get("running", 0), right=True),
-    Column("BUSY", lambda lane: format_duration(lane.busy_ms // SECOND_MS * SECOND_MS), right=True),
+    Column("BUSY", lambda lane: _busy(lane.busy_ms), right=True),
     Column("COST", lambda lane: _cost(lane.cost_usd), right=True),
 )
 DAYS = Table[DayTotal](
@@ -102,6 +102,11 @@ def with_all(lanes: Sequence[Lane]) -> Sequence[Lane]:
 def span_words(hours: int) -> str:
     """Return the length of a span, in hours, in words: ``12 hours``, ``3 days``."""
     return counted(hours, "hour") if hours <= 24 else f"{hours * HOUR_MS // DAY_MS} days"
+
+
+def _busy(ms: int) -> str:
+    unit = SECOND_MS if ms < HOUR_MS else MINUTE_MS
+    return format_duration(ms // unit * unit)
 
 
 def _cost(usd: float | None) -> str | None:

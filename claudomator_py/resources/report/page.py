@@ -19,7 +19,7 @@ from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, 
 from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport
 from claudomator_py.resources.report.night_page import MAX_HOURS, night_url, span_words
 from claudomator_py.resources.report.service import Reports
-from claudomator_py.resources.report.text import not_grouped
+from claudomator_py.resources.report.text import MAX_STARTS, not_grouped
 from claudomator_py.resources.session import Access
 from claudomator_py.schema.validation import validate
 from claudomator_py.surface.table import Column, Table, ago
@@ -74,6 +74,7 @@ def router(access: Access) -> APIRouter:
                 ("missed", "Missed scheduled times", len(found.missed)),
             ),
             "not_grouped": not_grouped,
+            "max_starts": MAX_STARTS,
         }
         return render("report.html", values, by=by)
 

@@ -128,6 +128,7 @@ class Reports(Service):
             cost_usd=sum(priced) if priced else None,
             unpriced=sum(1 for run in runs if run.cost_usd is None and not run.in_vain),
             tokens=sum((run.input_tokens or 0) + (run.output_tokens or 0) for run in runs),
+            starts=tuple(map(format_instant, self._starts(connection, since_ms, until_ms))),
             limits=len(limited),
             limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, later)),
             repositories=_repositories(changes, self._settled(connection)),
@@ -151,6 +152,9 @@ class Reports(Service):
             else event.kind
             for event in found
         }
+
+    def _starts(self, connection: Connection, since_ms: int, until_ms: int) -> Sequence[int]:
+        return report_rows.starts(connection, since_ms, until_ms) if self._by.sees_all else ()
 
     def _missed(self, connection: Connection, since_ms: int, until_ms: int, now_ms: int) -> Iterator[MissedTime]:
         """Yield overdue times, those that were skipped, and those passed over as too old, latest first."""

@@ -7,6 +7,8 @@ from claudomator_py.resources.report import SCRATCH, ReportView, RepositoryRepor
 
 SHOWN_BRANCHES = 5
 """Of each repository; `claudomator branches` and the page of repositories list the unmerged ones."""
+MAX_STARTS = 5
+"""The most starts of the daemon that are named."""
 Instants = Callable[[str | None], str]
 """Returns an instant in words; empty for None."""
 
@@ -52,6 +54,9 @@ def _figures(report: ReportView) -> Iterator[str]:
 def markdown(report: ReportView, at: Instants) -> str:
     """Return the whole report."""
     parts = [f"# {report.headline}", f"From {at(report.since)} to {at(report.until)}: {_runs(report)}."]
+    if report.starts:
+        more = f" and {len(report.starts) - MAX_STARTS} more times" if report.starts[MAX_STARTS:] else ""
+        parts[-1] += f" The daemon started at {', '.join(map(at, report.starts[:MAX_STARTS]))}{more}."
     sections = (
         ("What is wrong with the daemon", [f"- {one}" for one in report.trouble]),
         ("What else to look at", [f"- {one}" for one in report.warnings]),

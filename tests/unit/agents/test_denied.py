@@ -84,6 +84,7 @@ def test_claude_asks_by_a_tool_where_it_has_one() -> None:
     ]
     found = read("claude", claude_result(*denials))
     assert (found.question, found.denied) == ("Which colour?\n- Red\n- Blue", ())
+    assert found.detail is None  # to allow the tool would be no remedy
 
 
 def gemini(tool: str, given: dict[str, Any], error: dict[str, str]) -> Outcome:

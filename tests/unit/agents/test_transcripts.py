@@ -45,7 +45,7 @@ def test_claude_calls_a_tool_and_meets_its_limit() -> None:
 def test_claude_asks_again_and_answers() -> None:
     assert told("claude/2.1.330/sse_overloaded_once")[1:] == [
         ("message", None, "All done."),
-        ("usage", None, "2400 tokens in, 26 out, $0.0053, 1 turns"),
+        ("usage", None, "2400 tokens in, 26 out, $0.0053, 1 turn"),
     ]
     assert ("notice", None, "Switched to Haiku 5.5 due to high demand for Opus 5.5") in told(
         "claude/2.1.330/e529_fallback_model"

@@ -69,16 +69,14 @@ def test_all_that_a_run_changed(operator: Visitor, prepared: PreparedService) ->
     assert page.body.decode().count('<details id="change-1-') == 2
 
 
-def test_a_run_that_changed_nothing_and_one_of_which_nothing_is_known(
-    operator: Visitor, prepared: PreparedService
-) -> None:
+def test_a_run_that_changed_nothing_and_one_that_has_not_ended(operator: Visitor, prepared: PreparedService) -> None:
     task = prepared.add("t")
     assert "changes-title" not in operator.get(f"/tasks/{task}").body.decode()
     changed(prepared, task)
     prepared.add_run(task)
     said = text_of(operator.get(f"/tasks/{task}"))
     assert "no changes" in said
-    assert "not known" in said
+    assert "recorded when the run ends" in said
 
 
 def test_names_subjects_and_patches_of_strangers_are_only_text(operator: Visitor, prepared: PreparedService) -> None:

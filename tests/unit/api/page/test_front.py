@@ -71,7 +71,7 @@ def test_sections_come_in_the_order_of_urgency(operator: Visitor, prepared: Prep
     ):
         assert f">{holds}</a>" in section(page, name)
     assert "<title>(1) Claudomator</title>" in page.body.decode()
-    assert "1/2" in text_of(page)
+    assert "1/2 slots" in text_of(page)
 
 
 def test_where_there_is_nothing_the_page_says_so(operator: Visitor) -> None:
