@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
+from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Call, Pattern
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.task_files import TaskFile
 from claudomator_py.acts.words import Files, WordTests
 from claudomator_py.values import dataclass, regex

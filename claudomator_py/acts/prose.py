@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from claudomator_py.acts import Reach
 from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
 from claudomator_py.acts.pattern import UNKNOWN, Place
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
 from claudomator_py.values import dataclass, regex

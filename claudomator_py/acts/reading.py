@@ -12,10 +12,9 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
 
-from claudomator_py.acts import code, recipes
+from claudomator_py.acts import Reach, code, recipes
 from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
 from claudomator_py.acts.pattern import UNKNOWN, Call, Place
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.state import State
 from claudomator_py.acts.task_files import defined
 from claudomator_py.acts.walk import SCRIPT, Act, Walk, line_of

@@ -282,3 +282,22 @@ class _Parser(WordReader):
             self._keyword() == end if end[0].isalpha() or end == "}" else self.text.startswith(end, self.at)
             for end in ends
         )
+
+
+_PUNCTUATION = frozenset("();<>|&")
+
+
+def is_simple(command: str) -> bool:
+    """Return whether it is a single command, without redirections or substitutions.
+
+    A CLI judges several commands in a line one by one, so a rule for the whole line would allow none of them.
+    """
+    if any(mark in command for mark in ("`", "$(", "\n", "\r")):
+        return False
+    import shlex  # late: a hook, which starts with every tool call, never gets here
+
+    try:
+        words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
+    except ValueError:
+        return False
+    return not any(word and set(word) <= _PUNCTUATION for word in words)

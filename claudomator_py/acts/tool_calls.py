@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from claudomator_py.acts import DIGEST_LENGTH, Reach
 from claudomator_py.acts.catalogue import Catalogue, catalogue
 from claudomator_py.acts.pattern import Call, Place
-from claudomator_py.acts.reach import DIGEST_LENGTH, Reach
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
 from claudomator_py.values import dataclass, regex

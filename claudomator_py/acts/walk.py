@@ -8,9 +8,9 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
+from claudomator_py.acts import Reach
 from claudomator_py.acts.catalogue import ActKind, Catalogue, without_version
 from claudomator_py.acts.pattern import UNKNOWN, Call
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.shell import parse
 from claudomator_py.acts.shell_tree import (
     CaseCommand,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from claudomator_py.acts.reach import DIGEST, Reach
+from claudomator_py.acts import DIGEST, Reach
 from claudomator_py.acts.tool_calls import digest_of, rule_for, subject_of
 from claudomator_py.agents.plaintext import readable
 from claudomator_py.agents.programs import own_program

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 
-import claudomator_py.app.lean  # noqa: F401 - before anything that logs
 from claudomator_py import __version__
 from claudomator_py.app.assemble import Components, assemble
 from claudomator_py.app.configured import now_ms
@@ -22,9 +21,15 @@ from claudomator_py.app.web import Web, publish, withdraw
 from claudomator_py.daemon.health import Pulse
 from claudomator_py.daemon.locks import PublishedRecord
 from claudomator_py.daemon.loop import Daemon, StateLost
-from claudomator_py.daemon.process import limit_heaps, lower_open_files, raise_open_files
+from claudomator_py.daemon.process import (
+    handle_signals,
+    ignore_signals,
+    install_crash_hook,
+    limit_heaps,
+    lower_open_files,
+    raise_open_files,
+)
 from claudomator_py.daemon.reload import Reloader
-from claudomator_py.daemon.signals import handle_signals, ignore_signals, install_crash_hook
 from claudomator_py.daemon.systemd import Notifier, Supervision
 from claudomator_py.domain.errors import CannotServe
 from claudomator_py.domain.health import CheckView

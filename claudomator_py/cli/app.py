@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from claudomator_py import __version__
 from claudomator_py.cli import exits
-from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised
+from claudomator_py.client import ClientError, DaemonNotRunning, NotAuthorised
 from claudomator_py.imports import bulk_import
 from claudomator_py.values import dataclass
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, Self
 
-from claudomator_py.client.errors import ClientError
+from claudomator_py.client import ClientError
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, get_args
 from pydantic import ValidationError
 
 from claudomator_py.cli.connect import connect
-from claudomator_py.client.errors import ClientError, ServiceProblem
+from claudomator_py.client import ClientError, ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.kind import TIERS
 from claudomator_py.domain.lifecycle import ENDED, StateName

@@ -1,7 +1,10 @@
 """Task files named on the command line, parsed as the inbox parses them."""
 
 import os
+import shlex
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,19 +12,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import typer
 
+from claudomator_py.cli.output import fail, note
 from claudomator_py.domain.errors import Problem, shown
 from claudomator_py.domain.task import TaskSpec
+from claudomator_py.resources.tasks import TaskView
+from claudomator_py.schema.cardfile import card_text
+from claudomator_py.schema.taskfile import to_document
 from claudomator_py.values import dataclass
 
 if TYPE_CHECKING:
     from claudomator_py.schema.taskfile import ParsedFile
-
-
-from claudomator_py.cli.editor import in_editor
-from claudomator_py.cli.output import note
-from claudomator_py.resources.tasks import TaskView
-from claudomator_py.schema.cardfile import card_text
-from claudomator_py.schema.taskfile import to_document
 
 STDIN = Path("-")
 STDIN_AS: Final = "-.yaml"
@@ -151,3 +151,18 @@ def edited_task(before: TaskView) -> TaskSpec | None:
         for problem in found.problems:
             note(problem.render(found.shown))
         typer.confirm("Edit it again?", default=True, abort=True, err=True)
+
+
+def in_editor(text: str, name: str) -> str:
+    """Return the text after the user has edited it in $VISUAL or $EDITOR, in a file of that name."""
+    words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / name
+        file.write_text(text, encoding="utf-8")
+        try:
+            done = subprocess.run([*words, str(file)], check=False)
+        except OSError as failure:
+            fail(f"The editor {words[0]} cannot be started: {failure.strerror}.", "Set EDITOR, or name a file.")
+        if done.returncode != 0:
+            fail(f"The editor {words[0]} ended with {done.returncode}; nothing was changed.")
+        return file.read_text(encoding="utf-8", errors="replace")

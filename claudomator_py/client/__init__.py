@@ -41,7 +41,7 @@ A change can be limited to the version that was seen. A refusal says what to do:
 stale_version - Fetch it again and retry with its current version.
 >>> client.close()
 
-Names are imported on first use, so that the command line can start without an HTTP library.
+The other names are imported on first use, so that the command line can start without an HTTP library.
 """
 
 from importlib import import_module
@@ -49,19 +49,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from claudomator_py.client.discovery import Endpoint, discover
-    from claudomator_py.client.errors import (
-        ClientError,
-        ConnectionLost,
-        DaemonNotRunning,
-        DiscoveryFailed,
-        NotAuthorised,
-        ServiceProblem,
-        UnexpectedAnswer,
-    )
     from claudomator_py.client.http import Client, connect
     from claudomator_py.domain.requests import HoldRequest, ReleaseRequest, RestartRequest, TaskFilter
     from claudomator_py.domain.retention import CleanupRequest
-    from claudomator_py.domain.shape import Page
+    from claudomator_py.domain.shape import Page, ProblemDetails
     from claudomator_py.domain.task import TaskSpec
     from claudomator_py.resources.runs import RunView
     from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
@@ -94,15 +85,6 @@ __all__ = [
 
 _MODULES = {
     "client.discovery": ("Endpoint", "discover"),
-    "client.errors": (
-        "ClientError",
-        "ConnectionLost",
-        "DaemonNotRunning",
-        "DiscoveryFailed",
-        "NotAuthorised",
-        "ServiceProblem",
-        "UnexpectedAnswer",
-    ),
     "client.http": ("Client", "connect"),
     "domain.retention": ("CleanupRequest",),
     "domain.task": ("TaskSpec",),
@@ -111,6 +93,56 @@ _MODULES = {
     "resources.runs": ("RunView",),
     "resources.tasks": ("AnswerRequest", "ApproveRequest", "RejectRequest", "TaskView"),
 }
+
+
+class ClientError(Exception):
+    """The base of what is raised when a request to the daemon fails. detail: what happened. remedy: what to do next."""
+
+    def __init__(self, detail: str, *, remedy: str) -> None:
+        super().__init__(f"{detail} {remedy}")
+        self.detail = detail
+        self.remedy = remedy
+
+
+class DiscoveryFailed(ClientError):
+    """The daemon could not be located: the configuration is invalid, or not trusted."""
+
+
+class DaemonNotRunning(ClientError):
+    """Nobody listens at the URL, or nobody answers."""
+
+
+class NotStarted(DaemonNotRunning):
+    """No daemon has announced itself: none was started, or the last one was stopped properly."""
+
+
+class ConnectionLost(DaemonNotRunning):
+    """The request was sent, at least in part, without an answer: whether it was executed is unknown."""
+
+
+class NotAuthorised(ClientError):
+    """There is no token, or the daemon does not know it."""
+
+
+class UnexpectedAnswer(ClientError):
+    """The answer is not from this API: it is another program, or another version."""
+
+
+class ServiceProblem(ClientError):
+    """The daemon refused the request. details: its problem document.
+
+    retry_after_s: seconds to wait before the next try; None: not given.
+    """
+
+    def __init__(self, details: "ProblemDetails", *, retry_after_s: int | None = None) -> None:
+        super().__init__(details.detail, remedy=details.remedy)
+        self.details = details
+        self.retry_after_s = retry_after_s
+
+    @property
+    def code(self) -> str:
+        """The stable name of the refusal, such as ``not_found``."""
+        return self.details.code
 
 
 def __getattr__(name: str) -> Any:

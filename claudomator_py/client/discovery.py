@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from claudomator_py.client.errors import ClientError, DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
+from claudomator_py.client import ClientError, DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.schema.configpath import (
     CONFIG_VARIABLE,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
+from claudomator_py.client import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.discovery import Endpoint, discover
-from claudomator_py.client.errors import DaemonNotRunning, UnexpectedAnswer
 from claudomator_py.client.transport import PATIENCE_S, TIMEOUT_SECONDS, VERSIONS, HttpTransport, path_segment
 from claudomator_py.imports import bulk_import
 
@@ -95,7 +95,7 @@ _LOG_BYTES: Final = 256 * 1024
 class Client(HttpTransport, _Calls):
     """A connection to the daemon; use it in a ``with`` block.
 
-    Every call may raise ``client.errors.ClientError``. ref: a task's id, a unique prefix of it, or its name.
+    Every call may raise ``client.ClientError``. ref: a task's id, a unique prefix of it, or its name.
     if_version: the version that was seen; a task that has changed since is refused (``stale_version``).
     idempotency_key: a name for this request; if sent again with it, after a lost connection, it is not executed again.
     """

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from claudomator_py.client.errors import NotAuthorised
+from claudomator_py.client import NotAuthorised
 from claudomator_py.client.state_folder import is_trusted
 
 _TABLES = ("tcp", "tcp6")

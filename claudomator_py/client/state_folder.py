@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import Final, Self
 
-from claudomator_py.client.errors import DiscoveryFailed, NotAuthorised
+from claudomator_py.client import DiscoveryFailed, NotAuthorised
 
 SOCKET_FILE: Final = "api.sock"
 _LOCK_FILE = "daemon.lock"

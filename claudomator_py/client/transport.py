@@ -13,7 +13,7 @@ from httpx_sse import EventSource, ServerSentEvent, connect_sse
 from pydantic import BaseModel, ValidationError
 
 from claudomator_py import __version__
-from claudomator_py.client.errors import (
+from claudomator_py.client import (
     ConnectionLost,
     DaemonNotRunning,
     NotAuthorised,
@@ -98,7 +98,7 @@ V = TypeVar("V", bound=BaseModel)
 
 
 class HttpTransport:
-    """A connection to the daemon. Every request may raise ``client.errors.ClientError``."""
+    """A connection to the daemon. Every request may raise ``client.ClientError``."""
 
     def __init__(
         self,

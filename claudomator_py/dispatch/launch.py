@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.conversation import Usage
 from claudomator_py.domain.host import LOCAL

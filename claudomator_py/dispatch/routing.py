@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.dispatch.cheap_model import Chooser
 from claudomator_py.dispatch.deciding import BATCH_SIZE, Decided, Decider, Subject
 from claudomator_py.dispatch.policing import stop

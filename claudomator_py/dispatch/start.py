@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.dispatch.launch import LaunchRules, Prepared, agent_run, launch_request
 from claudomator_py.dispatch.observe import Observation, QueuedTask
 from claudomator_py.dispatch.run_context import ContextReader, HandoffRefused, HandoffSubject, RunContext, handoff_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from claudomator_py.acts.reach import digest_in
+from claudomator_py.acts import digest_in
 from claudomator_py.domain.errors import sentence
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Reason, RefusedHandoff

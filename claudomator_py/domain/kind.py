@@ -130,7 +130,7 @@ class KindInfo:
     mcp_alone: bool = False
     """True if it can be given that server and none of the user's own."""
     fences: bool = False
-    """True if its CLI can be confined to a reach; see ``acts.reach``."""
+    """True if its CLI can be confined to a reach; see ``acts.Reach``."""
     background: bool = False
     """True if its CLI can continue by itself after a turn, and can be kept from that."""
     permission_variables: Mapping[str, str | None] = field(default_factory=dict)

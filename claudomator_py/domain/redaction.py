@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from claudomator_py.acts.reach import without_words
+from claudomator_py.acts import without_words
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.lifecycle import STATE_NAMES, InputKind, Phase, QueueReason, WaitReason
 from claudomator_py.domain.outcome import Denied, Outcome, OutcomeStatus, Provenance, Reason

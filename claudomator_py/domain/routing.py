@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.task import PermissionMode, Permissions, TaskSpec
 

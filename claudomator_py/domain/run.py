@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentSpec, ModelChoice
 from claudomator_py.domain.host import HostNeeds
 from claudomator_py.domain.outcome import AgentText, Tokens

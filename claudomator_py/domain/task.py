@@ -19,7 +19,7 @@ from pydantic import (
     field_validator,
 )
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.cron import BadCron, parse_cron

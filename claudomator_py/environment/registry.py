@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentHealth, AgentSpec
 from claudomator_py.domain.budget import Budget
 from claudomator_py.domain.host import LOCAL

@@ -79,8 +79,8 @@ def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None
     with bulk_import():
         from claudomator_py.daemon import calibrations
         from claudomator_py.lab.replay import Replay, Window
+    from claudomator_py.client import DiscoveryFailed
     from claudomator_py.client.discovery import configuration
-    from claudomator_py.client.errors import DiscoveryFailed
 
     other = None if against is None else configuration(against, os.environ, Path.cwd()).settings
     with _recorded(state_dir) as (database, own, state):
@@ -122,8 +122,8 @@ def _recorded(state_dir: Path | None) -> Iterator[tuple["Database", "Settings", 
     If a daemon runs with its database in the state folder, a faulty configuration is only a warning, as it is for
     commands that ask the daemon.
     """
+    from claudomator_py.client import DiscoveryFailed
     from claudomator_py.client.discovery import configuration, state_in_use
-    from claudomator_py.client.errors import DiscoveryFailed
     from claudomator_py.schema.configfile import resolve_state_dir
     from claudomator_py.schema.settings import Settings
     from claudomator_py.store.database import FILE_NAME, Database, StoreUnavailable

@@ -14,7 +14,7 @@ from functools import cache, reduce
 from math import inf
 from typing import Any
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import Budget, Spending
 from claudomator_py.domain.principal import OPERATOR, Principal, Role

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from claudomator_py.acts.reach import digest_in
+from claudomator_py.acts import digest_in
 from claudomator_py.domain.card import Card, Transport
 from claudomator_py.domain.channel import MAX_MESSAGE_LENGTH, Attachment
 from claudomator_py.domain.conversation import Exchange

@@ -12,7 +12,6 @@ from operator import itemgetter, or_
 from typing import Final, NamedTuple
 
 from claudomator_py.acts.reading import acts
-from claudomator_py.risk.folding import fold, joined, words_in
 from claudomator_py.risk.lexicon import (
     ACTS,
     BIT,
@@ -27,7 +26,10 @@ from claudomator_py.risk.lexicon import (
     VERB,
     Harm,
     Language,
+    fold,
+    joined,
     lexicon,
+    words_in,
 )
 from claudomator_py.values import regex
 

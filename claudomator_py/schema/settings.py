@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import DayBudget
 from claudomator_py.domain.errors import Lines, Problem, shown, suggestion

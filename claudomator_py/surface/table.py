@@ -10,12 +10,14 @@ with ``cli.output.write_table``, or ``table_text`` for a part of what it writes;
 A cell is a value: both know how to show texts, numbers and instants, and leave out a column that is empty.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Generic, Literal, TypeVar
 
 from claudomator_py.values import dataclass
 
 T = TypeVar("T")
+MIN_FOLDED = 3
+"""So many rows that say the same become one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,38 @@ def until(instant: str | None) -> Time | None:
 def at(instant: str | None) -> Time | None:
     """Return a cell that says date and time; None without an instant."""
     return None if instant is None else Time(instant, "at")
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(Generic[T]):
+    """What says the same; one that stands by itself is alone in it. key: in which they are alike. unlisted: how many
+    more there are that the list does not have."""
+
+    rows: tuple[T, ...]
+    key: Hashable = None
+    unlisted: int = 0
+
+    @property
+    def size(self) -> int:
+        """Return how many these are."""
+        return len(self.rows) + self.unlisted
+
+
+def folded(
+    rows: Sequence[T], key: Callable[[T], Hashable], task_id: Callable[[T], str], unlisted: Mapping[str, int]
+) -> tuple[Fold[T], ...]:
+    """Return the rows in their order, those with an equal key together at the place of their first. key: None for what
+    stands by itself. unlisted: how many more there are like one of these, by its id."""
+    alike: dict[Hashable, list[T]] = {}
+    for row in rows:
+        same = key(row)
+        alike.setdefault(task_id(row) if same is None else (same,), []).append(row)
+    folds: list[Fold[T]] = []
+    for found in alike.values():
+        same = key(found[0])
+        more = 0 if same is None else sum(unlisted.get(task_id(row), 0) for row in found)
+        if len(found) + more < MIN_FOLDED:
+            folds += [Fold((row,)) for row in found]
+        else:
+            folds.append(Fold(tuple(found), same, more))
+    return tuple(folds)

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from claudomator_py.acts.reach import digest_in
+from claudomator_py.acts import digest_in
 from claudomator_py.domain.conversation import Exchange, ResumedConversation
 from claudomator_py.domain.errors import (
     LIST_OF_SPECIALISTS,

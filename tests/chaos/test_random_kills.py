@@ -14,7 +14,7 @@ from typing import Self
 
 import pytest
 
-from claudomator_py.client.errors import DaemonNotRunning
+from claudomator_py.client import DaemonNotRunning
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.hosts.local.fate import shim_identity
 from claudomator_py.hosts.shim import procfs, record

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.task import TaskSpec

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.run import LaunchRequest
 from claudomator_py.domain.task import TaskSpec

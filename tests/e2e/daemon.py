@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from claudomator_py.client.errors import ClientError
+from claudomator_py.client import ClientError
 from claudomator_py.client.http import Client
 from tests.patience import PATIENCE_S, wait_until
 

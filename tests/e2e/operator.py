@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from claudomator_py.client.errors import DaemonNotRunning, ServiceProblem
+from claudomator_py.client import DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.task import AgentHint, RetryPolicy, TaskSpec

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.client.errors import NotAuthorised
+from claudomator_py.client import NotAuthorised
 from claudomator_py.client.http import Client
 from tests.e2e.scenarios_support import document, ended
 from tests.e2e.site import Site

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.lifecycle import StateName
 from claudomator_py.domain.shape import ProblemDetails
 from claudomator_py.hosts.shim import procfs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.client.errors import ConnectionLost
+from claudomator_py.client import ConnectionLost
 from claudomator_py.domain.task import TaskSpec
 from tests.e2e.site import Site
 from tests.patience import PATIENCE_S

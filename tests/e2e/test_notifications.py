@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.notice import DeliveryState
 from tests.e2e.site import Site

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from claudomator_py.client.errors import ConnectionLost, DaemonNotRunning, ServiceProblem
+from claudomator_py.client import ConnectionLost, DaemonNotRunning, ServiceProblem
 from claudomator_py.resources.runs import RunView
 from claudomator_py.resources.tasks import AnswerRequest, TaskView
 from tests.e2e.daemon import Daemon

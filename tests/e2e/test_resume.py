@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.client.errors import DaemonNotRunning
+from claudomator_py.client import DaemonNotRunning
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.resources.runs import RunView
 from tests.e2e.daemon import Daemon

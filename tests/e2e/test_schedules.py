@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.resources.schedules import ScheduleView
 from tests.e2e.daemon import Daemon

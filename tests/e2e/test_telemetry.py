@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.trace import check_span, own_span

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.domain.retention import CleanupRequest
 from claudomator_py.domain.task import AgentHint, TaskSpec

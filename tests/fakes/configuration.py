@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.app.configured import Configured
 from claudomator_py.dispatch.deciding import Decider
 from claudomator_py.dispatch.launch import LaunchRules

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest
 from tests.e2e.scenarios_support import ended, in_state, last_run, why

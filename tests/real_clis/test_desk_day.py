@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.inputs import MARKER
 from claudomator_py.resources.tasks import AnswerRequest
 from tests.e2e.daemon import Daemon

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.agents.shell_words import is_simple
+from claudomator_py.acts.shell import is_simple
 
 OWN_SERVER: Final = "claudomator"
 """The name of the run's own MCP server."""

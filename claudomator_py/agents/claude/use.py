@@ -3,10 +3,10 @@
 import re
 from urllib.parse import urlsplit
 
+from claudomator_py.acts.shell import is_simple
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import epoch_ms
 from claudomator_py.agents.plaintext import storable
-from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.budget import WindowUse
 from claudomator_py.domain.outcome import Tokens
 from claudomator_py.values import dataclass, regex

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.agents.codex import INFO
 from claudomator_py.agents.codex.events import NOTHING, CodexEvents
 from claudomator_py.agents.event_kind import EventKind, zone_of

@@ -6,13 +6,13 @@ Its errors are events with the service's status, and its last event has its exit
 from dataclasses import field
 from typing import ClassVar
 
+from claudomator_py.acts.shell import is_simple
 from claudomator_py.agents.api_errors import Rules, classify, words
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import denied_call, distinct
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
 from claudomator_py.agents.plaintext import is_blank
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, shown
-from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.run import Part
 from claudomator_py.values import dataclass, regex

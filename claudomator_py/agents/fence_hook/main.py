@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
+from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Place
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.tool_calls import BeyondReach, exceeding
 
 MAX_FILE: Final = 256 * 1024

@@ -4,6 +4,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import ClassVar
 
+from claudomator_py.acts.shell import is_simple
 from claudomator_py.agents.api_errors import limited, words
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call, questions
@@ -11,7 +12,6 @@ from claudomator_py.agents.gemini.errors import COMPLAINT, TOOL_FAILED, by_exit_
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, instant_of, list_of, text_of
 from claudomator_py.agents.plaintext import MAX_TEXT, is_blank, readable, shortened
 from claudomator_py.agents.run_events import OutputEnd, RunEvents, arguments, content_text, shown, tokens_text
-from claudomator_py.agents.shell_words import is_simple
 from claudomator_py.domain.outcome import Denied, OutcomeStatus, Reason, Tokens
 from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import MINUTE_MS

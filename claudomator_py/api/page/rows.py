@@ -8,8 +8,8 @@ from claudomator_py.api.page.formatting import cost_text, model_text, short_line
 from claudomator_py.domain.blocked_words import brief_of, wait_of
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.wording import Piece, Sentence, worded
-from claudomator_py.resources.tasks import TaskView
-from claudomator_py.resources.tasks.folding import Fold, folded, said_together
+from claudomator_py.resources.tasks import TaskView, said_together
+from claudomator_py.surface.table import Fold, folded
 from claudomator_py.values import dataclass
 
 # How a state looks. Its word is always shown as well, as some people cannot see the colour.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from claudomator_py import __version__
 from claudomator_py.cli.connect import connect
 from claudomator_py.cli.doctor import Finding, redacted
-from claudomator_py.client.errors import ClientError
+from claudomator_py.client import ClientError
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.units import DAY_MS, SECOND_MS, format_instant
 from claudomator_py.schema.settings import Settings

@@ -65,8 +65,8 @@ def doctor(
 def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[Finding]]":
     """Return the settings, or the defaults if they cannot be read, and all findings."""
     from claudomator_py.cli.doctor import problem
+    from claudomator_py.client import DiscoveryFailed
     from claudomator_py.client.discovery import configuration
-    from claudomator_py.client.errors import DiscoveryFailed
     from claudomator_py.schema.settings import Settings
 
     try:

@@ -12,7 +12,7 @@ from claudomator_py.cli.connect import connect
 from claudomator_py.cli.doctor import Finding, ok, problem, warn
 from claudomator_py.cli.times import localized, now_ms
 from claudomator_py.cli.units import UNIT, Manager, is_as_shipped
-from claudomator_py.client.errors import ClientError, NotStarted
+from claudomator_py.client import ClientError, NotStarted
 from claudomator_py.domain.health import CheckView
 from claudomator_py.resources.agents import AgentView
 from claudomator_py.schema.agent_settings import FOUND_KINDS, default_agent, no_agent_message

@@ -13,7 +13,7 @@ from claudomator_py.hosts import leftovers
 from claudomator_py.hosts.durable import FlushGroup, flush_directory
 from claudomator_py.hosts.git.changes import SCRATCH
 from claudomator_py.hosts.local.fate import AnyPath, decide_fate, held_lock, mark, shim_identity, write_revoked
-from claudomator_py.hosts.shim import events, procfs, record, spec
+from claudomator_py.hosts.shim import procfs, record, spec, watch
 from claudomator_py.hosts.shim.main import PROMPT
 
 CHECK = "check"
@@ -104,7 +104,7 @@ class RunDirectory:
         if identity is not None:
             with held_lock(self.path) as held:
                 if not held:
-                    procfs.send(identity.pid, identity.start_time, events.NUDGE)
+                    procfs.send(identity.pid, identity.start_time, watch.NUDGE)
         # Passed even if the shim saw the request by itself and has left by now, as on a busy machine.
         crashpoint("cancel-nudged")
 

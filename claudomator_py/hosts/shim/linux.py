@@ -1,9 +1,14 @@
-"""The system calls that the standard library lacks: becoming a subreaper and punching holes into files."""
+"""What is asked of the kernel: to become a subreaper, to punch holes into files, and to start a program with nothing
+else inherited."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import signal
+
+from claudomator_py.hosts.shim.crash import crash
 
 _PR_SET_CHILD_SUBREAPER = 36
 _FALLOC_FL_KEEP_SIZE = 1
@@ -28,3 +33,52 @@ def _check(result: int) -> None:
     if result != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_IGNORED_HERE = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT)
+
+
+def spawn(argv: list[str], env: dict[str, str], cwd: int, streams: tuple[int, int, int]) -> int:
+    """Start it in a session of its own and return its pid. Raises OSError when it cannot be started.
+
+    cwd and streams are descriptors above 2; all that are open here close by themselves in the program. It is looked up
+    in the PATH of env. This process is in the directory meanwhile, and in the root of the file system before and after.
+    """
+    os.fchdir(cwd)
+    try:
+        pid = _spawn_first(_candidates(argv[0], env), argv, env, streams)
+    finally:
+        os.chdir("/")
+    crash("agent-spawned")
+    return pid
+
+
+def _candidates(program: str, env: dict[str, str]) -> list[str]:
+    if "/" in program:
+        return [program]
+    folders = env.get("PATH", _DEFAULT_PATH).split(":")
+    return [path for folder in folders if folder and os.path.exists(path := os.path.join(folder, program))]
+
+
+def _spawn_first(candidates: list[str], argv: list[str], env: dict[str, str], streams: tuple[int, int, int]) -> int:
+    """Not by a fork, which would have both copy each page of memory that either touches."""
+    problem: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for candidate in candidates:
+        try:
+            return os.posix_spawn(
+                candidate,
+                argv,
+                env,
+                file_actions=[(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)],
+                setsid=True,
+                setsigmask=(),
+                setsigdef=_IGNORED_HERE,
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as denied:
+            problem = denied
+        except ValueError as unusable:
+            raise OSError(errno.EINVAL, str(unusable)) from unusable
+    raise problem

@@ -10,13 +10,12 @@ import sys
 from claudomator_py.hosts.shim import crash as crash_points
 from claudomator_py.hosts.shim import linux, procfs, record, workdir
 from claudomator_py.hosts.shim.crash import crash
-from claudomator_py.hosts.shim.events import SignalEvents
+from claudomator_py.hosts.shim.linux import spawn
 from claudomator_py.hosts.shim.output import STDERR, STDOUT, CappedOutput, disk_is_full
 from claudomator_py.hosts.shim.record import ExitFields
-from claudomator_py.hosts.shim.spawn import spawn
 from claudomator_py.hosts.shim.spec import BadSpec, Spec, load
 from claudomator_py.hosts.shim.stop import end_all, kill_children
-from claudomator_py.hosts.shim.watch import Deadline, Watch
+from claudomator_py.hosts.shim.watch import Deadline, SignalEvents, Watch
 
 TYPE_CHECKING = False
 """For the type checker, as in ``typing``, whose import takes longer than all of these."""

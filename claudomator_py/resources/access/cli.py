@@ -25,7 +25,7 @@ from claudomator_py.cli.output import (
     table_text,
     write_table,
 )
-from claudomator_py.client.errors import ClientError
+from claudomator_py.client import ClientError
 from claudomator_py.client.state_folder import StateFolder
 from claudomator_py.domain.principal import Role
 from claudomator_py.domain.units import SECOND_MS, parse_duration

@@ -23,7 +23,7 @@ from claudomator_py.resources.overview import FileProblemView, ListName, StatusV
 from claudomator_py.resources.schedules.cli import schedules_table
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.resources.tasks.cli import NARROWEST, folded_tasks, folds_text, tasks_table
-from claudomator_py.resources.tasks.folding import Fold
+from claudomator_py.surface.table import Fold
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client
@@ -32,7 +32,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from claudomator_py.cli.output import out_json_line
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.lifecycle import ENDED
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from claudomator_py.cli.output import (
     table_text,
     wants_colour,
 )
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.host import LOCAL
 from claudomator_py.domain.run import LogKind, Stream
 from claudomator_py.domain.text import plain

@@ -12,7 +12,6 @@ import typer
 from claudomator_py.cli import completion, times
 from claudomator_py.cli.card_files import ReadCard, in_order, read, read_any
 from claudomator_py.cli.connect import connected
-from claudomator_py.cli.editor import in_editor
 from claudomator_py.cli.output import (
     Format,
     FormatOption,
@@ -25,7 +24,8 @@ from claudomator_py.cli.output import (
     out_json,
     table_text,
 )
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.cli.task_files import in_editor
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.card import Card, Skill, Visibility, digits_of
 from claudomator_py.domain.fields import name_from
 from claudomator_py.domain.text import plain

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.blocked import Shown
 from claudomator_py.domain.fields import Strict
@@ -437,3 +437,13 @@ class TaskCalls(Calls):
     )
     def runs(self, ref: Ref) -> list[RunView]:
         """All runs of the task, oldest first."""
+
+
+_SAID = {"WAITING": "wait", "QUEUED": "wait", "FAILED": "failed", "NEEDS_INPUT": "ask"}
+"""What tasks in such a state are said to do, if several are one line."""
+
+
+def said_together(task: TaskView) -> str | None:
+    """Return what a task is said to do where it is one of several with the same reason; None: it stands by itself, as
+    a question does, to which there is an answer of its own."""
+    return None if task.asks is not None and task.asks.kind == "question" else _SAID.get(task.state)

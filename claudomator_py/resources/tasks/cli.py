@@ -37,10 +37,9 @@ from claudomator_py.resources.decisions import CandidateView, DecisionView
 from claudomator_py.resources.events.cli import events_of_task
 from claudomator_py.resources.runs import InputView, RunView
 from claudomator_py.resources.runs.cli import check_section, runs_table
-from claudomator_py.resources.tasks import TaskView, WorktreeView
-from claudomator_py.resources.tasks.folding import Fold, folded, said_together
+from claudomator_py.resources.tasks import TaskView, WorktreeView, said_together
 from claudomator_py.surface import table
-from claudomator_py.surface.table import Column, Table
+from claudomator_py.surface.table import Column, Fold, Table, folded
 
 if TYPE_CHECKING:
     from claudomator_py.client.http import Client

@@ -13,7 +13,7 @@ import typer
 from claudomator_py.cli import completion, exits
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, checked, fail, json_text, note, out, out_json, table_text
-from claudomator_py.client.errors import ClientError, ServiceProblem
+from claudomator_py.client import ClientError, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.budget import LEAST_USD, Budget
 from claudomator_py.domain.inputs import call_text

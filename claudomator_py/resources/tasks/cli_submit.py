@@ -15,7 +15,7 @@ from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
 from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json, table_text
 from claudomator_py.cli.task_files import ReadFile, read
-from claudomator_py.client.errors import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
+from claudomator_py.client import ClientError, ConnectionLost, DaemonNotRunning, ServiceProblem
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.fields import name_of_text
 from claudomator_py.domain.lifecycle import ENDED

@@ -13,8 +13,7 @@ import pytest
 
 import claudomator_py.api.app  # noqa: F401 - whose operations say what role they need
 from claudomator_py.api.guard import roles
-from claudomator_py.client import Client, ServiceProblem, TaskSpec
-from claudomator_py.client.errors import NotAuthorised
+from claudomator_py.client import Client, NotAuthorised, ServiceProblem, TaskSpec
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.resources.access import TokenRequest
 from tests.e2e.daemon import Daemon

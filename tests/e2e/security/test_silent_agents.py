@@ -12,7 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from claudomator_py.client.errors import ConnectionLost, ServiceProblem
+from claudomator_py.client import ConnectionLost, ServiceProblem
 from claudomator_py.resources.access import TokenRequest
 from tests.e2e.daemon import Daemon
 from tests.e2e.scenarios_support import document

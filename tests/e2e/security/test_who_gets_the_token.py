@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from claudomator_py.client import connect
-from claudomator_py.client.errors import DaemonNotRunning
+from claudomator_py.client import DaemonNotRunning, connect
 from tests.e2e.scenarios_support import document
 from tests.e2e.security.second_user import NOBODY, needs_root
 from tests.e2e.site import Site, open_site

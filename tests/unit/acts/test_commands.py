@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.acts import Reach
 from claudomator_py.acts.catalogue import catalogue, data, read
 from claudomator_py.acts.pattern import Call, Pattern, Place
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import acts, least_reach
 from claudomator_py.acts.words import WordTests
 

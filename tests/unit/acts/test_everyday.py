@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Place
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.tool_calls import BeyondReach, exceeding
 
 DATA = Path(__file__).parents[2] / "data" / "acts"

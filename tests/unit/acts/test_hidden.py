@@ -2,8 +2,8 @@
 
 import pytest
 
+from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Place
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.tool_calls import exceeding
 
 FILES = {

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Place
-from claudomator_py.acts.reach import Reach
 from claudomator_py.acts.reading import acts, code_acts, least_reach
 
 FILES = {

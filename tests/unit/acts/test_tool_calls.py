@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.acts import Reach, digest_in, without_words
 from claudomator_py.acts.pattern import Place
-from claudomator_py.acts.reach import Reach, digest_in, without_words
 from claudomator_py.acts.tool_calls import (
     beyond,
     digest_of,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.acts.reach import Reach, digest_in
+from claudomator_py.acts import Reach, digest_in
 from claudomator_py.agents.acp.kind import KIND
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.outcome import OutcomeStatus

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.acts import Reach, digest_in
 from claudomator_py.acts.pattern import Place
-from claudomator_py.acts.reach import Reach, digest_in
 from claudomator_py.acts.tool_calls import exceeding
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.fence import FENCE_NAME, hook_argv, hook_line

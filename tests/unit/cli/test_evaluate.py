@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
-from claudomator_py.client.errors import DiscoveryFailed
+from claudomator_py.client import DiscoveryFailed
 from tests.fakes.onnx_graph import model_folder
 
 CARD = {"id": "cook", "description": "Cooks.", "skills": [{"id": "soup", "name": "Soup", "examples": ["boil a soup"]}]}

@@ -16,7 +16,7 @@ from claudomator_py import __version__
 from claudomator_py.__main__ import application
 from claudomator_py.cli.app import SECTIONS, run
 from claudomator_py.cli.other_words import OTHER_WORDS
-from claudomator_py.client.errors import ServiceProblem
+from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.shape import ProblemDetails
 from tests.fakes.command import Command, QuickCommand

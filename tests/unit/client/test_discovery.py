@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.endpoint import ANNOUNCED, bind_own
+from claudomator_py.client import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.client.discovery import Endpoint, configuration, configuration_problem, discover
-from claudomator_py.client.errors import DaemonNotRunning, DiscoveryFailed, NotAuthorised, NotStarted
 from claudomator_py.daemon.locks import PublishedRecord, hold_state
 from claudomator_py.schema.configfile import load_config
 from claudomator_py.schema.configpath import records_folder

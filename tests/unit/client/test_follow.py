@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.streams import MAX_STREAMS
-from claudomator_py.client.errors import DaemonNotRunning, NotAuthorised, ServiceProblem
+from claudomator_py.client import DaemonNotRunning, NotAuthorised, ServiceProblem
 from claudomator_py.client.http import Client
 from claudomator_py.domain.lifecycle import Completed, Running
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.endpoint import bind, url_of
-from claudomator_py.client.errors import ClientError, DaemonNotRunning, NotAuthorised, ServiceProblem, UnexpectedAnswer
+from claudomator_py.client import ClientError, DaemonNotRunning, NotAuthorised, ServiceProblem, UnexpectedAnswer
 from claudomator_py.client.http import Client
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.errors import Problem

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.api.endpoint import bind_own
-from claudomator_py.client import peer
+from claudomator_py.client import NotAuthorised, peer
 from claudomator_py.client.discovery import Endpoint
-from claudomator_py.client.errors import NotAuthorised
 from claudomator_py.client.http import Client
 from claudomator_py.client.peer import check_peer
 from tests.patience import PATIENCE_S

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.acts.tool_calls import rule_for
 from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.outcome import Denied, OutcomeStatus

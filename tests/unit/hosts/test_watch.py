@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.hosts.shim import procfs, record, watch
-from claudomator_py.hosts.shim.events import SignalEvents
 from claudomator_py.hosts.shim.output import STDOUT, CappedOutput
 from claudomator_py.hosts.shim.spec import Spec
-from claudomator_py.hosts.shim.watch import Stall, Watch, cpu_by_process
+from claudomator_py.hosts.shim.watch import SignalEvents, Stall, Watch, cpu_by_process
 from claudomator_py.hosts.shim.workdir import WorkdirBounds
 
 HOURS_S = 5 * 3600.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudomator_py.acts.reach import Reach
+from claudomator_py.acts import Reach
 from claudomator_py.domain.routing import Constraints
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.policy.facts import Facts
