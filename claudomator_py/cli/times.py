@@ -2,20 +2,17 @@
 
 import re
 import time
-from datetime import UTC, datetime, timedelta
-from datetime import time as time_of_day
+from datetime import UTC, datetime
 
 import typer
 
 from claudomator_py.domain.blocked_words import brief_of, wait_of
-from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_duration, parse_instant
+from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, parse_instant, past_instant
 from claudomator_py.domain.wording import worded
 from claudomator_py.resources.tasks import TaskView
 from claudomator_py.values import regex
 
 _UTC_TIME = regex(r"(?:(?P<date>\d{4}-\d\d-\d\d) )?\b(?P<time>\d\d:\d\d) UTC\b")
-_TIME_OF_DAY = regex(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
-_DURATION_LIKE = regex(r"[0-9]+[a-z][0-9a-z]*")
 _JUST_NOW_MS = 2 * SECOND_MS
 _DATE_AFTER_MS = 30 * DAY_MS
 
@@ -64,29 +61,8 @@ def moment(instant: str | None) -> str:
     return "" if instant is None else f"{_here(instant):%Y-%m-%d %H:%M:%S %Z}"
 
 
-def past_instant(text: str, now: int) -> int:
-    """Return the past time that ``22:00``, ``12h``, ``2026-11-27`` or ``2026-11-27T22:00`` means, in epoch
-    milliseconds.
-
-    A time of day is the last such time. Without a zone, times are local. Raises ValueError with a remedy.
-    """
-    stripped = text.strip()
-    here = datetime.fromtimestamp(now / 1_000).astimezone()
-    if (clock_time := _TIME_OF_DAY.fullmatch(stripped)) is not None:
-        today = datetime.combine(here.date(), time_of_day(int(clock_time[1]), int(clock_time[2])))
-        at = today if today.astimezone() <= here else today - timedelta(days=1)
-        return round(at.astimezone().timestamp() * SECOND_MS)
-    try:
-        at_ms = now - parse_duration(stripped) if _DURATION_LIKE.fullmatch(stripped) else parse_instant(stripped)
-    except (ValueError, OverflowError):
-        at_ms = -1
-    if at_ms < 0:
-        raise ValueError(f"{stripped!r} is not a time; write 22:00, 12h, 2026-11-27 or 2026-11-27T22:00")
-    return at_ms
-
-
 def past_time(text: str) -> int:
-    """Return the past time that an option gives, see ``past_instant``. Raises BadParameter."""
+    """Return the past time that an option gives, see ``units.past_instant``. Raises BadParameter."""
     try:
         return past_instant(text, now_ms())
     except ValueError as error:

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from hashlib import sha1
 
@@ -57,6 +57,36 @@ def format_instant(epoch_ms: int) -> str:
 def parse_instant(text: str) -> int:
     """Return the epoch milliseconds of an RFC 3339 instant. Raises ValueError."""
     return round(datetime.fromisoformat(text).timestamp() * SECOND_MS)
+
+
+_TIME_OF_DAY = regex(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+_DURATION_LIKE = regex(r"[0-9]+[a-z][0-9a-z]*")
+
+
+def past_instant(text: str, now_ms: int, zone: tzinfo | None = None) -> int:
+    """Return the past time that ``22:00``, ``12h``, ``2026-11-27`` or ``2026-11-27T22:00`` means, in epoch
+    milliseconds.
+
+    A time of day is the last such time. zone: of times that name none; None is that of this process. Raises ValueError
+    with a remedy.
+    """
+    stripped = text.strip()
+    try:
+        if (clock_time := _TIME_OF_DAY.fullmatch(stripped)) is not None:
+            here = datetime.fromtimestamp(now_ms / SECOND_MS, zone)
+            at = here.replace(hour=int(clock_time[1]), minute=int(clock_time[2]), second=0, microsecond=0)
+            at -= timedelta(days=at.timestamp() > here.timestamp())
+            at_ms = round(at.timestamp() * SECOND_MS)
+        elif _DURATION_LIKE.fullmatch(stripped):
+            at_ms = now_ms - parse_duration(stripped)
+        else:
+            at = datetime.fromisoformat(stripped)
+            at_ms = round((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp() * SECOND_MS)
+    except (ValueError, OverflowError):
+        at_ms = -1
+    if at_ms < 0:
+        raise ValueError(f"{stripped!r} is not a time; write 22:00, 12h, 2026-11-27 or 2026-11-27T22:00")
+    return at_ms
 
 
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}

@@ -64,6 +64,17 @@
     }
   }
 
+  // Times that are typed are on the viewer's clock; a page without this script says on whose clock they are.
+  for (const field of document.querySelectorAll("input[type=datetime-local][data-at]")) {
+    const instant = new Date(field.dataset.at);
+    field.value = new Date(instant - instant.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  }
+  document.addEventListener("formdata", (event) => {
+    for (const field of event.target.querySelectorAll("input[type=datetime-local]")) {
+      if (field.value) event.formData.set(field.name, new Date(field.value).toISOString());
+    }
+  });
+
   // --- refreshing ----------------------------------------------------------------------------------------------------
 
   const open = new Map(); // which <details> the viewer opened or closed, by id

@@ -108,6 +108,10 @@ class Nights(Service):
         """Return the current time, in epoch milliseconds."""
         return self._clock()
 
+    def zone(self) -> ZoneInfo:
+        """Return the operator's time zone."""
+        return self._zone()
+
     def night(self, since_ms: int, until_ms: int) -> Night:
         """Return the span, which must not be empty."""
         # Whole minutes, so that the cached runs also serve a little later.

@@ -1,12 +1,13 @@
 """/report: what happened in a span of time, and what is left."""
 
+import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from math import ceil
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Cookie, Query
 from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
@@ -14,15 +15,25 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import cost_text
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import grouped, row_of
-from claudomator_py.domain.errors import Invalid
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_instant, parse_instant
+from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.units import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    counted,
+    format_instant,
+    parse_instant,
+    past_instant,
+)
 from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport
+from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.report.night_page import MAX_HOURS, night_url, span_words
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.text import MAX_STARTS, not_grouped
 from claudomator_py.resources.session import Access
-from claudomator_py.schema.validation import validate
 from claudomator_py.surface.table import Column, Table, ago
+from claudomator_py.values import regex
 
 REPOSITORIES = Table[RepositoryReport](
     Column("REPOSITORY", lambda one: one.path),
@@ -37,6 +48,13 @@ REPOSITORIES = Table[RepositoryReport](
     Column("BRANCHES", lambda one: _branches(one)),
 )
 _NAMED = 2
+_EVENING, _MORNING = 22, 8
+"""The hours between which is night."""
+_LOOKS = "report_looks"
+_LOOKS_FORM = regex(r"\d{1,15}\.\d{1,15}", re.ASCII)
+_KEPT_S = 365 * DAY_MS // SECOND_MS
+_ONE_LOOK_MS = 30 * MINUTE_MS
+Text = Annotated[str, Query(max_length=40)]
 _SPANS = (12, 24, 72, 168)
 """Hours."""
 _FIRST = 5
@@ -48,22 +66,29 @@ def router(access: Access) -> APIRouter:
     routes = guarded("/report")
 
     @routes.get("")
-    def show(by: Asking, since: str = "", until: str = "") -> Response:
-        given = {"since": since, "until": until}
-        values: dict[str, Any] = {"given": given, "report": None, "refusal": None, "repositories": REPOSITORIES}
+    def show(
+        by: Asking, since: Text = "", until: Text = "", looks: Annotated[str, Cookie(alias=_LOOKS)] = ""
+    ) -> Response:
+        granted = access.as_(by)
+        now_ms, zone = granted[Nights].now_ms(), granted[Nights].zone()
+        given = {"since": since.strip(), "until": until.strip()}
+        values: dict[str, Any] = {"report": None, "refusal": None, "repositories": REPOSITORIES, "zone": str(zone)}
+        values["fields"] = dict.fromkeys(given)
         try:
-            span = validate(ReportSpan, {name: text for name, text in given.items() if text}, {})
-            if isinstance(span, list):
-                raise Invalid.of(span)
-            found = access.as_(by)[Reports].report(span)
+            ends = _ends(given, now_ms, zone)
+            values["fields"] = {name: _field(ends.get(name), zone) for name in given}
+            instants = {name: datetime.fromtimestamp(at_ms / SECOND_MS, UTC) for name, at_ms in ends.items()}
+            found = granted[Reports].report(ReportSpan.model_validate(instants))
         except Invalid as refusal:
             return render("report.html", values | {"refusal": refusal}, 422, by=by)
+        last_ms, noted = _looked(looks, now_ms)
         values |= {
             "report": found,
             "needs_you": grouped([row_of(view) for view in found.needs_you], {}),
             "cost": cost_text(found.cost_usd),
             "night": _night_of(found),
-            "spans": _spans(found, given),
+            "spans": [*_nights(found, now_ms, zone), *_spans(found, given)],
+            "last_look": None if last_ms is None else format_instant(last_ms),
             "first": _FIRST,
             "contents": (
                 ("needs", "What needs you", found.needs_you_total),
@@ -76,9 +101,55 @@ def router(access: Access) -> APIRouter:
             "not_grouped": not_grouped,
             "max_starts": MAX_STARTS,
         }
-        return render("report.html", values, by=by)
+        response = render("report.html", values, by=by)
+        response.set_cookie(_LOOKS, noted, max_age=_KEPT_S, httponly=True, samesite="strict", path="/report")
+        return response
 
     return routes
+
+
+def _ends(given: Mapping[str, str], now_ms: int, zone: tzinfo) -> dict[str, int]:
+    """Return the given ends of the span, in epoch milliseconds. Raises Invalid."""
+    ends: dict[str, int] = {}
+    problems = []
+    for name, text in given.items():
+        try:
+            ends |= {name: past_instant(text, now_ms, zone)} if text else {}
+        except ValueError as error:
+            message, _, remedy = str(error).partition("; ")
+            problems.append(Problem(field=name, message=message, remedy=remedy))
+    if problems:
+        raise Invalid.of(problems)
+    return ends
+
+
+def _field(at_ms: int | None, zone: tzinfo) -> tuple[str, str] | None:
+    """Return what a field for a time is filled with, and the instant that it means; None: it stays empty."""
+    if at_ms is None:
+        return None
+    return f"{datetime.fromtimestamp(at_ms / SECOND_MS, zone):%Y-%m-%dT%H:%M}", format_instant(at_ms)
+
+
+def _looked(looks: str, now_ms: int) -> tuple[int | None, str]:
+    """Return when this browser looked before, and the cookie by which to remember that it looks now. Looks in quick
+    succession are one."""
+    noted = [int(part) for part in looks.split(".")] if _LOOKS_FORM.fullmatch(looks) else []
+    before_ms, latest_ms = (*noted, None, None)[:2]
+    if latest_ms is not None and now_ms - latest_ms > _ONE_LOOK_MS:
+        before_ms = latest_ms
+    return before_ms or None, f"{before_ms or 0}.{now_ms}"
+
+
+def _nights(report: ReportView, now_ms: int, zone: tzinfo) -> list[tuple[str, str, bool]]:
+    """Words and address of the last night, and whether it is the span that is shown."""
+    evening = datetime.fromtimestamp(now_ms / SECOND_MS, zone).replace(minute=0, second=0, microsecond=0)
+    since = (evening - timedelta(days=1)).replace(hour=_EVENING)
+    until = evening.replace(hour=_MORNING)
+    ends = {"since": format_instant(round(since.timestamp() * SECOND_MS))}
+    if until.timestamp() * SECOND_MS < now_ms:
+        ends["until"] = format_instant(round(until.timestamp() * SECOND_MS))
+    is_shown = report.since == ends["since"] and report.until == ends.get("until", report.until)
+    return [("Last night", "/report?" + urlencode(ends), is_shown)]
 
 
 def _spans(report: ReportView, given: Mapping[str, str]) -> list[tuple[str, str, bool]]:

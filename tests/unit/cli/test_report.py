@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudomator_py.cli.times import past_instant
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
-from claudomator_py.domain.units import parse_instant
+from claudomator_py.domain.units import parse_instant, past_instant
 from tests.fakes.command import Command
 from tests.fakes.prepared import PreparedService
 

@@ -1,11 +1,15 @@
 """/report: its spans, and what it says of branches."""
 
 import re
+from html import unescape
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
+from claudomator_py.domain.units import HOUR_MS, format_instant, parse_instant
 from claudomator_py.resources.report import BranchChange, RepositoryReport
 from claudomator_py.resources.report.page import REPOSITORIES
+from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
 
 
@@ -27,7 +31,65 @@ def test_spans_up_to_now_are_one_click_away(operator: Visitor) -> None:
 def test_a_time_that_is_none_leads_back(operator: Visitor) -> None:
     page = operator.get("/report?since=yesterday")
     assert page.status == 422
-    assert "The last twelve hours" in text_of(page)
+    said = text_of(page)
+    assert "'yesterday' is not a time" in said
+    assert "write 22:00, 12h" in said
+    assert "The last twelve hours" in said
+
+
+def fields(body: str) -> dict[str, str]:
+    """What the fields for times are filled with."""
+    found = re.findall(r'<input type="datetime-local" name="(\w+)"[^>]*? value="([^"]+)" data-at="([^"]+)"', body)
+    assert all(instant.endswith("Z") for _, _, instant in found)
+    return {name: value for name, value, _ in found}
+
+
+@pytest.mark.parametrize(
+    ("query", "since", "until"),
+    [
+        ("since=2026-09-21T01:00&until=2026-09-21T07:30", "2026-09-21T01:00", "2026-09-21T07:30"),
+        ("since=2026-09-20T22:30:00Z", "2026-09-20T22:30", None),
+        ("since=1h&until=", "2026-09-21T13:13", None),
+        ("since=22:00", "2026-09-20T22:00", None),
+        ("", None, None),
+    ],
+)
+def test_a_span_is_chosen_as_by_the_command(operator: Visitor, query: str, since: str, until: str | None) -> None:
+    page = operator.get(f"/report?{query}")
+    assert page.status == 200
+    found = fields(page.body.decode())
+    assert (found.get("since"), found.get("until")) == (since, until)
+
+
+def test_the_night_is_one_click_away_and_ends_in_the_morning(operator: Visitor, prepared: PreparedService) -> None:
+    def night() -> dict[str, str]:
+        (url,) = re.findall(r'<a href="([^"]*)">Last night</a>', operator.get("/report").body.decode())
+        return dict(parse_qsl(urlsplit(unescape(url)).query))
+
+    assert night() == {"since": "2026-09-20T22:00:00.000Z", "until": "2026-09-21T08:00:00.000Z"}
+    page = operator.get("/report?" + urlencode(night()))
+    assert spans(page.body.decode())[0] == "Last night"
+    prepared.world.now_ms = parse_instant("2026-09-22T01:30:00Z")
+    assert night() == {"since": "2026-09-21T22:00:00.000Z"}
+
+
+def test_what_happened_since_the_last_look_is_one_click_away(operator: Visitor, prepared: PreparedService) -> None:
+    def look() -> list[str]:
+        answer = operator.get("/report", Cookie="; ".join(filter(None, (operator.cookie, *kept))))
+        kept[:] = [answer.headers["set-cookie"].partition(";")[0]]
+        assert "HttpOnly" in answer.headers["set-cookie"]
+        return re.findall(r'<a href="/report\?since=([^"]+)">Since your last look', answer.body.decode())
+
+    kept: list[str] = []
+    first = format_instant(prepared.world.now_ms)
+    assert look() == []
+    assert look() == [], "these are one look"
+    prepared.world.now_ms += 8 * HOUR_MS
+    assert look() == [first]
+    prepared.world.now_ms += 60_000
+    assert look() == [first]
+    kept[:] = ["report_looks=1.2.3"]
+    assert look() == []
 
 
 @pytest.mark.parametrize(
