@@ -98,7 +98,7 @@ class Surroundings:
 
     def message_checks(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
         """Return what the policy in force says about a message."""
-        return self.current().policing.of_message(connection, channel, message)
+        return self.current().policing.judge_message(connection, channel, message)
 
 
 @dataclass(frozen=True, slots=True)

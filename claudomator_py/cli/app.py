@@ -73,7 +73,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "cancel": LazyCommand(
         "Cancel tasks. A running one ends a little later.", _command("tasks", "cancel", "cli_change")
     ),
-    "edit": LazyCommand("Edit a task that waits.", _command("tasks", "edit", "cli_change")),
+    "edit": LazyCommand("Edit a waiting task.", _command("tasks", "edit", "cli_change")),
     "restart": LazyCommand("Run tasks again.", _command("tasks", "restart", "cli_change")),
     "answer": LazyCommand("Answer what a task's agent asks.", _command("tasks", "answer", "cli_change")),
     "approve": LazyCommand(

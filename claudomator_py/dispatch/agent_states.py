@@ -1,7 +1,7 @@
-"""Agents as planning sees them: what each does, what keeps runs from beginning on it, and the slots that live runs use.
+"""The state of agents for planning: their live runs, the holds on them, and the slots in use.
 
-After a limit's reset one run goes first, the probe, and others follow as answers come; so they do where a limit is
-tried before that. All is read from rows.
+After a limit resets, a single run, the probe, goes first; others follow as models answer. The same ramp applies when a
+limit is tried before its reset. Everything is read from rows.
 """
 
 import threading
@@ -25,7 +25,8 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A bucket whose limit is over. allowed: how many runs begun since may live at once; room: how many more."""
+    """A bucket whose limit is over. allowed: how many runs that began since may be live at once; room: how many more
+    may begin."""
 
     hold: Hold
     allowed: int
@@ -33,32 +34,31 @@ class Probed:
 
 
 def ran_on(run: Run) -> RanOn:
-    """Return what the run draws on."""
+    """Return the agent, account and model whose limits the run draws on."""
     return RanOn(run.agent, run.kind, run.account, run.model, run.ran_model)
 
 
 def begun_since(hold: Hold, run: Run) -> bool:
-    """Return whether the run began on the hold's bucket after its time was over."""
+    """Return whether the run began on the hold's bucket after the hold expired."""
     return hold.until_ms is not None and run.started_ms >= hold.until_ms and hold.is_on(ran_on(run))
 
 
 def begun_under(hold: Hold, run: Run) -> bool:
-    """Return whether the run began on the hold's bucket although that was held already."""
+    """Return whether the run began on the hold's bucket in spite of the hold."""
     return run.started_ms > hold.created_ms and hold.is_on(ran_on(run))
 
 
 def probed(
     connection: Connection, live: Sequence[Run], now_ms: int, over: Sequence[Hold] | None = None
 ) -> Sequence[Probed]:
-    """Return the buckets that are being used again with care. over: see ``hold_rows.over``; None: they are read
-    here."""
+    """Return the buckets whose use ramps up again. over: holds as of ``hold_rows.over``; None to read them."""
     holds = hold_rows.over(connection, now_ms) if over is None else over
     found = []
     for hold in holds:
         since_ms = hold.until_ms if hold.until_ms is not None else now_ms
         answered = [one for one in run_rows.answered_since(connection, since_ms) if hold.is_on(one)]
         allowed = ramp(len(answered))
-        # Who went first after an earlier limit, and has not answered, still tries the bucket for all others.
+        # A probe of an earlier limit whose model has not answered yet still counts as the probe of this one.
         earlier_ms = hold_rows.first_end_over(connection, hold.bucket, now_ms) or since_ms
         living = sum(
             hold.is_on(ran_on(run)) and (run.started_ms >= since_ms or (_silent(run) and run.started_ms >= earlier_ms))
@@ -69,13 +69,13 @@ def probed(
 
 
 def _silent(run: Run) -> bool:
-    """Whether its model was not seen to answer yet."""
+    """Return whether its model has not answered yet."""
     return run.answered_ms is None
 
 
 def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold], now_ms: int) -> Mapping[Bucket, int]:
-    """Return, by bucket that is limited, how many runs may begin on it anyway: one after another, ever less often while
-    they meet the limit, and more once one has answered."""
+    """Return how many runs may begin on each limited bucket anyway: a single one at growing intervals while they meet
+    the limit, and more once a model has answered."""
     found = {}
     for hold in in_force:
         met, last_ms = hold_rows.met(connection, hold.bucket, now_ms)
@@ -89,7 +89,7 @@ def tries(connection: Connection, live: Sequence[Run], in_force: Sequence[Hold],
 
 
 def close_ramped(connection: Connection, agents: Sequence[AgentSpec], now_ms: int) -> None:
-    """End the care for buckets on which as many runs may live as the agents that draw on them have slots."""
+    """End the ramp of buckets that allow as many runs as the agents that draw on them have slots."""
     for one in probed(connection, (), now_ms):
         bucket = one.hold.bucket
         drawing = (agent for agent in agents if bucket.is_of(agent.name, agent.kind, agent.quota_account))
@@ -98,24 +98,24 @@ def close_ramped(connection: Connection, agents: Sequence[AgentSpec], now_ms: in
 
 
 def note_answer(connection: Connection, run: Run, agents: Sequence[AgentSpec], now_ms: int) -> None:
-    """Note that the run's model was seen to answer: there is room for more."""
+    """Store that the run's model has answered, which lets more runs begin."""
     if run_rows.change(connection, run, answered_ms=now_ms):
         close_ramped(connection, agents, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class SlotsInUse:
-    """Slots of runs that need a processor here, with those that checks are about to get, and of the others."""
+    """Slots of live runs: local runs and checks that are about to begin, and remote runs."""
 
     here: InUse
     remote: InUse
     waiting: dict[str, Blocked]
-    """By run, why its check gets no slot."""
+    """Why a check gets no slot, by run id."""
 
 
 def slots_in_use(live: Iterable[Run], rules: Rules, to_check: Set[str] = frozenset()) -> SlotsInUse:
-    """Return what live runs use, the oldest first. to_check: those on remote agents that have ended, and whose checks
-    are to begin: each gets a slot before any task does, if it gets one at all."""
+    """Return the slots in use. live: runs, oldest first. to_check: runs of remote agents that have ended and whose
+    checks are to begin, which get free slots before any task."""
     here = remote = InUse()
     waiting: dict[str, Blocked] = {}
     asking = []
@@ -149,8 +149,7 @@ def _is_remote(kind: str) -> bool:
 
 
 class CheckSlots:
-    """Which checks of runs on remote agents may begin. The tick asks, once it has looked at all live runs; whoever
-    explains a task may ask from any thread."""
+    """Assigns slots to checks of runs on remote agents. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._live: dict[str, Run] = {}
@@ -163,19 +162,19 @@ class CheckSlots:
         return self._to_check
 
     def look_only_at(self, live: Sequence[Run]) -> None:
-        """Forget all other runs: these are all the live runs there are."""
+        """Replace the live runs."""
         with self._lock:
             self._live = {run.id: run for run in live}
             self._to_check &= self._live.keys()
 
     def over(self, run: Run) -> None:
-        """Free its slot: the run has ended."""
+        """Free the slot of a run that has ended."""
         with self._lock:
             self._live.pop(run.id, None)
             self._to_check -= {run.id}
 
     def obstacle(self, run: Run, rules: Rules) -> Blocked | None:
-        """Return why the check of the run has to wait; None: it may begin, as it does then."""
+        """Request a slot for the run's check. Return why it has to wait, or None if it may begin."""
         if not _is_elsewhere(run, rules):
             return None
         with self._lock:
@@ -183,7 +182,7 @@ class CheckSlots:
             return slots_in_use(self._live.values(), rules, self._to_check).waiting.get(run.id)
 
     def waits(self, run_id: str, rules: Rules) -> Blocked | None:
-        """Return why the check of that run waits; None: it does not."""
+        """Return why the run's check waits, or None if it does not."""
         with self._lock:
             return slots_in_use(self._live.values(), rules, self._to_check).waiting.get(run_id)
 
@@ -198,11 +197,11 @@ def agent_states(
     spent: Mapping[str, Sequence[ActiveHold]],
     default_models: Mapping[str, str | None],
 ) -> tuple[AgentState, ...]:
-    """Return the configured agents, by name.
+    """Return the state of each configured agent, ordered by name.
 
-    live: the runs that are. holds: those in force. tries: how many runs may begin on a bucket although it is limited.
-    probed: buckets whose limit is over. warned: kinds and accounts that were warned of a limit. spent: by agent, what
-    its own budgets keep from beginning. default_models: what it chose last for a run that asked for no model.
+    holds: the holds in force. tries: how many runs may begin on a limited bucket anyway. probed: buckets whose limit is
+    over. warned: kinds and accounts with a warning of a limit. spent: holds by an agent's own budgets, by agent.
+    default_models: the model that each agent last chose for a run that named none.
     """
     active = Counter(run.agent for run in live)
     return tuple(

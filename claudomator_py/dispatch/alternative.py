@@ -1,4 +1,4 @@
-"""What another configuration would have decided in place of recorded decisions: as the daemon would, without effect."""
+"""Decides recorded decisions again under another configuration, as the daemon would, without effect."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -28,15 +28,15 @@ from claudomator_py.store.tables import Decision
 from claudomator_py.values import dataclass
 
 FOLLOWED = (DecisionKind.SPECIALIST, DecisionKind.POLICY, DecisionKind.PLACEMENT)
-"""The decisions that it tells of."""
+"""The kinds of decisions that are compared."""
 _STOPS = {PolicyVerdict.DENIED: Route.REJECT, PolicyVerdict.HELD: Route.HUMAN_REVIEW}
 _NOBODY = Chosen(route=Route.DEFAULT, verdict=PolicyVerdict.ALLOWED)
-"""What becomes of a task about which nothing had to be decided."""
+"""The outcome for a task that needed no decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherConfiguration:
-    """A configuration that is not in force. agents: None: those that there are."""
+    """A configuration that is not in force. agents: None for the current ones."""
 
     rules: Rules
     agents: Sequence[AgentSpec] | None
@@ -44,12 +44,12 @@ class OtherConfiguration:
 
     @property
     def hash(self) -> str:
-        """Of its settings."""
+        """Hash of its settings."""
         return self.rules.settings_hash
 
 
 class Alternative:
-    """What that configuration would have decided in place of decisions that are stored."""
+    """Compares stored decisions with those of the other configuration."""
 
     def __init__(self, database: Database, configuration: OtherConfiguration) -> None:
         self._database = database
@@ -57,8 +57,8 @@ class Alternative:
         self._snapshot: tuple[str, Mapping[str, DecisionRecord] | None] = ("", None)
 
     def placed(self, row: Decision) -> ShadowRecord | None:
-        """Return where its run would have started in the same tick; None: it started none, or what the tick saw is
-        gone."""
+        """Return where the decision's run would have started in the same tick; None if it is no placement or the
+        tick's snapshot is gone."""
         if row.kind != DecisionKind.PLACEMENT:
             return None
         started = self._started(row.snapshot_hash or "")
@@ -80,7 +80,8 @@ class Alternative:
         )
 
     def _started(self, digest: str) -> Mapping[str, DecisionRecord] | None:
-        """What starts from that snapshot, by task; None: it is gone. Of one tick come a few decisions in a row."""
+        """Return what the snapshot would start, by task id; None if it is gone. The latest is cached, because several
+        decisions in a row come from the same tick."""
         if self._snapshot[0] != digest:
             data = self._database.read(partial(decision_rows.snapshot, digest=digest))
             started = None
@@ -91,8 +92,11 @@ class Alternative:
         return self._snapshot[1]
 
     def routed(self, row: Decision) -> ShadowRecord | None:
-        """Return who would have got its task, and what the policy would have said; None: another decision tells,
-        nothing was to decide in either, or the task is gone, or was restarted since."""
+        """Return the specialist and the verdict that the task would have got.
+
+        None if another decision covers it, if neither configuration had to decide anything, or if the task is gone or
+        was restarted since.
+        """
         actual = self._database.read(partial(_actual, row=row))
         return None if actual is None else self._decided(row, actual)
 
@@ -102,28 +106,28 @@ class Alternative:
         if subject is None:
             return None
         decided = decider.decide_alone(subject)
-        record, said = decided.record, _said(decider, decided)
-        if record is None and said is None and actual == _NOBODY:
+        record, policy = decided.record, decider.policing.record(decided.judged, decider.versions)
+        if record is None and policy is None and actual == _NOBODY:
             return None
         chosen = _chosen(decided)
-        of_rules = said is not None and (record is None or chosen.verdict is not PolicyVerdict.ALLOWED)
-        why = said if said is not None and of_rules else record
+        by_policy = policy is not None and (record is None or chosen.verdict is not PolicyVerdict.ALLOWED)
+        why = policy if policy is not None and by_policy else record
         return ShadowRecord(
             about=DecisionKind.SPECIALIST,
             beside=row.id,
             reason=rationale(RationaleCode.NOBODY) if why is None else why.reason,
             **dict(chosen),
-            rules=() if said is None else said.rules,
+            rules=() if policy is None else policy.rules,
             actual=actual,
             differs=_compared(chosen) != _compared(actual),
-            policy_checks=() if said is None else said.policy_checks,
-            versions=decider.versions if said is None else said.versions,
+            policy_checks=() if policy is None else policy.policy_checks,
+            versions=decider.versions if policy is None else policy.versions,
             **({} if record is None else _weighed(record)),
         )
 
 
 def _subject(connection: Connection, decider: Decider, row: Decision) -> Subject | None:
-    """The task of the decision; None: it is gone, or was restarted since."""
+    """Return the task of the decision; None if it is gone or was restarted since."""
     task = None if row.task_id is None else task_rows.find(connection, row.task_id)
     if task is None or task.generation != row.generation:
         return None
@@ -132,14 +136,14 @@ def _subject(connection: Connection, decider: Decider, row: Decision) -> Subject
 
 
 def _was_routed(connection: Connection, row: Decision) -> bool:
-    """Whether somebody or the policy was asked about the task before it started, or it has started before."""
+    """Return whether an earlier decision covers the task in this generation."""
     earlier = [one for one in decision_rows.of_task(connection, row.task_id or "") if one.generation == row.generation]
     kinds = {DecisionKind(one.kind) for one in earlier if one.id != row.id and one.at_ms <= row.at_ms}
     return not kinds.isdisjoint(FOLLOWED)
 
 
 def _actual(connection: Connection, row: Decision) -> Chosen | None:
-    """What was decided on who does the task; None: another decision says."""
+    """Return the recorded outcome; None if another decision has it."""
     if row.kind == DecisionKind.PLACEMENT:
         return None if _was_routed(connection, row) else _NOBODY
     task_id, generation = row.task_id or "", row.generation or 0
@@ -156,12 +160,8 @@ def _actual(connection: Connection, row: Decision) -> Chosen | None:
     return _NOBODY if verdict is PolicyVerdict.ALLOWED and who is None else None
 
 
-def _said(decider: Decider, decided: Decided) -> PolicyRecord | None:
-    return decider.policing.record(decided.judged, decider.versions)
-
-
 def _chosen(decided: Decided) -> Chosen:
-    verdict = decided.judged.says
+    verdict = decided.judged.outcome
     record = decided.record
     if verdict in _STOPS:
         return Chosen(route=_STOPS[verdict], verdict=verdict)
@@ -171,7 +171,7 @@ def _chosen(decided: Decided) -> Chosen:
 
 
 def _compared(chosen: Chosen) -> tuple[object, ...]:
-    """What makes a difference: not which skill of the same specialist it is."""
+    """Return the parts that count as a difference. The skill of the same specialist does not."""
     return chosen.route, chosen.specialist, chosen.verdict
 
 

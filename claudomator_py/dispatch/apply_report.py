@@ -1,5 +1,4 @@
-"""The store's side of an end: a report of a host, applied to the rows of its run once, whenever and however often it
-comes."""
+"""Applies the hosts' reports of ended runs and checks to their rows, idempotently."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -43,14 +42,14 @@ MAX_CHECKS = 5
 UNKNOWN = Outcome(
     status=OutcomeStatus.LOST, reason=Reason.LOST, detail="its supervisor was killed before it could record the end"
 )
-GONE = "its run directory was removed, or is not that of this database; what became of it is not known"
+GONE = "its run directory was removed or belongs to another database, so its outcome is unknown"
 
 
 class Applied(StrEnum):
-    """What a report did.
+    """The effect of a report.
 
-    ENDED: it ended the run. STALE: nothing, as the run has ended, is unknown, or has gone on to another step. WAITING:
-    nothing yet, as the run's work tree is looked at first; it is to be applied again.
+    ENDED: it ended the run. STALE: none, because the run has ended, is unknown or is at another step. WAITING: none
+    yet, because the run's work tree is examined first; apply the report again.
     """
 
     ENDED = "ended"
@@ -60,7 +59,7 @@ class Applied(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckWanted:
-    """The report did nothing yet: the task's check is to be begun (again). exit_code: of the agent's run."""
+    """A report without effect yet, because the task's check has to run (again) first. exit_code: the agent's."""
 
     outcome: Outcome
     exit_code: int | None
@@ -68,43 +67,43 @@ class CheckWanted:
 
 @dataclass(frozen=True, slots=True)
 class ReportedRun:
-    """A run with the task and the content that it is of."""
+    """A run with its task and the content that it was given."""
 
     run: Run
     task: Task
     spec: TaskSpec
     announced: bool = False
-    """Whether the run has said, while it lived, that it hands its task on."""
+    """Whether the run has announced a handoff while it was live."""
 
     def hands_on(self, outcome: Outcome) -> bool:
-        """Return whether the task is not done, as another specialist is to continue with it."""
+        """Return whether another specialist is to continue the task."""
         return self.announced or outcome.handoff is not None
 
     @property
     def stop_wanted(self) -> bool:
-        """Whether somebody asked for its end."""
+        """Whether a cancellation or restart of the task was requested."""
         return self.task.cancel_requested_ms is not None or self.task.restart_requested is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a run on its way into its rows."""
+    """The end of a run whose write is pending."""
 
     subject: ReportedRun
     writing: "Future[Finished | None]"
 
     def applied(self) -> Applied:
-        """Tell of it, once it is durable. Raises StoreUnavailable."""
+        """Wait until the end is durable, and log it. Raises StoreUnavailable."""
         finished = self.writing.result()
         crashpoint("finish-committed")
         if finished is None:
             return Applied.STALE
-        _tell(self.subject, finished)
+        _log_end(self.subject, finished)
         return Applied.ENDED
 
 
 class ReportApplier:
-    """Applies reports. It looks at rows and the report alone, never at what the run left behind."""
+    """Applies reports. Reads only rows and the report, never the run directory."""
 
     def __init__(
         self,
@@ -115,8 +114,8 @@ class ReportApplier:
         worktrees: WorktreeManager | None = None,
         secrets: Secrets | None = None,
     ) -> None:
-        """rules: those in force. budgets: what may be spent; None: anything. worktrees: None: no run is in a work tree.
-        secrets: what is known to be one; None: nothing but what is by its shape."""
+        """rules: returns those in force. budgets: None for no limits. worktrees: None if no run is in a work tree.
+        secrets: known secrets to redact; None to redact only by pattern."""
         self._database = database
         self._registry = registry
         self._rules = rules
@@ -125,10 +124,9 @@ class ReportApplier:
         self._secrets = secrets or Secrets()
 
     def apply(self, report: RunReport, now_ms: int, known: ReportedRun | None = None) -> Applied | CheckWanted:
-        """Take in the end of a run or check: in one transaction, and only if that is what the run is at still.
+        """Apply the end of a run or check in one transaction, unless the run is no longer at that step.
 
-        known: what it is about, as it was read a moment ago, if it was. Raises StoreUnavailable; the report can be
-        applied again.
+        known: the run, if just read. Raises StoreUnavailable; the report can be applied again.
         """
         applying = self.begin(report, now_ms, known)
         return applying.applied() if isinstance(applying, Ending) else applying
@@ -158,15 +156,15 @@ class ReportApplier:
         return Ending(subject, self._database.submit(ending, planned=True))
 
     def _read(self, report: RunReport, known: ReportedRun | None) -> ReportedRun | None:
-        """What the report is about. What a run said as it ended decides whether a check begins, and is read for that;
-        else all is looked at again in the transaction."""
+        """Return the run of the report; None if it is stale. A task with a check is read again, because the run's last
+        words decide whether the check begins; anything else is read again in the transaction."""
         if known is not None and not known.spec.check:
             return known
         spec = None if known is None else known.spec
         return self._database.read(lambda connection: _subject(connection, report, spec))
 
     def _judged(self, subject: ReportedRun, report: RunReport) -> Outcome | CheckWanted:
-        """What the report means for the task."""
+        """Return the outcome by the report, or that a check has to run first."""
         if report.gone:
             return _gone(subject)
         if report.step > 0:
@@ -175,7 +173,7 @@ class ReportApplier:
         if outcome.status is not OutcomeStatus.SUCCEEDED or not subject.spec.check or subject.hands_on(outcome):
             return outcome
         if subject.stop_wanted:
-            # The agent's word alone is no success of a task that is to be checked.
+            # Without the check, the agent's claim of success does not count.
             return _cancelled(outcome)
         return CheckWanted(outcome, None if report.exit is None else report.exit.exit_code)
 
@@ -183,7 +181,7 @@ class ReportApplier:
         run, outcome = subject.run, report.outcome or UNKNOWN
         undisturbed = report.undisturbed or outcome
         stopped = run.over_budget is not None and not subject.stop_wanted
-        # A run that was done before it could be stopped for its budget is done.
+        # A run that finished before it could be stopped for its budget has succeeded.
         was_done = stopped and undisturbed.status is OutcomeStatus.SUCCEEDED
         kind = self._registry.kinds.get(run.kind)
         converses = kind is not None and kind.conversations is not Conversations.NONE
@@ -197,7 +195,7 @@ class ReportApplier:
         if outcome.status is OutcomeStatus.CANCELLED and stopped:
             over = SpentBudget.read(run.over_budget)
             changes = {"status": OutcomeStatus.FAILED, "reason": Reason.BUDGET, "over_budget": over}
-            # An earlier version has stored words.
+            # An earlier version stored free text.
             return outcome.model_copy(update={**changes, "detail": run.over_budget if over is None else None})
         return outcome
 
@@ -206,11 +204,11 @@ class ReportApplier:
         outcome = Outcome.model_validate(run.outcome)
         if record is not None:
             return self._checked(subject, outcome, record, report.check_output or "")
-        # A check changes nothing that matters, so a lost one is begun again, unless the task is to stop.
+        # A check has no lasting effects, so a lost one is repeated, unless the task is to stop.
         if subject.stop_wanted:
             return _cancelled(outcome)
         if run.check_seq >= MAX_CHECKS:
-            return _unchecked(outcome, f"its check was begun {run.check_seq} times, and lost each time")
+            return _unchecked(outcome, f"its check was started {run.check_seq} times and lost each time")
         return CheckWanted(outcome, run.exit_code)
 
     def _checked(self, subject: ReportedRun, outcome: Outcome, record: ExitRecord, wrote: str) -> Outcome:
@@ -227,12 +225,12 @@ class ReportApplier:
     def _end(
         self, connection: Connection, subject: ReportedRun, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Finished | None:
-        """How the run has ended; None: it is at that step no more, and nothing was written."""
+        """End the run, unless it is no longer at that step, and return how; None if nothing was written."""
         run = _run(connection, report)
         if run is None:
             return None
         if (run.asked, run.over_budget) != (subject.run.asked, subject.run.over_budget):
-            # It has asked something, or met a budget, since it was read.
+            # It has asked a question or met a budget since it was read.
             judged = self._judged(replace(subject, run=run), report)
             outcome = outcome if isinstance(judged, CheckWanted) else judged
         agent = self._registry.of(run.agent, run.kind)
@@ -243,9 +241,11 @@ class ReportApplier:
         self, connection: Connection, subject: ReportedRun, run: Run, report: RunReport, outcome: Outcome, now_ms: int
     ) -> Finished | None:
         agent = self._registry.of(run.agent, run.kind)
-        told = outcome.over_budget is not None or (run.over_budget is not None and outcome.detail == run.over_budget)
-        if outcome.reason is Reason.BUDGET and not told:
-            # An agent that kept to a budget by itself does not know the figures.
+        has_figures = outcome.over_budget is not None or (
+            run.over_budget is not None and outcome.detail == run.over_budget
+        )
+        if outcome.reason is Reason.BUDGET and not has_figures:
+            # An agent that stopped by its own budget option does not know the figures.
             note_use(connection, run, Used.by(outcome), now_ms)
             over = self._budgets.over(connection, run, subject.spec, agent)
             outcome = outcome.model_copy(update={"over_budget": over})
@@ -271,11 +271,11 @@ class ReportApplier:
         return finished
 
 
-def _tell(subject: ReportedRun, finished: Finished) -> None:
+def _log_end(subject: ReportedRun, finished: Finished) -> None:
     run, outcome, hold = subject.run, finished.outcome, finished.hold
-    told = {} if outcome.reason is None else {"reason": outcome.reason.value}
+    reason = {} if outcome.reason is None else {"reason": outcome.reason.value}
     bound = log.bind(task=subject.task.name, task_id=run.task_id, run_id=run.id, agent=run.agent)
-    bound.info("run_ended", attempt=run.attempt, status=outcome.status.value, **told)
+    bound.info("run_ended", attempt=run.attempt, status=outcome.status.value, **reason)
     if hold is not None:
         until = format_instant(hold.until_ms) if hold.until_ms is not None else "released"
         held = log.bind(agent=run.agent, reason=str(hold.reason), run_id=run.id, bucket=hold.bucket.label)
@@ -283,13 +283,13 @@ def _tell(subject: ReportedRun, finished: Finished) -> None:
 
 
 def _run(connection: Connection, report: RunReport) -> Run | None:
-    """The run, if it is live and at that step."""
+    """Return the run if it is live and at the report's step."""
     run = run_rows.find(connection, report.run_id)
     return run if run is not None and run.live and run.check_seq == report.step else None
 
 
 def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -> ReportedRun | None:
-    """What the report is about; None: the run is not live, or not at that step."""
+    """Return the run of the report; None if it is not live or not at that step."""
     run = _run(connection, report)
     if run is None:
         return None
@@ -299,7 +299,7 @@ def _subject(connection: Connection, report: RunReport, spec: TaskSpec | None) -
 
 
 def _with_fee(connection: Connection, run: Run, outcome: Outcome) -> Outcome:
-    """The outcome with what its specialist's card asks for the run: for the task once, when that is done."""
+    """Return the outcome with the specialist's fee. A fee per task is charged once, when the task is done."""
     registered = None if run.specialist is None else specialist_rows.find(connection, run.specialist)
     if registered is None or not (pricing := registered.card.pricing_of(run.skill)).text:
         return outcome
@@ -317,14 +317,14 @@ def _with_fee(connection: Connection, run: Run, outcome: Outcome) -> Outcome:
 
 
 def _handing_on(outcome: Outcome) -> Outcome | None:
-    """The outcome of a run that hands its task on by what it said last; None: it does not."""
+    """Return the outcome if the run's last message hands the task on, else None."""
     if outcome.status is not OutcomeStatus.SUCCEEDED or outcome.text is None:
         return None
     try:
         request = parse_handoff(outcome.text)
     except ValidationError as error:
         problem = first_problem(HandoffRequest, error).render()
-        detail = f"its last line begins with {HANDOFF_MARKER} and cannot be read: {problem}"
+        detail = f"its last line begins with {HANDOFF_MARKER} but is not a valid handoff: {problem}"
         changes = {"status": OutcomeStatus.FAILED, "reason": Reason.HANDOFF_REFUSED, "detail": detail}
         return outcome.model_copy(update=changes)
     if request is None:
@@ -337,7 +337,7 @@ def _cancelled(outcome: Outcome) -> Outcome:
 
 
 def _gone(subject: ReportedRun) -> Outcome:
-    """Of what the agent wrote nothing can be read; what it had said before its check is known."""
+    """Return the outcome of a run whose directory is gone: the agent's, if it was stored before a check."""
     if subject.run.outcome is None:
         return UNKNOWN.model_copy(update={"detail": GONE})
     outcome = Outcome.model_validate(subject.run.outcome)

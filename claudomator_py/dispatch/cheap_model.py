@@ -1,7 +1,7 @@
-"""The cheap model behind what is asked of it: left alone while it fails, and while its account is limited.
+"""Questions to the cheap model, which is not asked while it fails or its account is limited.
 
-It is asked what has few answers: which of some close specialists a task is for, how risky it is, and in less than a
-second whether a channel's primary should answer.
+It answers questions with few possible answers: which of several close specialists a task is for, how risky a task is,
+and, within a second, whether a channel's primary should answer.
 """
 
 import threading
@@ -30,7 +30,7 @@ from claudomator_py.tasks.holds import hold_account
 class GuardedModel:
     """Asks the model, unless it has failed several times in a row. Safe to use from many threads.
 
-    account: kind and account of the agents with which the model shares its limits; None: with nobody.
+    account: kind and account of the agents that share the model's limits; None if there are none.
     """
 
     def __init__(self, model: CheapModel, clock: Clock, account: tuple[str, str] | None = None) -> None:
@@ -39,22 +39,22 @@ class GuardedModel:
         self._bucket = None if account is None else Bucket(kind=account[0], account=account[1])
         self._breaker = Breaker()
         self.trouble: Trouble | None = None
-        """What is wrong with the model, as far as it was asked; a limit is none, and has a hold."""
+        """The model's current fault, if any. A limit is not a fault but a hold."""
         self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """Name of the model."""
         return self._model.model
 
     def ask(self, question: ModelQuestion, timeout_s: float, *, anyway: bool = False) -> str:
-        """Return what it says, whatever that is worth. anyway: even if it has failed just now. Raises ModelFault."""
+        """Return the answer, which may be invalid. anyway: ask even if it has just failed. Raises ModelFault."""
         if not self._may_try(anyway=anyway):
             raise ModelFault(Cause.BREAKER_OPEN, "it failed several times in a row")
         ok = False
         try:
             answer = self._model.ask(question, timeout_s)
-            ok = True  # An answer that is useless is one: the next question may well get a better one.
+            ok = True  # Even an invalid answer counts: the next question may get a valid one.
             self.trouble = None
             return answer
         except ModelFault as fault:
@@ -65,32 +65,35 @@ class GuardedModel:
             self._tried(ok=ok)
 
     def hold(self, connection: Connection, now_ms: int) -> Hold | None:
-        """Return what holds the account that it shares with agents, if it does, for this model."""
+        """Return the hold on the shared account that applies to this model, if any."""
         if self._bucket is None:
             return None
         ran_on = RanOn("", self._bucket.kind or "", self._bucket.account or "", self._model.model)
         return next((hold for hold in hold_rows.in_force(connection, now_ms) if hold.is_on(ran_on)), None)
 
     def hold_text(self) -> str:
-        """Return why it is not asked while there is a hold."""
+        """Return why the model is not asked while there is a hold."""
         label = "" if self._bucket is None else self._bucket.label
         return f"the account {label}, which it shares with agents, is limited"
 
     def met(
         self, connection: Connection, task_id: str, detail: str | None, retry_after_s: float | None, now_ms: int
     ) -> None:
-        """Record the limit that it met, asked about that task, as that of the agents with which it shares an
-        account."""
+        """Hold the account that the model shares with agents, because it met a limit when asked about the task."""
         bucket = self._bucket
         if bucket is None or self.hold(connection, now_ms) is not None:
             return
         reset_at = None if retry_after_s is None else now_ms + round(retry_after_s * SECOND_MS)
-        told = f"the classifier: {detail}"
-        met = Outcome(status=OutcomeStatus.LIMITED, reason=Reason.RATE_LIMITED, detail=told, reset_at=reset_at)
-        hold_account(connection, bucket, task_id, met, now_ms)
+        limited = Outcome(
+            status=OutcomeStatus.LIMITED,
+            reason=Reason.RATE_LIMITED,
+            detail=f"the classifier: {detail}",
+            reset_at=reset_at,
+        )
+        hold_account(connection, bucket, task_id, limited, now_ms)
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Close the model."""
         self._model.close()
 
     def _may_try(self, *, anyway: bool) -> bool:
@@ -107,13 +110,13 @@ class GuardedModel:
 
 log = get_logger("claudomator.routing")
 
-_REMEMBERED = 1_000
-"""Choices that are not asked for again."""
+_CACHE_SIZE = 1_000
+"""Answers that are cached."""
 
 
 class Chooser:
-    """Lets a cheap model choose among answers. No fault of it does more than leave the choice to what there is without
-    it: the signals of close candidates, and what words say of a risk."""
+    """Asks a cheap model to choose among answers. If it fails, the scores of close candidates, or the words of a task's
+    risk, decide as they do without a model."""
 
     def __init__(self, model: GuardedModel, database: Database, timeout_ms: int, clock: Clock) -> None:
         self._model = model
@@ -124,12 +127,12 @@ class Chooser:
         self._lock = threading.Lock()
 
     def name(self, choice: Choice | RiskQuestion) -> str:
-        """Return the name by which a decision says who chose."""
+        """Return the name of the model and prompt, as decisions record it."""
         return f"{self._model.name}/{choice.version}"
 
     def choose(self, choice: Choice | RiskQuestion, task: Task) -> str | None:
-        """Return what it names; None: nothing, and the log says why. What it has named for the same is not asked again,
-        unless an operator has restarted the task. Takes as long as the timeout. Raises StoreUnavailable."""
+        """Return the answer, or None if there is no valid one, which is logged. Answers are cached, except for
+        restarted tasks. Blocks up to the timeout. Raises StoreUnavailable."""
         key = choice.key(self._model.name)
         with self._lock:
             known = self._known.get(key)
@@ -145,7 +148,7 @@ class Chooser:
             return None
         with self._lock:
             self._known[key] = said
-            while len(self._known) > _REMEMBERED:
+            while len(self._known) > _CACHE_SIZE:
                 self._known.popitem(last=False)
         return said
 
@@ -164,7 +167,7 @@ CONCURRENCY: Final = 8
 
 
 class PrimaryJudge:
-    """Asks the model that is configured at present. No fault of it does more than mean no."""
+    """Asks the configured model whether a channel's primary should answer. If it fails, the answer is no."""
 
     def __init__(
         self,
@@ -174,7 +177,7 @@ class PrimaryJudge:
         *,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """model: None: there is none."""
+        """model: returns the configured model, if any."""
         self._database = database
         self._model = model
         self._clock = clock
@@ -182,7 +185,7 @@ class PrimaryJudge:
         self._pool = ThreadPoolExecutor(CONCURRENCY, "primary")
 
     def ask(self, question: ReplyQuestion) -> Reply:
-        """Return what it says in time."""
+        """Return the answer, or no with the cause if none comes in time."""
         model = self._model()
         if model is None:
             return Reply(yes=False, cause="no classifier is configured")
@@ -203,7 +206,7 @@ class PrimaryJudge:
             return Reply(yes=False, cause="an error in the daemon, see its log")
 
     def close(self) -> None:
-        """Ask nothing more."""
+        """Cancel pending questions."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, model: GuardedModel, question: ReplyQuestion) -> bool:

@@ -1,4 +1,4 @@
-"""Asking for tiers beside everything else: the question is committed first, the answer whenever it comes."""
+"""Asks the classifier for tiers outside the tick: commits the question first, and the answer when it arrives."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -35,17 +35,17 @@ from claudomator_py.values import dataclass
 log = get_logger("claudomator.classify")
 
 CONCURRENCY = 4
-"""Questions that the model is asked side by side."""
+"""Questions that are asked in parallel."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TierQuestion:
-    """A question that was committed and has to be put to the model."""
+    """A committed question that the model has not been asked yet."""
 
     task_id: str
     generation: int
     revision: int
-    """The content that it is about."""
+    """The revision of the task that it is about."""
     agent: str
     question: TierQuestion
     key: str
@@ -64,7 +64,7 @@ class _TierReply:
 
 
 class TierAsker:
-    """Puts planned questions to the classifier, a few at a time. No fault of it does more than leave a default."""
+    """Asks the classifier planned questions, a few in parallel. If it fails, the default tier applies."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class TierAsker:
         *,
         pool: Executor | None = None,
     ) -> None:
-        """pool: where questions are put; None: on threads of its own."""
+        """pool: asks the questions; None for a pool of its own."""
         self._database = database
         self.model = model
         self._timeout_ms = timeout_ms
@@ -83,9 +83,9 @@ class TierAsker:
         self._pool = pool or ThreadPoolExecutor(max_workers=CONCURRENCY, thread_name_prefix="classify")
 
     def ask(self, asks: Sequence[AskTier]) -> dict[str, Exception]:
-        """Commit the questions and put them to the model; returns before the answers come.
+        """Commit the questions and ask them in the background.
 
-        By task, why its question could not be committed. Raises StoreUnavailable.
+        Return, by task id, why a question could not be committed. Raises StoreUnavailable.
         """
         now_ms = self._clock()
         committing = [(ask, self._database.submit(self._committing(ask, now_ms))) for ask in asks]
@@ -103,9 +103,9 @@ class TierAsker:
         return failed
 
     def close(self, *, wait: bool = False) -> None:
-        """Ask nothing more; what is under way is left without an answer, and its deadline holds.
+        """Stop asking. Open questions stay without an answer until their deadline.
 
-        With ``wait`` it is answered first, which may take as long as the timeout.
+        wait: wait for the answers to open questions, up to the timeout.
         """
         self._pool.shutdown(wait=wait, cancel_futures=not wait)
         self.model.close()
@@ -121,7 +121,7 @@ class TierAsker:
             return None
         hold = self.model.hold(connection, now_ms)
         if hold is not None and not ask.urgent:
-            return None  # There is time: it is asked once the account can be used again.
+            return None  # Not urgent: ask when the account is no longer limited.
         spec = task_rows.spec_of(connection, task.id, task.revision)
         question = TierQuestion(spec.name, spec.instructions, ask.agent_type, dict(ask.models))
         key = cache_key(question, self.model.name)
@@ -137,7 +137,7 @@ class TierAsker:
         )
         classification_rows.add(connection, row)
         asked = _TierQuestion(task.id, task.generation, task.revision, ask.agent, question, key, now_ms, deadline_ms)
-        # A restart decides everything again, so only a first generation takes an answer from the cache.
+        # A restart repeats all decisions, so only the first generation uses the cache.
         known = classification_rows.cached(connection, key) if task.generation == 1 else None
         if known is not None:
             tier, reason = known
@@ -150,7 +150,7 @@ class TierAsker:
         return asked
 
     def _work(self, asked: _TierQuestion) -> None:
-        """On a thread of the pool. Whatever happens, an answer is recorded, or the deadline passes without one."""
+        """Ask the question on a thread of the pool, and store the answer. If that fails, the deadline passes."""
         try:
             answer = self._answer(asked)
             self._database.write(lambda connection: self._record(connection, asked, answer, self._clock()))
@@ -164,7 +164,7 @@ class TierAsker:
         if left_s <= 0:
             return _TierReply("default", cause=Cause.TIMEOUT, detail="too many questions were ahead of it")
         try:
-            # An operator who restarts a task wants to know; the answer then counts like that of a trial.
+            # An operator's restart asks even a failing model; the answer then counts as the breaker's trial.
             text = self.model.ask(tier_question(asked.question), left_s, anyway=asked.generation > 1)
             parsed = parse_answer(text, asked.question)
         except ModelFault as fault:
@@ -191,8 +191,8 @@ class TierAsker:
             self.model.met(connection, asked.task_id, answer.detail, answer.retry_after_s, now_ms)
         if answer.source == "classifier" and answer.tier is not None:
             classification_rows.remember(connection, asked.key, answer.tier, answer.detail or "", now_ms)
-        told = {"source": answer.source, "tier": answer.tier, "cause": answer.cause, "detail": answer.detail}
-        data = {key: value for key, value in told.items() if value is not None}
+        fields = {"source": answer.source, "tier": answer.tier, "cause": answer.cause, "detail": answer.detail}
+        data = {key: value for key, value in fields.items() if value is not None}
         record(connection, now_ms, "classified", task_id=asked.task_id, data=data)
         self._decided(connection, asked, answer, now_ms)
         if answer.cause is not None:
@@ -202,7 +202,7 @@ class TierAsker:
     def _decided(self, connection: Connection, asked: _TierQuestion, answer: _TierReply, now_ms: int) -> None:
         task = task_rows.get(connection, asked.task_id)
         if task.generation != asked.generation:
-            return  # It was restarted meanwhile, and is decided again.
+            return  # It was restarted meanwhile and is decided again.
         classification = Decided(
             source="default" if answer.tier is None else "cache" if answer.source == "cache" else "classifier",
             cause=answer.cause,

@@ -1,4 +1,4 @@
-"""Taking live runs further: from what a host says of a run to its next step, its check, or the report of its end."""
+"""Advances live runs: from a host's status of a run to its next step, its check, or the report of its end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -32,15 +32,15 @@ from claudomator_py.tasks.runs import begin_check, is_noted, note_use, reach_pha
 log = get_logger("claudomator.collect")
 
 WORTH_ENDING_MS = MINUTE_MS
-"""A shorter sleep costs less than starting again."""
+"""A shorter sleep costs less than a new start."""
 EXIT_MS = SECOND_MS
-"""A program that has had its last word mostly exits by itself within this."""
+"""Most programs exit within this time after their final message."""
 PATIENCE_MS = 5 * MINUTE_MS
-"""How long a CLI may wait out a limit without saying for how long."""
+"""How long a CLI may wait for a limit to reset without naming the time."""
 
 
 class Collector:
-    """Looks at one live run and takes it one step further. Every step can be repeated safely. rules: those in force."""
+    """Advances one live run by one step at a time. Every step is idempotent. rules: returns those in force."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Collector:
         applier: ReportApplier,
         budgets: Budgets | None = None,
     ) -> None:
-        """applier: takes in how runs ended. budgets: what may be spent; None: anything."""
+        """applier: applies the reports of ended runs. budgets: None for no limits."""
         self._database = database
         self._registry = registry
         self._host = host
@@ -59,23 +59,23 @@ class Collector:
         self._budgets = budgets or Budgets()
         self._counting = False
         self._winding: dict[str, WindDown] = {}
-        """What was asked for last, by run, of those that have had their last word."""
+        """The latest wind-down order of each run that has sent its final message."""
         self._stays_ms: int | None = None
         self._applier = applier
         self._probes: set[str] = set()
         self._begun: list[tuple[ReportedRun, Future[None]]] = []
         self._contents: dict[str, TaskSpec] = {}
-        """What live runs are of, by their ids: a revision of a task never changes."""
+        """The tasks' contents, by run id. A revision never changes."""
         self.check_obstacle: Callable[[Run], Blocked | None] = lambda _: None
-        """Why the check of a run that has ended cannot begin yet; None: it can. Set by whoever knows the slots."""
+        """Returns why the check of an ended run cannot begin yet; None if it can. Set by the owner of the slots."""
         self._waiting: set[str] = set()
 
     def expect(self, contents: Mapping[str, TaskSpec]) -> None:
-        """Expect the ends of these runs, which have begun. contents: what they are of, by their ids."""
+        """Cache the contents of started runs, by run id."""
         self._contents |= contents
 
     def look_only_at(self, connection: Connection, live: Sequence[Run], now_ms: int) -> None:
-        """Forget all other runs: these are all the live runs there are."""
+        """Forget all runs that are not live any more."""
         self._counting, self._stays_ms = False, None
         self._waiting.clear()
         ids = {run.id for run in live}
@@ -86,7 +86,7 @@ class Collector:
 
     @property
     def watches(self) -> bool:
-        """Whether somebody waits for a live run's model to answer."""
+        """Whether other runs wait for a live run's model to answer."""
         return bool(self._probes)
 
     @property
@@ -101,18 +101,19 @@ class Collector:
 
     @property
     def stays_ms(self) -> int | None:
-        """When to look again at a run that has had its last word; None: there is none."""
+        """When to check again whether a run has exited after its final message, in epoch milliseconds; None if there
+        is no such run."""
         return self._stays_ms
 
     def begun(self) -> Sequence[tuple[ReportedRun, "Future[None]"]]:
-        """Return the runs that were seen to have begun since this was last asked, each with what says so in its row
-        once that is durable: it is written together with something else, or by ``Database.flush``."""
+        """Return the runs that have begun since the last call, each with its pending write. It commits with the next
+        write, or with ``Database.flush``."""
         begun, self._begun = self._begun, []
         return begun
 
     def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool | Ending:
-        """Return whether the run is still live afterwards, or its end, which is not durable yet. task: as it was read
-        together with the run; None: it was not."""
+        """Advance the run. Return whether it is still live, or its end, which is not durable yet. task: the run's, if
+        read together with it."""
         step = run.check_seq
         status = self._host.reconcile(run.id, step)
         subject = self._subject(run, task)
@@ -133,7 +134,7 @@ class Collector:
         return self._without_record(subject, step, now_ms)
 
     def _is_gone(self, run: Run) -> bool:
-        """Whether the whole directory of the run is."""
+        """Return whether the run's directory is gone."""
         return self._host.reconcile(run.id).fate is RunFate.MISSING
 
     def _subject(self, run: Run, task: Task | None) -> ReportedRun:
@@ -166,14 +167,14 @@ class Collector:
             self._listen(subject, now_ms)
 
     def _listen(self, subject: ReportedRun, now_ms: int) -> None:
-        """Act on what the live run has said."""
+        """Act on the live run's output."""
         run = subject.run
         output = self._host.follow(self._request(subject))
         if output is None:
             return
         if _sleeps_in_limit(output, now_ms) and output.is_current:
-            # Its reader makes a limit of it, however it is ended.
-            _log_of(subject).info("run_sleeps_in_limit", note="it is ended, and its agent held")
+            # The reader reports a limit, however the run ends.
+            _log_of(subject).info("run_sleeps_in_limit", note="the run is stopped and its agent held")
             self._host.cancel(run.id)
             crashpoint("cancel-asked")
             return
@@ -184,7 +185,7 @@ class Collector:
         self._count(subject, output, now_ms)
 
     def _wind_down(self, run: Run, output: LiveOutput, now_ms: int) -> None:
-        """Have a run end that has had its last word and stays. Most exit at once, and nothing is asked for."""
+        """Have the host end a run that does not exit after its final message."""
         order = self._rules().wind_down(output, now_ms)
         if order is None:
             return
@@ -199,7 +200,7 @@ class Collector:
         self._winding[run.id] = order
 
     def _count(self, subject: ReportedRun, output: LiveOutput, now_ms: int) -> None:
-        """Note what the run has used by now, if a budget could be used up by it, and stop it once one is."""
+        """Store the run's usage if it counts towards a budget, and stop the run when a budget is used up."""
         run, agent = subject.run, self._agent(subject)
         if not self._budgets.watches(subject.spec, agent) or output.stage is Stage.DONE:
             return
@@ -219,22 +220,23 @@ class Collector:
         crashpoint("cancel-asked")
 
     def _without_record(self, subject: ReportedRun, step: int, now_ms: int) -> bool | Ending:
-        """The shim is gone, or the directory is. No retry before nothing of the run is left."""
+        """Report a run whose shim or directory is gone, after all of its processes have ended: a retry must not
+        overlap with them."""
         if step > 0 and self._host.reconcile(subject.run.id, step + 1).fate not in (RunFate.MISSING, RunFate.REVOKED):
-            # What is left of the run is that check. To end it would fail the task.
+            # The next check is running already. Ending it would fail the task.
             return self._take_over_check(subject, Outcome.model_validate(subject.run.outcome), now_ms)
-        self._database.flush()  # nobody's write waits for processes that do not end
+        self._database.flush()  # no write waits for processes that do not end
         if not self._host.end_survivors(subject.run.id):
-            _log_of(subject).warning("run_survived", note="processes of it are still ending")
+            _log_of(subject).warning("run_survived", note="some of its processes are still ending")
             return True
         if self._is_gone(subject.run):
             return self._apply(subject, RunReport(run_id=subject.run.id, step=step, gone=True), now_ms)
         return self._report(subject, step, None, now_ms)
 
     def _report(self, subject: ReportedRun, step: int, record: ExitRecord | None, now_ms: int) -> bool | Ending:
-        """As ``collect``. record: how it ended; None: its supervisor was lost."""
+        """Apply the run's end, see ``collect``. record: the exit record; None if the supervisor was lost."""
         report = self._host.report(self._request(subject), record, step)
-        # Without a report its output is being read.
+        # There is no report until all output is read.
         return True if report is None else self._apply(subject, report, now_ms)
 
     def _apply(self, subject: ReportedRun, report: RunReport, now_ms: int) -> bool | Ending:
@@ -247,7 +249,7 @@ class Collector:
         return applied if isinstance(applied, Ending) else applied is Applied.WAITING
 
     def _check(self, subject: ReportedRun, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
-        """As with the run itself: directory, committed intent, shim."""
+        """Start the check like a run: directory, committed row, shim."""
         run, step = subject.run, subject.run.check_seq + 1
         prepared = check_run(run, subject.spec, self._rules())
         try:
@@ -264,15 +266,15 @@ class Collector:
     def _take_over_check(
         self, subject: ReportedRun, outcome: Outcome, now_ms: int, exit_code: int | None = None
     ) -> bool:
-        """The next check has begun although no row says so: an older copy of the database was put back."""
+        """Adopt a running check that the database does not know, because an older copy of it was restored."""
         run = subject.run
         code = run.exit_code if exit_code is None else exit_code
-        note = "it had begun, and the database did not know"
+        note = "it was running, but the database did not know it"
         _log_of(subject).warning("check_taken_over", step=run.check_seq + 1, note=note)
         return self._database.write(lambda connection: begin_check(connection, run, outcome, code, now_ms))
 
     def _request(self, subject: ReportedRun) -> LaunchRequest:
-        """What has to be known of the run to read it."""
+        """Return the launch request by which the run's output is read."""
         return launch_request(subject.run, subject.spec, self._agent(subject))
 
     def _agent(self, subject: ReportedRun) -> AgentSpec:
@@ -280,7 +282,7 @@ class Collector:
 
 
 def _probes(connection: Connection, silent: Sequence[Run], now_ms: int) -> set[str]:
-    """Of the runs whose model has not answered, those that find out whether a limit is gone."""
+    """Return the silent runs that probe whether a limit is over."""
     in_force, over = hold_rows.in_force_and_over(connection, now_ms)
     return {
         run.id
@@ -295,7 +297,7 @@ def _log_of(subject: ReportedRun) -> BoundLogger:
 
 
 def _sleeps_in_limit(output: LiveOutput, now_ms: int) -> bool:
-    """Whether the run sleeps in a limit for longer than is worth waiting."""
+    """Return whether the run waits for a limit to reset for so long that it is cheaper to end it."""
     if output.stuck_until is not None:
         return output.stuck_until - now_ms > WORTH_ENDING_MS
     return output.stuck_since is not None and now_ms - output.stuck_since > PATIENCE_MS

@@ -178,7 +178,7 @@ class Decider:
             return replace(subject, asked=replace(subject.asked, request=request, needs=needs))
 
         subject = self._database.read(read)
-        return self.judged_again(subject, self.decide([subject])[task.id])
+        return self.rejudge(subject, self.decide([subject])[task.id])
 
     def subjects(
         self, connection: Connection, faults: Faults, without: Collection[str] = ()
@@ -234,18 +234,18 @@ class Decider:
 
     def is_outdated(self, connection: Connection, task: Task) -> bool:
         """Return whether the policy's verdict on a queued and routed task has changed."""
-        if not self.policing.may_have_changed(connection, task):
+        if not self.policing.is_stale(connection, task):
             return False
         spec = task_rows.spec_of(connection, task.id, task.revision)
         if self._takes_long(spec):
             return True  # decided where it is judged again, see ``SpecialistRouter``
         judged = self.policing.judge(connection, task, spec, reads=self._reads(spec, specialist_meant(task)))
-        judged = self.policing.again(judged, task.specialist, task.skill)
-        return self.policing.says_otherwise(connection, task, judged)
+        judged = self.policing.judge_specialist(judged, task.specialist, task.skill)
+        return self.policing.has_changed(connection, task, judged)
 
     def raised(self, connection: Connection, subject: Subject, risk: Risk, by: str) -> Subject:
         """Return the task judged with the risk that a model has assessed, if that is higher. by: the model's name."""
-        judged = self.policing.raised(connection, subject.task, subject.judged, risk, by)
+        judged = self.policing.judge_risk(connection, subject.task, subject.judged, risk, by)
         return replace(
             subject, judged=judged, asked=replace(subject.asked, needs=_needs_of(subject.task, subject.spec, judged))
         )
@@ -266,12 +266,12 @@ class Decider:
         """Return the decision, without asking a model to choose among close candidates. Raises StoreUnavailable."""
         if subject.stopped or self.needs_no_route(subject):
             return Decided(subject, None, subject.judged)
-        return self.judged_again(subject, self.decide([subject])[subject.task.id])
+        return self.rejudge(subject, self.decide([subject])[subject.task.id])
 
-    def judged_again(self, subject: Subject, record: SpecialistRecord) -> Decided:
+    def rejudge(self, subject: Subject, record: SpecialistRecord) -> Decided:
         """Return the decision after judging the task with the chosen specialist, who is replaced by a question to a
         person if the policy or the needs exclude it."""
-        judged = self.policing.again(subject.judged, record.specialist, record.skill)
+        judged = self.policing.judge_specialist(subject.judged, record.specialist, record.skill)
         needs = _needs_of(subject.task, subject.spec, judged)
         needs = replace(needs, approved=needs.approved or subject.asked.needs.approved)
         update = {

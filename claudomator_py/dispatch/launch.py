@@ -1,4 +1,4 @@
-"""From a run's row to what its shim is told: prompt, command line, limits and environment."""
+"""Builds a shim's order from a run's row: prompt, command line, limits and environment."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,29 +24,29 @@ class LaunchRules:
     """The configuration that launching depends on."""
 
     bounds: Bounds
-    """Of directories that tasks name; grace in milliseconds."""
+    """Bounds of the directories that tasks name."""
     grace_ms: int
     output_bytes: int
     environ: Mapping[str, str]
     linger_ms: int = 20 * SECOND_MS
-    """How long a program may stay after its last word."""
+    """How long a program may keep running after its final message."""
     background_idle_ms: int = 2 * MINUTE_MS
-    """How long what it left in the background may neither write nor compute anything."""
+    """How long its background processes may be idle: no output and no CPU time."""
     input_hold_ms: int = 30 * MINUTE_MS
     """How long the directory of a task that needs input is kept for it."""
     max_handoffs: int = 2
     """How often a task may be handed on in a generation."""
     run_token: Callable[[str], str] | None = None
-    """Gives each run, by its id, the token by which it may ask this daemon; None: none has one."""
+    """Returns the token for this daemon's API by run id; None if runs get no token."""
     mcp_command: tuple[str, ...] = ()
-    """The MCP server over which an agent's CLI asks this daemon; empty: there is none."""
+    """Command of the MCP server through which an agent's CLI calls this daemon; empty if there is none."""
     max_subtasks: int = 0
     """How many tasks a run may create."""
     traced: bool = False
-    """Whether a run is told about which trace it is a part."""
+    """Whether runs get a ``TRACEPARENT``."""
 
     def wind_down(self, output: LiveOutput, now_ms: int) -> WindDown | None:
-        """Return how a live run is to be ended that has had its last word, by what it has said; None: it has not."""
+        """Return how to end a live run that has sent its final message; None if it has not."""
         match output.stage:
             case Stage.DONE:
                 left_ms = output.stage_since + self.linger_ms - now_ms
@@ -58,7 +58,7 @@ class LaunchRules:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run directory's content, and the environment that is handed over at the spawn."""
+    """The content of a run directory, and the environment that is passed at the spawn."""
 
     order: RunSpec
     environment: dict[str, str]
@@ -78,8 +78,8 @@ def launch_request(
     granted_acts: tuple[str, ...] = (),
     granted_commands: tuple[str, ...] = (),
 ) -> LaunchRequest:
-    """Return what the agent's kind needs to know of the run. Keywords: to start it; to read it, none of them is
-    needed."""
+    """Return the agent kind's view of the run. The keyword arguments are needed only to start it, not to read its
+    output."""
     prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
     return LaunchRequest(
         run_id=run.id,
@@ -111,19 +111,19 @@ def agent_run(
     note: str | None = None,
     hosts: tuple[str, ...] = (LOCAL,),
 ) -> Prepared:
-    """Return the agent's run. spec: with ``add_dirs`` as the agent is given them. handoff, note: see ``RunSpec``.
-    hosts: where it may go."""
+    """Return the prepared run of the agent. spec: with resolved ``add_dirs``. handoff, note: see ``RunSpec``. hosts:
+    where it may run."""
     token = {} if rules.run_token is None else {VARIABLE: rules.run_token(run.id)}
     own = _own(run, rules, own_span(run.task_id, run.id))
     variables = environment(rules.environ, agent, spec, launch.env, {**launch.over, **own, **token})
-    told = {"handoff": handoff, "note": note, "agent": agent.name, "resumes": run.resumes}
+    context = {"handoff": handoff, "note": note, "agent": agent.name, "resumes": run.resumes}
     return _prepared(
-        run, spec, (launch.argv,), launch.stdin, variables, rules, folders=spec.add_dirs, hosts=hosts, **told
+        run, spec, (launch.argv,), launch.stdin, variables, rules, folders=spec.add_dirs, hosts=hosts, **context
     )
 
 
 def check_run(run: Run, spec: TaskSpec, rules: LaunchRules) -> Prepared:
-    """Return the task's check after the agent's success. It gets no variable of the agent's, nor the run's token."""
+    """Return the prepared check of the task. It gets neither the agent's variables nor the run's token."""
     nobody = AgentSpec(name="check", kind="check")
     variables = environment(rules.environ, nobody, spec, {}, _own(run, rules, check_span(run.task_id, run.id)))
     return _prepared(run, spec, spec.check, "", variables, rules)
@@ -138,7 +138,7 @@ def _prepared(
     rules: LaunchRules,
     **more: Any,
 ) -> Prepared:
-    """more: of the ``RunSpec``."""
+    """Return the prepared commands. more: further fields of the ``RunSpec``."""
     cwd, bounds = _place(run, spec, rules)
     order = RunSpec(
         run_id=run.id,
@@ -158,7 +158,7 @@ def _prepared(
 
 
 def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, Bounds]:
-    """Where it works, and the bounds of that: a work tree lies in none but itself, and in the state folder."""
+    """Return the working directory and its bounds. A work tree, which is in the state folder, is its own bound."""
     if spec.working_dir is None:
         return None, Bounds()
     if (isolated_dir := isolated(spec)) is not None:
@@ -167,7 +167,7 @@ def _place(run: Run, spec: TaskSpec, rules: LaunchRules) -> tuple[str | None, Bo
 
 
 def _own(run: Run, rules: LaunchRules, span: SpanName) -> dict[str, str]:
-    """span: of what is started."""
+    """Return the variables of every process of the run. span: of the process that is started."""
     return {
         **({"TRACEPARENT": span.traceparent} if rules.traced else {}),
         "CLAUDOMATOR_RUN": run.id,

@@ -1,4 +1,4 @@
-"""Observing: from rows to a snapshot, and to the plan that follows from it."""
+"""Reads the rows that a plan depends on into a snapshot, and plans."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -51,34 +51,34 @@ from claudomator_py.tasks.inputs import specialist_meant
 from claudomator_py.values import dataclass
 
 AHEAD = 2
-"""For so many tasks a slot is asked how strong a model they need before it is free."""
+"""Tasks per slot whose tier is asked for in advance."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedTask:
-    """A queued task as it was read: its row, its content, and how planning sees it."""
+    """A queued task: its row, its content, and its form for planning."""
 
     task: Task
     spec: TaskSpec
-    """As the specialist is given it."""
+    """The content with the specialist's settings applied."""
     head: QueueHead
     content: TaskSpec
-    """As it came."""
+    """The content as submitted."""
     card: Card | None = None
-    """Of the specialist who does it; None: no specialist."""
+    """The specialist's card, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a tick saw and what follows from it."""
+    """A snapshot and the plan for it."""
 
     snapshot: Snapshot
     actions: tuple[Action, ...]
-    """What ``plan`` makes of the snapshot, in the same order."""
+    """The plan, in the order of the snapshot's heads."""
     tasks: Mapping[str, QueuedTask]
-    """The tasks that the actions are for, by id."""
+    """The tasks of the actions, by id."""
     again_ms: int | None = None
-    """When the next task that waits for the agent that it prefers may go elsewhere, in epoch milliseconds."""
+    """When the next task that waits for its preferred agent may use another, in epoch milliseconds."""
 
     @property
     def starts(self) -> list[StartRun]:
@@ -86,8 +86,10 @@ class Observation:
         return [action for action in self.actions if isinstance(action, StartRun)]
 
     def without(self, task_ids: Set[str]) -> "Observation":
-        """Return the same, and these tasks do not start."""
-        kept = [one for one in self.actions if not (isinstance(one, StartRun) and one.head.task_id in task_ids)]
+        """Return a copy without the starts of these tasks."""
+        kept = [
+            action for action in self.actions if not (isinstance(action, StartRun) and action.head.task_id in task_ids)
+        ]
         return replace(self, actions=tuple(kept))
 
     @property
@@ -98,21 +100,22 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class _LaneHead:
-    """The next task of a lane. asked: whether somebody has asked for its tier, or need not, as it is known."""
+    """The next task of a lane."""
 
     task: Task
     item: Item
     queued: QueuedTask | None
-    """None: it cannot be understood."""
+    """None if its content cannot be read."""
     asked: bool
+    """Whether its tier is known or has been asked for."""
 
     @property
     def position(self) -> queue.Position:
-        """Where it is in the queue's order."""
+        """Position in the queue."""
         return queue.position(self.task)
 
     def fits(self, taken: Taken) -> bool:
-        """Whether it works where nothing is taken."""
+        """Return whether its directory and thread are free."""
         task = self.task
         placed = task.dir_key not in taken.dir_keys or task.id in taken.keepers
         return placed and ((task.thread or task.id) not in taken.threads or task.id in taken.in_turn)
@@ -120,26 +123,28 @@ class _LaneHead:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What is known of queued tasks from other rows."""
+    """Rows that queued tasks refer to."""
 
     questions: Mapping[tuple[str, int], ClassificationRow] = field(default_factory=dict)
-    """Those for their tiers, by the task's id and generation."""
+    """Questions about tiers, by task id and generation."""
     cards: Mapping[str, Card] = field(default_factory=dict)
-    """Of the specialists who do them, by id."""
+    """Cards of their specialists, by id."""
 
 
 _Planned = tuple[QueuedTask, Action]
 
 
 def _preferring_until(verdict: Blocked) -> int | None:
-    """When it may go elsewhere, if all that it waits for is the agent that it prefers, in epoch milliseconds."""
+    """Return when the task may use another agent, in epoch milliseconds; None unless it waits only for its preferred
+    agent."""
     return verdict.until if verdict.code is BlockCode.PREFERRED_FULL else None
 
 
 class Observer:
-    """Reads the present. rules: those in force. disk_low: whether there is too little room left to start anything.
+    """Reads the current state and plans.
 
-    budgets: what may be spent; None: anything. faults: of starts; None: there are none.
+    rules: returns those in force. disk_low: returns whether the disk is too full to start anything. budgets: None for
+    no limits. faults: of starts; None for none.
     """
 
     def __init__(
@@ -158,16 +163,16 @@ class Observer:
         self._budgets = budgets or Budgets()
         self._faults = faults or Faults(clock)
         self.check_slots = CheckSlots()
-        """Which checks wait for a slot."""
+        """Slots of checks."""
 
     @property
     def accounts(self) -> Set[tuple[str, str]]:
-        """Kind and account of the configured agents."""
+        """Kinds and accounts of the configured agents."""
         return {(agent.kind, agent.quota_account) for agent in self._registry.agents}
 
     def observe(self, connection: Connection) -> Observation:
-        """Return the present and what to do about it. Of the queue the snapshot has the heads for which something is
-        done and no more: those that start, and those of which is to be asked how strong a model they need."""
+        """Return the current state and the plan. Of the queue, the snapshot holds only the tasks that the plan starts
+        or asks a tier for."""
         present = self.present(connection)
         planner = Planner(present)
         times: list[int] = []
@@ -185,15 +190,15 @@ class Observer:
     def _walk_lanes(
         self, connection: Connection, planner: Planner, rules: Rules, times: list[int]
     ) -> Iterator[_Planned]:
-        """Yield what a look at every queued task would start, in order, and between them questions about what would
-        start if its tier were known; of lanes left out for another reason, about the first task without a tier.
+        """Yield the starts that examining every queued task would yield, in order, and questions about tasks that would
+        start if their tier were known, and about the first task without a tier of each lane that is blocked otherwise.
 
-        All lanes are followed at once, each from its first task that works where nothing is taken. When no agent can
-        take that one, its lane is left out until a start changes what is free: neither its tasks nor those in a busy
-        directory are looked at. times: takes when tasks that wait for the agent that they prefer may go elsewhere.
+        The lanes are merged in queue order, each from its first task whose directory and thread are free. When no agent
+        can take that task, the lane is skipped until a start changes what is free; neither its other tasks nor tasks in
+        busy directories are examined. times: receives when tasks that wait for their preferred agent may use another.
         """
         paused, waited_ms = self._paused(connection), planner.now - rules.prefer_wait
-        # Of lanes that are left out nothing is asked either.
+        # Do not ask about lanes that are skipped.
         shut = replace(planner.shut, hints=frozenset()) if rules.classifier else planner.shut
         lanes = set(queue.lanes(connection, planner.taken, shut))
         heads = self._lane_heads(connection, lanes, planner, without=paused)
@@ -207,19 +212,19 @@ class Observer:
             position, lane = heappop(order)
             lane_head = heads.get(lane)
             if lane_head is None or lane_head.position != position:
-                continue  # another one has come in its place
+                continue  # a stale entry: the lane has a newer head
             again = {lane}
             queued, verdict = lane_head.queued, self._verdict(planner, lane_head)
             if queued is not None and isinstance(verdict, StartRun):
                 yield queued, verdict
                 taken = planner.taken
-                again |= blocked | waited.keys()  # it may have filled or limited the agent that they were for
+                again |= blocked | waited.keys()  # the start may have filled their agent, which changes the obstacle
                 again |= {name for name, other in heads.items() if not other.fits(taken)}
                 blocked.clear()
                 waited.clear()
             elif isinstance(verdict, Blocked) and (until := _preferring_until(verdict)) and lane not in waited:
                 waited[lane] = waited_ms
-                # Others of the lane may have waited long enough for the agent that they prefer, or will have sooner.
+                # Another task of the lane may have waited long enough, or will have sooner.
                 since_ms = queue.waiting_since(
                     connection, lane, planner.taken, after=lane_head.position, without=paused, queued_after=waited_ms
                 )
@@ -230,7 +235,7 @@ class Observer:
                     yield from self._question(planner, lane_head, queued, verdict)
                 known.add(lane_head.task.eligibility)
                 to_ask -= 1 if asking else 0
-                # An open question is about that task alone; what blocks it otherwise blocks its lane.
+                # An open question blocks only its task; any other obstacle blocks the lane.
                 if not (asking and (queued.head.asked is not None or to_ask > 0)):
                     blocked.add(lane)
                     again = set()
@@ -243,7 +248,7 @@ class Observer:
                     heappush(order, (other.position, name))
 
     def _verdict(self, planner: Planner, lane_head: _LaneHead) -> StartRun | Blocked | None:
-        """Return what becomes of a lane's first task; None: there is none, or it cannot be judged."""
+        """Return the decision on a lane's first task; None if it cannot be read or considering it fails."""
         if lane_head.queued is None:
             return None
         return self._faults.attempt(lane_head.item, partial(planner.consider, lane_head.queued.head), whole=False)
@@ -251,7 +256,7 @@ class Observer:
     def _question(
         self, planner: Planner, lane_head: _LaneHead, queued: QueuedTask, verdict: Blocked
     ) -> Iterator[_Planned]:
-        """What to ask about a task that does not start yet, if anything."""
+        """Yield the question to ask about a blocked task, if any."""
         asking = partial(planner.question, queued.head, verdict)
         question: AskTier | None = self._faults.attempt(lane_head.item, asking, whole=False)
         if question is not None:
@@ -267,37 +272,37 @@ class Observer:
         after: queue.Position | None = None,
         queued_by: Mapping[str, int] | None = None,
     ) -> dict[str, _LaneHead]:
-        """By lane, the next task of it. A lane in which nothing is left has none."""
-        found = queue.heads(connection, lanes, planner.taken, after=after, without=without, queued_by=queued_by or {})
-        about = self._about(connection, [task for task, _ in found.values()])
-        return {lane: self._front(task, spec, about) for lane, (task, spec) in found.items()}
+        """Return the next task of each lane that has any left."""
+        rows = queue.heads(connection, lanes, planner.taken, after=after, without=without, queued_by=queued_by or {})
+        context = self._context(connection, [task for task, _ in rows.values()])
+        return {lane: self._lane_head(task, spec, context) for lane, (task, spec) in rows.items()}
 
-    def _front(self, task: Task, spec: queue.Content, about: "_Context") -> _LaneHead:
+    def _lane_head(self, task: Task, spec: queue.Content, context: "_Context") -> _LaneHead:
         item = item_of(Activity.START, task)
-        reading = partial(self._queued, task, spec, about)
+        reading = partial(self._queued, task, spec, context)
         queued: QueuedTask | None = self._faults.attempt(item, reading, whole=False)
         pinned = queued is not None and queued.head.tier is not None
         asked = task.asked_tier is not None or task.tier is not None or pinned
         return _LaneHead(task, item, queued, asked)
 
-    def _queued(self, task: Task, content: queue.Content, about: "_Context") -> QueuedTask:
-        return self._given(task, task_rows.read_spec(content), about)
+    def _queued(self, task: Task, content: queue.Content, context: "_Context") -> QueuedTask:
+        return self._with_card(task, task_rows.read_spec(content), context)
 
-    def _given(self, task: Task, content: TaskSpec, about: "_Context") -> QueuedTask:
-        question = about.questions.get((task.id, task.generation))
+    def _with_card(self, task: Task, content: TaskSpec, context: "_Context") -> QueuedTask:
+        question = context.questions.get((task.id, task.generation))
         asked = None if question is None else _asked(question, self._registry)
-        card = about.cards.get(task.specialist or "")
+        card = context.cards.get(task.specialist or "")
         spec = done_by(content, card, Constraints.parse(task.constraints))
         return QueuedTask(task, spec, self.head(task, spec, asked), content, card)
 
-    def _about(self, connection: Connection, tasks: Sequence[Task]) -> "_Context":
+    def _context(self, connection: Connection, tasks: Sequence[Task]) -> "_Context":
         ids = [task.id for task in tasks]
         questions = classification_rows.of_tasks(connection, ids) if self._rules().classifier else {}
         specialists = {task.specialist for task in tasks if task.specialist is not None}
         return _Context(questions, specialist_rows.cards(connection, specialists))
 
     def _paused(self, connection: Connection) -> set[str]:
-        """The tasks that are not tried now, as starting them has failed by a fault of their own."""
+        """Return the tasks that pause after a fault of their own when started."""
         now_ms = self._clock()
         starts = [fault.item for fault in self._faults.all() if fault.item.doing is Activity.START]
         items = {item.id: item for item in starts if self._faults.is_paused(item, now_ms)}
@@ -305,16 +310,15 @@ class Observer:
         return {task.id for task in tasks if item_of(Activity.START, task).content == items[task.id].content}
 
     def _ahead(self, connection: Connection, planner: Planner, number: int, *, without: Set[str]) -> Iterator[_Planned]:
-        """Questions about those of the next tasks of which nobody has asked yet how strong a model they need, so that
-        they have their tier when a slot is free; no more than that are next, as an answer costs money. Lanes that wait
-        for more than a slot are not counted, nor are those of tenants that have their share.
+        """Yield questions about the tiers of the next tasks, so that these are known when a slot becomes free.
 
-        without: tasks that are dealt with already.
+        Because answers cost money, only the next tasks are asked about. Lanes that wait for more than a slot do not
+        count, nor do those of tenants that have used their share. without: tasks with an action already.
         """
         firsts = {lane: queue.first(connection, lane, number) for lane in queue.lanes(connection, Taken())}
-        samples = queue.contents(connection, [found[0][2] for found in firsts.values()])
-        about = self._about(connection, [task for task, _ in samples])
-        heads = {str(task.lane): self._front(task, spec, about) for task, spec in samples}
+        samples = queue.contents(connection, [positions[0][2] for positions in firsts.values()])
+        context = self._context(connection, [task for task, _ in samples])
+        heads = {str(task.lane): self._lane_head(task, spec, context) for task, spec in samples}
         near: list[queue.Position] = []
         for lane, lane_head in heads.items():
             if (queued := lane_head.queued) is None or planner.shares_used(queued.head):
@@ -328,7 +332,7 @@ class Observer:
         for task, spec in tasks:
             if task.asked_tier is not None or task.id in without:
                 continue
-            lane_head = self._front(task, spec, _Context())
+            lane_head = self._lane_head(task, spec, _Context())
             if (queued := lane_head.queued) is None:
                 continue
             considered = self._faults.attempt(lane_head.item, partial(planner.consider, queued.head), whole=False)
@@ -336,15 +340,15 @@ class Observer:
                 yield from self._question(planner, lane_head, queued, considered)
 
     def heads(self, connection: Connection, tasks: Sequence[tuple[Task, TaskSpec]]) -> dict[str, QueueHead]:
-        """Return, by id, each of these tasks as planning sees it, but for those that cannot be read."""
-        about, found = self._about(connection, [task for task, _ in tasks]), {}
+        """Return the tasks in their form for planning, by id, without those that cannot be read."""
+        context, heads = self._context(connection, [task for task, _ in tasks]), {}
         for task, spec in tasks:
             with suppress(ValueError):
-                found[task.id] = self._given(task, spec, about).head
-        return found
+                heads[task.id] = self._with_card(task, spec, context).head
+        return heads
 
     def head(self, task: Task, spec: TaskSpec, asked: AskedTier | None = None) -> QueueHead:
-        """Return the task as planning sees it. asked: what was asked about its tier."""
+        """Return the task in its form for planning. asked: the question about its tier, if any."""
         constraints = Constraints.parse(task.constraints)
         return QueueHead(
             task_id=task.id,
@@ -380,25 +384,25 @@ class Observer:
         return self._rules().routing
 
     def check_waits(self, run_id: str) -> Blocked | None:
-        """Return why the check of that run waits for a slot; None: it does not."""
+        """Return why the run's check waits for a slot, or None if it does not."""
         return self.check_slots.waits(run_id, self._rules())
 
     def check_obstacle(self, run: Run) -> Blocked | None:
-        """Return why the check of that run, which has ended, has to wait; None: it is to begin."""
+        """Request a slot for the check of an ended run. Return why it has to wait, or None if it may begin."""
         return self.check_slots.obstacle(run, self._rules())
 
     @property
     def budgets(self) -> Budgets:
-        """What may be spent."""
+        """The budgets in force."""
         return self._budgets
 
     def day_end(self, now_ms: int) -> int | None:
-        """Return when the day is over for which there are budgets, in epoch milliseconds; None without any."""
+        """Return when the current day of the budgets ends, in epoch milliseconds; None if there are no budgets."""
         limited = any(agent.budget.units for agent in self._registry.agents) or self._budgets.total.units
         return self._budgets.day(now_ms).end_ms if limited else None
 
     def present(self, connection: Connection) -> Snapshot:
-        """Return the present without the queue."""
+        """Return the current state without the queue."""
         now_ms = self._clock()
         live = run_rows.live(connection)
         if any(agent.hosts != (LOCAL,) for agent in self._registry.configured):
@@ -439,11 +443,11 @@ class Observer:
         )
 
     def _default_models(self, connection: Connection) -> dict[str, str | None]:
-        """By agent, what it chose last for a run that asked for no model."""
+        """Return the model that each agent last chose for a run that named none."""
         return {agent.name: run_rows.default_model(connection, agent.name) for agent in self._registry.agents}
 
     def _spent_holds(self, connection: Connection, spent: Spent | None, now_ms: int) -> dict[str, list[ActiveHold]]:
-        """What their own budgets keep from beginning on the agents, by agent."""
+        """Return the holds by the agents' own budgets, by agent."""
         found: dict[str, list[ActiveHold]] = {}
         for agent in self._registry.agents:
             holds = [] if spent is None else self._budgets.day_holds(agent, spent)

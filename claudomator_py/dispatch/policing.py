@@ -1,4 +1,4 @@
-"""What the policy says of each task, before any model sees it and again on what was answered."""
+"""The policy's verdicts on tasks, before any model sees them, and on what people answer."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -44,59 +44,58 @@ from claudomator_py.tasks.inputs import refuse_others, specialist_meant
 from claudomator_py.tasks.readiness import ask, ready_dependents
 from claudomator_py.values import dataclass
 
-GOOD_FOR_MS = MINUTE_MS
-"""How long a verdict holds that depends on the time or on what was spent."""
+VERDICT_TTL_MS = MINUTE_MS
+"""Lifetime of a verdict that depends on the time or on spending."""
 _MAX_CHANGES = 50
-"""Of the content of one task: as many are looked through for who made the one that it has."""
+"""Changes of a task's content that are searched for the author of its current content."""
 _STOPS = {PolicyVerdict.HELD: Route.HUMAN_REVIEW, PolicyVerdict.DENIED: Route.REJECT}
 IN_FORCE = "policy"
-"""Under which name the ``hash`` of the rules is remembered by which queued tasks were judged, and since when:
-``at_ms``, in epoch milliseconds."""
+"""Key of the remembered rules that queued tasks were judged by: their ``hash``, and ``at_ms``, since when, in epoch
+milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was said of one task."""
+    """A task with the policy's verdict on it."""
 
     facts: Facts
     verdict: Verdict
     harmful: bool = False
-    """Whether its text asks for harm."""
+    """Whether the text asks for harm."""
     unread: bool = False
-    """Whether hardly a word of its text is known, and no rule or model says more of its risk than that."""
+    """Whether too few words of the text are known to assess its risk, and no rule or model has assessed it."""
     words: str = ""
-    """Those of harm in it."""
+    """The words on which the assessment is based."""
     approved: frozenset[str] = frozenset()
-    """The rules whose demand for approval a person has met."""
+    """The rules whose approval a person has given."""
     raised_by: str | None = None
-    """The model that judges it to be riskier than its words show."""
+    """The model that assessed a higher risk than the words do."""
     unanswered_by: str | None = None
-    """The model that was asked how risky it is, and gave no answer that counts."""
+    """The model that was asked for the risk and gave no valid answer."""
 
     @property
     def stopped(self) -> bool:
-        """Whether it does not continue now."""
-        return self.says is not PolicyVerdict.ALLOWED
+        """Whether the task must not continue now."""
+        return self.outcome is not PolicyVerdict.ALLOWED
 
     @property
-    def says(self) -> PolicyVerdict:
-        """What follows from it now."""
+    def outcome(self) -> PolicyVerdict:
+        """The verdict that applies now, approvals included."""
         if self.verdict.denied_by is not None:
             return PolicyVerdict.DENIED
         return PolicyVerdict.HELD if self.held else PolicyVerdict.ALLOWED
 
     @property
     def held(self) -> bool:
-        """Whether a person has to approve it first."""
+        """Whether an approval is missing."""
         demanded = self.verdict.demanded
         return demanded is not None and not self.approved.issuperset(demanded.rules)
 
 
 class Policing:
-    """Asks the rules about tasks.
+    """Judges tasks, answers and messages by the policy.
 
-    budgets: what was spent, and what may be. reviews: whether what could do much harm is reviewed, and what asks for
-    harm refused, without a rule that says so.
+    reviews: whether the built-in rules are in force, which refuse requests for harm and require approval of high risk.
     """
 
     def __init__(self, policy: Policy, budgets: Budgets, clock: Clock, *, reviews: bool) -> None:
@@ -105,44 +104,47 @@ class Policing:
         self._budgets = budgets
         self._reviews = reviews
         self._spends, self._acts = policy.mentions("spent"), policy.mentions("actor") or policy.mentions("task.author")
-        self.moves = self._spends or policy.mentions("now")
-        """Whether what rules say depends on the time or on what was spent."""
+        self.is_volatile = self._spends or policy.mentions("now")
+        """Whether verdicts depend on the time or on spending."""
         self._by_specialist = policy.mentions("task.specialist") or policy.mentions("task.skill")
-        self.is_followed = False
-        """Whether it is known that nothing waits that was judged by other rules, see ``follow``."""
+        self.is_up_to_date = False
+        """Whether no queued task was judged by other rules."""
 
     @property
     def has_rules(self) -> bool:
-        """Whether there is a rule that somebody has written."""
+        """Whether any rule is configured."""
         return bool(self.policy.rules)
 
-    def follow(self, connection: Connection) -> Callable[[Connection], int] | None:
-        """Return what lets queued tasks be judged again that were by other rules; None: there is no need."""
-        if self.is_followed:
+    def rejudging(self, connection: Connection) -> Callable[[Connection], int] | None:
+        """Return the change that has queued tasks judged by these rules, or None if they are. It returns their
+        number."""
+        if self.is_up_to_date:
             return None
-        self.is_followed = self.is_in_force(connection)
-        return None if self.is_followed else self._again
+        self.is_up_to_date = self.is_in_force(connection)
+        return None if self.is_up_to_date else self._rejudge_queued
 
     def is_in_force(self, connection: Connection) -> bool:
-        """Return whether queued tasks are judged by these rules, and not by others yet or by now."""
+        """Return whether these are the rules by which queued tasks are judged."""
         return bool(remembered.find(connection, IN_FORCE).get("hash") == self.policy.hash)
 
-    def _again(self, connection: Connection) -> int:
+    def _rejudge_queued(self, connection: Connection) -> int:
         remembered.keep(connection, IN_FORCE, {"hash": self.policy.hash, "at_ms": self._clock()})
         return queue.route_again(connection)
 
     def judge(self, connection: Connection, task: Task, spec: TaskSpec, *, reads: bool) -> Judged:
-        """Return what the rules say of a queued task, as it came, with what a run says that has handed it on. reads:
-        whether somebody reads its text as an order; the text of a task for an agent that does what it is configured to
-        do is not judged."""
+        """Return the verdict on a queued task, including the words of the run that handed it on, if any.
+
+        reads: whether an agent reads the text as instructions. If none does, the text is not judged.
+        """
         now_ms = self._clock()
-        spec = _with_handed_on(connection, task, spec)
+        spec = _with_handoff(connection, task, spec)
         judgement = assess(spec.instructions) if reads else None
         spent = self._spent(connection, now_ms)
         risk = Risk.LOW if judgement is None else judgement.risk
         actor, role = self._actor(connection, task.creator, task.organisation), None
-        if self._acts and task.revision > 1 and (wrote := _wrote(connection, task)) not in (None, task.creator):
-            actor, role = self._author(connection, actor, wrote)
+        author = _content_author(connection, task) if self._acts and task.revision > 1 else None
+        if author not in (None, task.creator):
+            actor, role = self._author(connection, actor, author)
         if task.channel is not None and self._acts:
             asked = channel_rows.question_behind(connection, task.channel, task.id)
             actor, role = self._author(connection, actor, None if asked is None else asked.author)
@@ -153,16 +155,16 @@ class Policing:
             judged = replace(judged, harmful=judgement.harmful, unread=judgement.unread, words=judgement.words)
         return _with_approval(connection, task, self._judged(judged))
 
-    def of_answer(self, connection: Connection, task: Task, text: str, by: Principal) -> PolicyRecord | None:
-        """Judge what a person says to a task that asks something, beside what was judged before.
+    def judge_answer(self, connection: Connection, task: Task, text: str, by: Principal) -> PolicyRecord | None:
+        """Judge a person's answer to a task's question, compared with the task without it.
 
-        Return the approval that lies in it; None: it needs none. Raises Forbidden where a rule refuses it, or demands
-        approval by somebody else.
+        Return the approval that the answer gives, or None if it requires none. Raises Forbidden if a rule refuses it or
+        requires somebody else's approval.
         """
         spec = task_rows.spec_of(connection, task.id, task.revision)
-        before, after = (self._of_words(connection, task, said, by) for said in (spec, _extended(spec, text)))
+        before, after = (self._verdict(connection, task, each, by) for each in (spec, _extended(spec, text)))
         if after.denied_by is not None and before.denied_by is None:
-            raise Forbidden(f"The policy refuses the answer ({after.refusal.text}).", remedy="Word it differently.")
+            raise Forbidden(f"The policy refuses the answer ({after.refusal.text}).", remedy="Reword the answer.")
         if after.demanded is None:
             return None
         known = approved_rules(connection, task) | set(() if before.demanded is None else before.demanded.rules)
@@ -179,8 +181,8 @@ class Policing:
             approved_by=by.id,
         )
 
-    def _of_words(self, connection: Connection, task: Task, spec: TaskSpec, by: Principal) -> Verdict:
-        """What the rules say of a task of those words, if that principal made it."""
+    def _verdict(self, connection: Connection, task: Task, spec: TaskSpec, by: Principal) -> Verdict:
+        """Return the verdict on the task with that spec, as if the principal had submitted it."""
         judgement, now_ms = assess(spec.instructions), self._clock()
         risk, creator = judgement.risk, task.creator
         facts = Facts(spec, by, task.source, task.specialist, task.skill, risk, creator=creator)
@@ -190,9 +192,9 @@ class Policing:
             verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=self._reviews, words=judgement.words
         )
 
-    def of_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
-        """Return what the rules say of a message, as of a task with its text: nobody answers one that is refused. What
-        needs approval does as a task, once somebody is to answer."""
+    def judge_message(self, connection: Connection, channel: Channel, message: Incoming) -> tuple[PolicyCheck, ...]:
+        """Return the checks by which the policy refuses a message, judged like a task with its text; empty if it does
+        not refuse it. Approvals are required of the tasks that answer it, not of the message."""
         if not self.has_rules or not message.content.strip():
             return ()
         spec, now_ms = TaskSpec(name=channel.name, instructions=message.content, tags=("channel",)), self._clock()
@@ -205,15 +207,15 @@ class Policing:
         verdict = self.policy.judge(facts, Allowance.urgent())
         return verdict.checks if verdict.denied_by is not None else ()
 
-    def again(self, judged: Judged, specialist: str | None, skill: str | None) -> Judged:
-        """Return what the rules say now that somebody is to do it, whoever has said who."""
+    def judge_specialist(self, judged: Judged, specialist: str | None, skill: str | None) -> Judged:
+        """Return the verdict now that the specialist and the skill are known."""
         if not self._by_specialist or (judged.facts.specialist, judged.facts.skill) == (specialist, skill):
             return judged
         return self._judged(replace(judged, facts=replace(judged.facts, specialist=specialist, skill=skill)))
 
-    def raised(self, connection: Connection, task: Task, judged: Judged, risk: Risk, by: str) -> Judged:
-        """Return what the rules say of it with the risk that the model of that name sees, if that is more than words
-        show."""
+    def judge_risk(self, connection: Connection, task: Task, judged: Judged, risk: Risk, by: str) -> Judged:
+        """Return the verdict with the risk that a model assessed, if that is higher than by the words. by: the model's
+        name."""
         more = HARM[risk] - HARM[judged.facts.risk]
         if more < 0 or (more == 0 and not judged.unread):
             return judged
@@ -221,19 +223,18 @@ class Policing:
         judged = self._judged(replace(judged, facts=facts, unread=False, raised_by=by))
         return _with_approval(connection, task, judged)
 
-    def unanswered(self, judged: Judged, by: str) -> Judged:
-        """Return what the rules say of it where the model of that name has said nothing that counts: the same, and
-        that."""
+    def judge_unanswered(self, judged: Judged, by: str) -> Judged:
+        """Return the same verdict with a note that the model gave no valid answer. by: the model's name."""
         return replace(self._judged(replace(judged, unanswered_by=by)), approved=judged.approved)
 
-    def may_have_changed(self, connection: Connection, task: Task) -> bool:
-        """Return whether the verdict on a queued task is old. One that is new holds, whatever rules say: no task is
-        judged for ever instead of started."""
+    def is_stale(self, connection: Connection, task: Task) -> bool:
+        """Return whether the latest verdict on a queued task has outlived ``VERDICT_TTL_MS``. A younger one holds, so
+        that a task is not judged again and again instead of being started."""
         latest = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
-        return latest is not None and self._clock() - latest.at_ms >= GOOD_FOR_MS
+        return latest is not None and self._clock() - latest.at_ms >= VERDICT_TTL_MS
 
-    def says_otherwise(self, connection: Connection, task: Task, judged: Judged) -> bool:
-        """Return whether that is another verdict than the last one on the task, or about another specialist."""
+    def has_changed(self, connection: Connection, task: Task, judged: Judged) -> bool:
+        """Return whether the verdict, or the specialist that it requires, differs from the latest stored one."""
         latest = decision_rows.latest(connection, task.id, DecisionKind.POLICY, task.generation)
         verdict = judged.verdict
         before = Constraints() if latest is None else PolicyRecord.model_validate(latest.data).constraints
@@ -247,8 +248,8 @@ class Policing:
             check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=words)
             verdict = replace(verdict, checks=(check, *verdict.checks))
         elif judged.unanswered_by is not None:
-            told = f"{judged.unanswered_by} has not said how risky it is, so only its words and rules count"
-            check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=told)
+            detail = f"{judged.unanswered_by} has not assessed its risk, so only its words and rules count"
+            check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=detail)
             verdict = replace(verdict, checks=(check, *verdict.checks))
         verdict = with_built_in(
             verdict, harmful=judged.harmful, unread=judged.unread, reviews=self._reviews, words=words
@@ -256,32 +257,31 @@ class Policing:
         return replace(judged, verdict=verdict)
 
     def _spent(self, connection: Connection, now_ms: int) -> Spending:
-        """What was spent today, if a rule depends on it."""
+        """Return today's spending, or none if no rule depends on it."""
         return self._budgets.spent(connection, now_ms).total if self._spends else Spending()
 
     def _actor(self, connection: Connection, creator: str, organisation: str | None) -> Principal:
-        """Who made it, with the role that they have; without one any more they are as good as strangers."""
-        known = {one.id: one for one in (OPERATOR, INBOX)}
-        if creator in known or not self._acts:
-            role = known[creator].role if creator in known else Role.OPERATE
+        """Return the creator with their current role: READ if their token was revoked or deleted."""
+        local = {principal.id: principal for principal in (OPERATOR, INBOX)}
+        if creator in local or not self._acts:
+            role = local[creator].role if creator in local else Role.OPERATE
             return Principal(creator, role, organisation)
         token = access_rows.token_named(connection, creator)
         role = Role.READ if token is None or token.revoked_ms is not None else Role(token.role)
         return Principal(creator, role, organisation)
 
     def _author(self, connection: Connection, creator: Principal, author: str | None) -> tuple[Principal, str]:
-        """Who wrote in the channel or the task of that creator, and the role that counts: the lesser of theirs.
+        """Return the author of words in the creator's channel or task, and the lesser role of the two.
 
-        Whoever may write there does not for that reason have the role of whoever made it. author: None: it is not known
-        any more.
+        The permission to write there does not grant the creator's role. author: None if no longer known.
         """
         if author is None or author.startswith(FROM_OUTSIDE):
             return Principal(author or creator.id, Role.READ, creator.organisation), WEBHOOK
-        wrote = self._actor(connection, author, creator.organisation)
-        return wrote, (wrote.role if creator.role.permits(wrote.role) else creator.role).value
+        writer = self._actor(connection, author, creator.organisation)
+        return writer, (writer.role if creator.role.permits(writer.role) else creator.role).value
 
     def record(self, judged: Judged, versions: Versions) -> PolicyRecord | None:
-        """Return what is written down of it; None: no rule has anything to do with it."""
+        """Return the record of the verdict, or None if there are no rules and nothing stops the task."""
         verdict = judged.verdict
         if not self.has_rules and not judged.stopped:
             return None
@@ -297,29 +297,29 @@ class Policing:
             risk=verdict.risk,
             policy_checks=verdict.checks,
             versions=versions.model_copy(update={"policy": self.policy.hash}),
-            verdict=judged.says,
-            route=_STOPS.get(judged.says),
+            verdict=judged.outcome,
+            route=_STOPS.get(judged.outcome),
             rules=rules,
             approved=tuple(sorted(judged.approved)),
             constraints=verdict.constraints,
         )
 
 
-def _wrote(connection: Connection, task: Task) -> str | None:
-    """Return by whom the content is that the task has now; None: nobody asked for it to be another than it was."""
+def _content_author(connection: Connection, task: Task) -> str | None:
+    """Return who wrote the task's current content, or None if nobody has changed it."""
     content = task_rows.revision_of(connection, task.id, task.revision)
-    given = content.derived_from or content.revision
+    written = content.derived_from or content.revision
     changes = EventQuery(task_id=task.id, kinds=("content_changed",))
     for event in reversed(events.newest(connection, _MAX_CHANGES, changes)):
-        if event.data.get("revision") == given:
+        if event.data.get("revision") == written:
             return event.by
     return None
 
 
-def _with_handed_on(connection: Connection, task: Task, spec: TaskSpec) -> TaskSpec:
-    """The task with what the run says that has handed it on last: those words are judged like its own."""
-    handed = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
-    for hop in handed:
+def _with_handoff(connection: Connection, task: Task, spec: TaskSpec) -> TaskSpec:
+    """Return the task with the words of its last handoff, which are judged like its own."""
+    last = hops(connection, task.id, task.generation)[-1:] if task.seq else ()
+    for hop in last:
         spec = _extended(
             spec, "\n\n".join(words for words in (hop.asked.reason, hop.asked.done, hop.asked.left) if words)
         )
@@ -327,33 +327,33 @@ def _with_handed_on(connection: Connection, task: Task, spec: TaskSpec) -> TaskS
 
 
 def _extended(spec: TaskSpec, words: str) -> TaskSpec:
-    """The task with those words at its end."""
+    """Return the task with the words appended to its instructions."""
     return spec.model_copy(update={"instructions": f"{spec.instructions.rstrip()}\n\n{words}"}) if words else spec
 
 
 def _with_approval(connection: Connection, task: Task, judged: Judged) -> Judged:
-    """With the rules whose demand a person has met, if there is such a demand."""
+    """Return the verdict with the approvals that a person has given, if it requires any."""
     if not judged.held:
         return judged
     approved, demanded = approved_rules(connection, task), judged.verdict.demanded
     asks_itself = judged.facts.spec.approval and task.approved_ms is not None
     if asks_itself and not approved and demanded is not None and not demanded.by:
-        # Whoever approved it before its first run, as the task itself demands, saw this content: one stop is enough.
+        # The approval that the task itself requires before its first run was given for this content: do not ask twice.
         approved = frozenset(demanded.rules)
     return replace(judged, approved=approved)
 
 
-def _ceiling(verdict: Verdict, named: Card | None) -> str:
-    """What is said of a specialist who takes on less risk."""
+def _ceiling_text(verdict: Verdict, named: Card | None) -> str:
+    """Return a note if the risk exceeds the specialist's ceiling, else an empty text."""
     if named is None or HARM[verdict.risk] <= HARM[named.risk_ceiling]:
         return ""
     return f"; {named.id} takes tasks up to {named.risk_ceiling} risk, and this one has {verdict.risk} risk"
 
 
-def _told(verdict: Verdict, demanded: Demanded) -> str:
-    """The rules that demand approval, with what they say of it."""
-    said = {check.rule: check.detail for check in verdict.checks if check.detail}
-    return "; ".join(f"{rule}: {said[rule]}" if rule in said else rule for rule in demanded.rules)
+def _rules_text(verdict: Verdict, demanded: Demanded) -> str:
+    """Return the rules that require approval, each with its detail."""
+    details = {check.rule: check.detail for check in verdict.checks if check.detail}
+    return "; ".join(f"{rule}: {details[rule]}" if rule in details else rule for rule in demanded.rules)
 
 
 def try_rules(
@@ -367,8 +367,8 @@ def try_rules(
     reviews: bool,
     share: int = 1,
 ) -> VerdictView:
-    """Return what the rules would say of a task that came as the facts say, and which agents they leave. Nothing is
-    stored, and no approval counts. share: how many tasks have to do with what conditions of one may cost."""
+    """Return the verdict on a task with those facts, and the agents that it leaves. Stores nothing and counts no
+    approval. share: the number of tasks that share the cost limits of one."""
     facts, judgement = judged_by_words(facts, registry.agents)
     verdict = policy.judge(local_facts(facts, limits, spent, now_ms), Allowance.of_task(share))
     verdict = with_built_in(
@@ -383,15 +383,15 @@ def try_rules(
 
 
 def judged_by_words(facts: Facts, agents: Iterable[AgentSpec]) -> tuple[Facts, Assessment]:
-    """Return what the text of a task shows, and the facts with its risk; of one that nobody reads as an order, see
-    ``Policing.judge``, nothing. agents: those that are configured."""
+    """Return the facts with the risk by the task's words, and the assessment, which is empty if no agent reads the text
+    as instructions, see ``Policing.judge``. agents: the configured agents."""
     read = facts.specialist is not None or reads_task(facts.spec.agent.type, agents)
     judgement = assess(facts.spec.instructions if read else "")
     return replace(facts, risk=judgement.risk), judgement
 
 
 def local_facts(facts: Facts, limits: DayBudget, spent: Spending, now_ms: int) -> Facts:
-    """Return the facts with what this machine knows: where folders really are, what time it is, and what was spent."""
+    """Return the facts with what is known on this machine: resolved paths, the time, and spending."""
     spec = facts.spec
     working_dir = "" if spec.working_dir is None else os.path.realpath(Path(spec.working_dir).expanduser())
     return replace(
@@ -414,25 +414,28 @@ def stop(
     by_ms: int | None = None,
     named: Card | None = None,
 ) -> None:
-    """Refuse the task, or have a person asked. by_ms: by when they have to have answered where no rule says, in epoch
-    milliseconds; None: any time. named: of the specialist to whom it was given, whose ceiling of risk the approval
-    covers. Raises VersionConflict."""
+    """Refuse the task, or ask a person to approve it.
+
+    by_ms: default deadline of the approval in epoch milliseconds; None for no deadline. named: card of the specialist
+    that the task names; the approval covers a risk above that specialist's ceiling. Raises VersionConflict.
+    """
     verdict = judged.verdict
     if verdict.denied_by is not None:
         why = verdict.refusal.text
         asked = InputRequest(kind=InputKind.APPROVAL, text=why, since_ms=now_ms, rejected=why)
-        event, told = Failing(Reason.REJECTED), {"why": why, "rule": verdict.denied_by}
+        event, data = Failing(Reason.REJECTED), {"why": why, "rule": verdict.denied_by}
         asks = asked.model_dump(mode="json")
-        task = task_rows.advance(connection, task, event, now_ms, data=told, asks=asks, risk=verdict.risk.value)
+        task = task_rows.advance(connection, task, event, now_ms, data=data, asks=asks, risk=verdict.risk.value)
         record_policy(connection, task, record, now_ms)
         ready_dependents(connection, task, now_ms)
         return
     if (demanded := verdict.demanded) is None:
-        raise ValueError("nothing stops it")
+        raise ValueError("the verdict does not stop the task")
     until_ms = by_ms if demanded.within_ms is None else now_ms + demanded.within_ms
     request = InputRequest(
         kind=InputKind.APPROVAL,
-        text=f"asks for approval, which the policy requires ({_told(verdict, demanded)}){_ceiling(verdict, named)}",
+        text=f"asks for approval, which the policy requires ({_rules_text(verdict, demanded)})"
+        f"{_ceiling_text(verdict, named)}",
         since_ms=now_ms,
         rules=demanded.rules,
         approvers=demanded.by,

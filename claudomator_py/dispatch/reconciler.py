@@ -1,4 +1,4 @@
-"""The tick: read what happened, ready what is due, plan, and start. Whatever a crash left behind is repaired by it."""
+"""The tick: collects ended runs, readies due tasks, plans and starts. It also repairs what a crash left behind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,20 +33,20 @@ log = get_logger("claudomator.tick")
 
 DUE_BATCH_SIZE = 500
 TOGETHER = 8
-"""Ends that share a commit at most, so that nobody who writes waits for all of them."""
+"""Ends per commit at most, so that other writers need not wait for all of them."""
 SOON_MS = 200
 ELSEWHERE_MS = 1_000
 ARRIVING_MS = 20
-"""How soon is looked again whether files are still arriving. As a rule whoever takes them wakes the next tick."""
+"""Pause before the next tick while files are arriving. Usually the inbox wakes it earlier."""
 COUNT_MS = 1_000
-"""How often is looked at what live runs have used, if a budget depends on it, and at checks that wait for a slot."""
+"""Interval for the usage of live runs, if a budget depends on it, and for checks that wait for a slot."""
 ALL_RUNS = "*"
 _RUN = 8
-"""Characters of a run's id that are enough for people."""
+"""Characters of a run's id that are shown."""
 _FOR_TASKS = (Activity.START, Activity.ROUTE, Activity.CLASSIFY, Activity.READY, Activity.CANCEL)
 _LEFT = {
-    "cancelled": "its run was alive, and has been asked to end",
-    "unkillable": "processes of its run cannot be ended",
+    "cancelled": "its run was alive and has been asked to end",
+    "unkillable": "some processes of its run cannot be ended",
     "stuck": "it cannot be removed",
 }
 
@@ -61,28 +61,29 @@ class LiveStep:
 
 @dataclass(frozen=True, slots=True)
 class OverdueRequest:
-    """A task that is to be cancelled or restarted, since then (epoch milliseconds), and that no tick has got to."""
+    """A requested cancellation or restart that no tick has handled yet."""
 
     name: str
+    """The task's."""
     since_ms: int
+    """When it was requested, in epoch milliseconds."""
 
     @property
     def since(self) -> str:
-        """The time, as it is said to people."""
+        """The time as text."""
         return format_instant(self.since_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """What a tick did. wake_ms: when the next one is due at the latest by what is known (epoch milliseconds).
-
-    unserved: the oldest request that it left untouched. One that it tried to serve, and could not, is a fault instead.
-    """
+    """The result of a tick."""
 
     started: int
     live: tuple[LiveStep, ...]
     wake_ms: int | None
+    """Latest time of the next tick, in epoch milliseconds; None if only an event can require one."""
     unserved: OverdueRequest | None = None
+    """The oldest request that the tick did not try to handle. A failed attempt is a fault instead."""
 
 
 class Reconciler:
@@ -101,7 +102,7 @@ class Reconciler:
         asker: Callable[[], TierAsker | None] = lambda: None,
         router: Callable[[], SpecialistRouter | None] = lambda: None,
     ) -> None:
-        """faults: those of a tick's items. asker, router: the one in use at present, if any."""
+        """faults: of a tick's items. asker, router: return the current one, if any."""
         self._database = database
         self._host = host
         self._observer = observer
@@ -113,17 +114,17 @@ class Reconciler:
         self._asker = asker
         self._router = router
         self.arriving: Callable[[], bool] = lambda: False
-        """Whether tasks are arriving that may be more urgent than those that are here: nothing starts meanwhile."""
+        """Returns whether tasks are arriving, some of which may be more urgent: nothing starts meanwhile."""
         self._seen: set[str] = set()
         self._none_stale = False
         self._ending: list[tuple[Item, Ending]] = []
-        """What ended in this tick, and is to be told of once it is durable."""
+        """Ends of this tick that are not durable yet."""
 
     def sweep(self) -> list[str]:
-        """Remove run directories that no row knows; the names of those that are gone.
+        """Remove run directories without a row, and return their names.
 
-        Only between ticks: a start makes its directory before its row. One that cannot be removed is tried again by
-        later ticks. Raises StoreUnavailable.
+        Call it only between ticks, because a start creates its directory before its row. Later ticks try again to
+        remove what is left. Raises StoreUnavailable.
         """
         known = frozenset(self._database.read(run_rows.ids))
         swept = self._faults.attempt(Item(Activity.SWEEP, ALL_RUNS, "of a run"), lambda: self._host.sweep(known))
@@ -139,21 +140,21 @@ class Reconciler:
         return removed
 
     def tick(self, *, starting: bool = True) -> TickReport:
-        """Return one round; without ``starting`` nothing new begins.
+        """Run a tick and return its report. starting: whether it may start runs.
 
-        What is done for one task or run may fail without the others: see ``Faults``. Raises StoreUnavailable; the next
-        tick carries on from there.
+        A failure for one task or run does not affect the others, see ``Faults``. Raises StoreUnavailable; the next
+        tick continues from there.
         """
         now_ms = self._clock()
         self._seen.clear()
         crashpoint("tick-begin")
         if self._database.trouble is not None:
-            # Whether writing works again is known only by trying; nobody else may write for long.
+            # Only a write shows whether the store works again, and there may be no other write for a long time.
             self._database.probe()
         if any(fault.item.doing is Activity.SWEEP and fault.again_ms <= now_ms for fault in self._faults.all()):
             self.sweep()
         present = self._database.read(partial(self._present, now_ms=now_ms))
-        # The end of a run and the start that takes its slot are durable together.
+        # The end of a run and the start that takes its slot are one commit.
         with self._database.together():
             self._collect(present, now_ms)
             self._serve(present, now_ms)
@@ -186,7 +187,7 @@ class Reconciler:
                 self._settle()
 
     def _settle(self) -> None:
-        """Make durable what was written, and tell of it."""
+        """Make pending writes durable, and report them."""
         ending, self._ending = self._ending, []
         self._database.flush()
         for item, ended in ending:
@@ -195,7 +196,7 @@ class Reconciler:
             self._faults.attempt(_collecting(subject.run, subject.task), begun.result, whole=False)
 
     def _take_further(self, run: Run, task: Task | None, now_ms: int) -> None:
-        """That it is to be stopped does not wait for the end of a pause after a fault."""
+        """Advance the run. A run that is to stop does not wait for the end of a pause after a fault."""
         self._seen.add(run.task_id)
         collecting = _collecting(run, task)
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
@@ -211,8 +212,8 @@ class Reconciler:
             self._faults.over(collecting)
 
     def _serve(self, present: "_Present", now_ms: int) -> None:
-        """Do what is due and what was asked for: a task whose run ended just before its cancellation was asked for has
-        nothing left to stop. What was asked for since the tick began wakes the next one."""
+        """Handle due tasks, and requested cancellations of tasks without a run. A request that comes during the tick
+        wakes the next one."""
         for task in present.wanted:
             self._seen.update([task.id] if task.state != "RUNNING" else [])
             if task.state in ("WAITING", "QUEUED", "NEEDS_INPUT") and task.cancel_requested_ms is not None:
@@ -221,9 +222,8 @@ class Reconciler:
             self._change(Activity.READY, task, partial(_ready, task=task, now_ms=now_ms))
 
     def _stale(self, connection: Connection) -> Sequence[Task]:
-        """What an older version left waiting for nothing. Until there is none: this version leaves none behind, and
-        each look costs as much as there are tasks that wait for others.
-        """
+        """Return tasks that an older version left waiting for nothing. Once there are none, the query is skipped: this
+        version leaves none behind, and the cost grows with the number of waiting tasks."""
         if self._none_stale:
             return ()
         stale = queue.waiting_on_ended(connection, DUE_BATCH_SIZE)
@@ -239,29 +239,29 @@ class Reconciler:
             self._faults.attempt(Item(Activity.ROUTE, ALL_RUNS, "all tasks"), router.route)
 
     def _start(self) -> tuple[int, int | None]:
-        """How many were started, and when there may be more to start, though nothing happens meanwhile."""
+        """Start runs. Return how many, and when more may start without any event."""
         observed = self._still_allowed(self._database.read(self._observer.observe))
         self._ask(observed.questions)
         begun = self._starter.start(observed, self._settle)
         self._collector.expect(begun.contents)
         if begun.conflicts:
-            # As after an older copy of the database was put back: what it does not know is ended and removed.
-            log.warning("run_conflict", number=len(begun.conflicts), note="their directories are of unknown runs")
+            # An older copy of the database was restored: end and remove the runs that it does not know.
+            log.warning("run_conflict", number=len(begun.conflicts), note="their directories belong to unknown runs")
             if self.sweep():
                 self._faults.forget(begun.conflicts)
         return begun.number, observed.again_ms
 
     def _still_allowed(self, observed: Observation) -> Observation:
-        """What is planned, without what may have waited too long for what the policy said of it."""
+        """Return the plan without tasks whose policy verdict is out of date."""
         router = self._router()
         if router is None or not router.rejudges:
             return observed
         tasks = [observed.tasks[start.head.task_id].task for start in observed.starts]
-        # One about which that cannot be said does not start either.
+        # A task for which that check fails does not start either.
         allowed = {
             task.id
             for task in tasks
-            if self._faults.attempt(item_of(Activity.ROUTE, task), partial(router.judged_again, task)) is False
+            if self._faults.attempt(item_of(Activity.ROUTE, task), partial(router.rejudge, task)) is False
         }
         return observed.without({task.id for task in tasks} - allowed)
 
@@ -283,7 +283,7 @@ class Reconciler:
                 self._faults.over(item)
 
     def _forget_ended(self) -> None:
-        """Nothing is tried any more for a task that has ended."""
+        """Forget the faults of tasks that have ended."""
         items = [fault.item for fault in self._faults.all() if fault.item.doing in _FOR_TASKS]
         task_ids = {item: item.task_id for item in items if item.task_id is not None}
         if not task_ids:
@@ -296,8 +296,9 @@ class Reconciler:
     def _report(
         self, started: int, wanted: Sequence[Task], begun_ms: int, again_ms: int | None, *, held_back: bool
     ) -> TickReport:
-        """wanted: what is to be cancelled or restarted. begun_ms: when the tick began; what fell due since it may not
-        have seen. again_ms: see ``_start``. held_back: whether it has started nothing as tasks were arriving."""
+        """Return the tick's report. wanted: tasks to cancel or restart. begun_ms: when the tick began, which may have
+        missed what became due since. again_ms: see ``_start``. held_back: whether nothing was started because tasks
+        were arriving."""
         left = self._database.read(partial(_left, begun_ms=begun_ms))
         now_ms, live = self._clock(), left.live
         times = [
@@ -316,13 +317,13 @@ class Reconciler:
         return TickReport(started, steps, min(known) if known else None, self._unserved(wanted, begun_ms))
 
     def _starting_again(self, live: Sequence[tuple[str, str, int]], now_ms: int) -> int | None:
-        """Return when to look at runs again that have not begun; None: at no time. An engine takes its time."""
+        """Return when to check starting runs again, or None if there are none. A cluster is polled less often."""
         hosts = {self._host.host_of(run_id) for run_id, state, _ in live if state == "starting"}
         pauses = [SOON_MS if host == LOCAL else ELSEWHERE_MS for host in hosts]
         return now_ms + min(pauses) if pauses else None
 
     def _unserved(self, wanted: Sequence[Task], begun_ms: int) -> OverdueRequest | None:
-        """Of what was asked for before the tick began, what it did not look at."""
+        """Return the oldest request from before the tick that the tick did not examine."""
         left = [
             OverdueRequest(task.name, task.cancel_requested_ms or task.updated_ms)
             for task in wanted
@@ -333,23 +334,23 @@ class Reconciler:
 
 @dataclass(frozen=True, slots=True)
 class _Present:
-    """What a tick begins with."""
+    """The state at the beginning of a tick."""
 
     live: Sequence[Run]
     running: Mapping[str, Task]
     """The tasks of live runs, by id."""
     wanted: Sequence[Task]
-    """Those that are to be cancelled or restarted, running ones too."""
+    """Tasks to cancel or restart, including running ones."""
     due: Sequence[Task]
-    """Those whose time has come."""
+    """Tasks whose time has come."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """What a tick leaves behind."""
+    """The state at the end of a tick."""
 
     live: Sequence[tuple[str, str, int]]
-    """Of each live run its id, state and check."""
+    """Id, state and check of each live run."""
     times: queue.NextTimes
 
 
@@ -358,7 +359,7 @@ def _left(connection: Connection, begun_ms: int) -> _Left:
 
 
 def _collecting(run: Run, task: Task | None) -> Item:
-    """task: the run's, if it was read."""
+    """Return the item under which faults of the run are noted. task: the run's, if read."""
     return Item(
         Activity.COLLECT, run.id, f"{run.task_id if task is None else task.name} (run {run.id[:_RUN]})", run.task_id
     )

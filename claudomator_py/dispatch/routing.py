@@ -1,4 +1,4 @@
-"""Deciding who does each task, once it is queued: in one transaction with what follows for the task."""
+"""Routes each queued task to a specialist, or stops it as the policy says, in one transaction with the decision."""
 
 import threading
 from collections import Counter
@@ -45,14 +45,14 @@ T = TypeVar("T")
 
 
 class SpecialistRouter:
-    """Routes what is queued: writes what is decided, and what follows from it for the task.
+    """Routes queued tasks: stores each decision together with its effect on the task.
 
-    decider: who decides. pool: where whatever does not answer at once is asked: an encoder, the chooser, the weigher.
-    chooser: who chooses among close candidates; None: signals do. max_handoffs: how often a task may be handed on.
-    answer_within_ms: how long a person has who is asked, where no rule of the policy says; None: any time.
-    weigher: says how risky a task is, which can only raise its risk; None: words and rules do. reader: where what
-    says much is judged, one task after the other; None: in the pool. judge: where anything else is judged by rules that
-    may take long, so that it does not wait for what says much; None: where that is.
+    decider: makes the decisions. pool: runs whatever waits for others: the encoder, the chooser, the weigher.
+    chooser: a model that chooses among close candidates; None to choose by score. max_handoffs: how often a task may be
+    handed on. answer_within_ms: time limit for a person's answer if no policy rule sets one; None for no limit.
+    weigher: a model that assesses the risk, which can only raise it; None to use words and rules alone. reader: judges
+    long texts, one at a time; None for the pool. judge: evaluates slow rules, so that short tasks do not wait for long
+    texts; None for the reader.
     """
 
     def __init__(
@@ -86,224 +86,228 @@ class SpecialistRouter:
         self._weigher = weigher
         self._default_reach = default_reach
         self._is_reach_configured = is_reach_configured
-        self._away: Counter[str] = Counter()
+        self._in_progress: Counter[str] = Counter()
+        """Number of jobs per task id; such tasks are left alone by ``route``."""
         self._closed = False
         self._lock = threading.Lock()
-        self._reached: str | None = None
+        self._connected_digest: str | None = None
 
     def route(self) -> None:
-        """Route the next tasks that are not routed. Raises StoreUnavailable."""
+        """Route the next tasks that have no route. Raises StoreUnavailable."""
         self._follow_policy()
         with self._lock:
-            away = frozenset(self._away)
-        digest, found, long = self._database.read(partial(self._look, away=away))
-        self._reach(digest)
-        for task, spec in long:
-            self._go([task], partial(self._take_long, task, spec), self._reader if is_long(spec) else self._judge)
-        # What this tick passes it sees itself; what was left for the next one it has to be woken for.
-        self._take(found, digest, planned=len(found) + len(long) < BATCH_SIZE)
+            in_progress = frozenset(self._in_progress)
+        digest, ready, slow = self._database.read(partial(self._next_tasks, in_progress=in_progress))
+        self._connect_remote(digest)
+        for task, spec in slow:
+            self._submit([task], partial(self._route_slow, task, spec), self._reader if is_long(spec) else self._judge)
+        # This tick still plans what it skips here; only what is left for the next tick has to wake the loop.
+        self._route_all(ready, digest, planned=len(ready) + len(slow) < BATCH_SIZE)
 
-    def _take_long(self, task: Task, spec: TaskSpec) -> None:
+    def _route_slow(self, task: Task, spec: TaskSpec) -> None:
         """Route a task that takes long to judge."""
-        self._take([self._database.read(partial(self.decider.subject, task=task, spec=spec))])
+        self._route_all([self._database.read(partial(self.decider.subject, task=task, spec=spec))])
         self._database.flush()  # as at the end of a tick
 
-    def _take(self, found: Sequence[Subject], digest: str | None = None, *, planned: bool = False) -> None:
-        """Route these, or stop them as the policy says. digest: of the registry, if it was read just before. planned:
-        whether a look at those that nobody in particular does follows anyway."""
+    def _route_all(self, ready: Sequence[Subject], digest: str | None = None, *, planned: bool = False) -> None:
+        """Route the tasks, or stop them as the policy says.
+
+        digest: the registry's hash, if just read. planned: whether the current tick plans tasks without a specialist
+        anyway.
+        """
         stopped: list[Subject] = []
-        passed: list[Subject] = []
+        unspecialised: list[Subject] = []
         subjects: list[Subject] = []
-        for subject in found:
-            group = stopped if subject.stopped else passed if self.decider.needs_no_route(subject) else subjects
+        for subject in ready:
+            group = stopped if subject.stopped else unspecialised if self.decider.needs_no_route(subject) else subjects
             group.append(subject)
-        self._written([Decided(subject, None, subject.judged) for subject in stopped])
-        if passed:
-            self._pass(passed, planned)
+        self._write_all([Decided(subject, None, subject.judged) for subject in stopped])
+        if unspecialised:
+            self._skip(unspecialised, planned)
         if not subjects:
             return
         if self._weigher is not None:
             for subject in subjects:
-                self._go([subject.task], partial(self._weigh, self._weigher, subject))
+                self._submit([subject.task], partial(self._weigh, self._weigher, subject))
         elif self.decider.answers_at_once:
             self._decide(subjects, digest)
         else:
-            self._go([subject.task for subject in subjects], partial(self._decide, subjects))
+            self._submit([subject.task for subject in subjects], partial(self._decide, subjects))
 
     @property
     def rejudges(self) -> bool:
-        """Whether what the policy says may change while a task waits."""
-        return self.decider.policing.moves
+        """Whether the policy's verdict may change while a task waits."""
+        return self.decider.policing.is_volatile
 
-    def judged_again(self, task: Task) -> bool:
-        """Return whether a task that is about to start is judged and routed again first, as rules on the time or on
-        what was spent say something else by now. Raises StoreUnavailable."""
+    def rejudge(self, task: Task) -> bool:
+        """Return whether a task that is about to start is routed again first, because rules on the time or on spending
+        give another verdict by now. Raises StoreUnavailable."""
         if not self._database.read(partial(self.decider.is_outdated, task=task)):
             return False
         self._database.write(partial(queue.route_again, task_ids=[task.id]))
         return True
 
     def _follow_policy(self) -> None:
-        """What was queued under other rules is judged by those in force."""
+        """Have tasks that were queued under other rules judged by the current ones."""
         policing = self.decider.policing
-        if not policing.is_followed and (again := self._database.read(policing.follow)) is not None:
-            number = self._database.write(again)
+        if not policing.is_up_to_date and (change := self._database.read(policing.rejudging)) is not None:
+            number = self._database.write(change)
             if number:
                 log.info("policy_changed", tasks=number, note="queued tasks are judged again")
 
-    def _pass(self, subjects: Sequence[Subject], planned: bool) -> None:
-        """Nobody in particular does these."""
+    def _skip(self, subjects: Sequence[Subject], planned: bool) -> None:
+        """Record that these tasks need no specialist."""
         if self.decider.policing.has_rules:
-            self._written([Decided(subject, None, subject.judged) for subject in subjects])
+            self._write_all([Decided(subject, None, subject.judged) for subject in subjects])
             return
         tasks = [subject.task for subject in subjects]
-        # Whoever starts one of them meanwhile commits it together with this, which comes first.
-        self._database.submit(partial(self._passed, tasks), planned=planned, lazily=True)
+        # A start of one of them in this tick commits this first, in the same transaction.
+        self._database.submit(partial(self._write_skipped, tasks), planned=planned, lazily=True)
 
-    def _passed(self, tasks: Sequence[Task], connection: Connection) -> None:
+    def _write_skipped(self, tasks: Sequence[Task], connection: Connection) -> None:
         if self._is_in_force(connection):
             queue.pass_routing(connection, {task.id: task.version for task in tasks})
             for task in tasks:
                 self._faults.over(item_of(Activity.ROUTE, task))
 
-    def _look(
-        self, connection: Connection, away: frozenset[str]
+    def _next_tasks(
+        self, connection: Connection, in_progress: frozenset[str]
     ) -> tuple[str, list[Subject], list[tuple[Task, TaskSpec]]]:
-        """The hash of the registry, what is to be routed, and what takes long to judge and is judged first."""
-        found, long = self.decider.subjects(connection, self._faults, away | self._paused(connection))
-        return specialist_rows.registry_hash(connection), found, long
+        """Return the registry's hash, the tasks to route, and those that take long to judge."""
+        ready, slow = self.decider.subjects(connection, self._faults, in_progress | self._paused(connection))
+        return specialist_rows.registry_hash(connection), ready, slow
 
     def _paused(self, connection: Connection) -> set[str]:
-        """The tasks that are not tried now, as that has failed by a fault of their own."""
+        """Return the tasks that pause after a fault of their own."""
         now_ms = self._clock()
         ids = [fault.item.id for fault in self._faults.all() if fault.item.doing is Activity.ROUTE]
         tasks = [task for task_id in ids if (task := task_rows.find(connection, task_id)) is not None]
         return {task.id for task in tasks if self._faults.is_paused(item_of(Activity.ROUTE, task), now_ms)}
 
-    def _reach(self, digest: str) -> None:
-        """Have the agents that remote specialists are, as their cards say at present. digest: of the registry.
+    def _connect_remote(self, digest: str) -> None:
+        """Register remote specialists as agents, by their current cards. digest: the registry's hash.
 
-        Over HTTP those of the operator's own cards alone, as a secret of the daemon's is sent there. Whoever connects
-        to the hub has shown a token, and is sent none.
+        Over HTTP only those of the operator's own cards, because the daemon sends a secret there. An agent of the hub
+        has authenticated itself with a token and is sent no secret.
         """
-        if digest == self._reached:
+        if digest == self._connected_digest:
             return
-        found = self._database.read(specialist_rows.seen)
-        self._registry.reach([agent_of(one.card) for one in found if is_reached(one)])
-        self._reached = digest
+        registered = self._database.read(specialist_rows.seen)
+        self._registry.reach([agent_of(each.card) for each in registered if is_reached(each)])
+        self._connected_digest = digest
 
     def close(self) -> None:
-        """Ask nothing more. What was asked before is written no more either: something else is in force by then."""
+        """Stop. Decisions that are still pending are not written, because another configuration is in force by then."""
         with self._lock:
             self._closed = True
         for pool in (self._pool, self._reader, self._judge):
             pool.shutdown(wait=False, cancel_futures=True)
         self.decider.close()
 
-    def _go(self, tasks: Sequence[Task], work: Callable[[], object], pool: Executor | None = None) -> None:
-        """Do it beside the tick; the tasks are left alone until then."""
+    def _submit(self, tasks: Sequence[Task], work: Callable[[], object], pool: Executor | None = None) -> None:
+        """Run the work outside the tick, which leaves the tasks alone meanwhile."""
         with self._lock:
             if self._closed:
                 return
-            (pool or self._pool).submit(self._beside, tasks, work)
-            self._away.update(task.id for task in tasks)
+            (pool or self._pool).submit(self._run_job, tasks, work)
+            self._in_progress.update(task.id for task in tasks)
 
-    def _beside(self, tasks: Sequence[Task], work: Callable[[], object]) -> None:
+    def _run_job(self, tasks: Sequence[Task], work: Callable[[], object]) -> None:
         try:
             work()
         except StoreUnavailable as error:
             log.warning("route_not_recorded", problem=str(error))
         except Exception as error:
             for task in tasks:
-                self._failed(task, error)
+                self._note_fault(task, error)
         finally:
             with self._lock:
-                self._away -= Counter(task.id for task in tasks)
+                self._in_progress -= Counter(task.id for task in tasks)
 
-    def _alone(self, task: Task, work: Callable[[], T]) -> T | None:
-        """What is done for that task, on any thread; None: it failed, which keeps no other waiting. Raises
+    def _attempt(self, task: Task, work: Callable[[], T]) -> T | None:
+        """Return the result of the work, or None if it failed, which is noted for this task alone. Raises
         StoreUnavailable."""
         try:
             return work()
         except StoreUnavailable:
             raise
         except Exception as error:
-            self._failed(task, error)
+            self._note_fault(task, error)
             return None
 
-    def _failed(self, task: Task, error: Exception) -> None:
-        """It is tried again after a pause; whoever is closed has nothing to try."""
+    def _note_fault(self, task: Task, error: Exception) -> None:
+        """Note the fault, so that the task is tried again after a pause, unless the router is closed."""
         if not self._closed:
             self._faults.note(item_of(Activity.ROUTE, task), error)
 
     def _decide(self, subjects: Sequence[Subject], digest: str | None = None) -> None:
-        """Route them. digest: of the registry, if it was read just before."""
-        ready = []
-        for subject, record in self._decided(subjects, digest):
+        """Route the tasks. digest: the registry's hash, if just read."""
+        decided = []
+        for subject, record in self._records(subjects, digest):
             if self._chooser is not None and len(close_of(record)) > 1 and not subject.asked.was_asked:
-                self._go([subject.task], partial(self._choose, self._chooser, subject, record))
+                self._submit([subject.task], partial(self._choose, self._chooser, subject, record))
             else:
-                ready.append(self._alone(subject.task, partial(self.decider.judged_again, subject, record)))
-        self._written([one for one in ready if one is not None])
+                decided.append(self._attempt(subject.task, partial(self.decider.rejudge, subject, record)))
+        self._write_all([each for each in decided if each is not None])
 
-    def _decided(self, subjects: Sequence[Subject], digest: str | None) -> list[tuple[Subject, SpecialistRecord]]:
-        """Who does each of them. Where that fails, it is asked of each half, until it is known with which task."""
+    def _records(self, subjects: Sequence[Subject], digest: str | None) -> list[tuple[Subject, SpecialistRecord]]:
+        """Return the decision on each task. If a batch fails, each half is tried, until the failing task is known."""
         try:
             decided = self.decider.decide(subjects, digest)
         except StoreUnavailable:
             raise
         except Exception as error:
             if len(subjects) == 1:
-                self._failed(subjects[0].task, error)
+                self._note_fault(subjects[0].task, error)
                 return []
             half = len(subjects) // 2
-            return self._decided(subjects[:half], digest) + self._decided(subjects[half:], digest)
+            return self._records(subjects[:half], digest) + self._records(subjects[half:], digest)
         return [(subject, decided[subject.task.id]) for subject in subjects]
 
-    def _written(self, decided: Sequence[Decided]) -> None:
-        """Write them down, all in few transactions; what fails with one is told of that one."""
-        written = [(one.subject.task, self._database.submit(partial(self._write, one))) for one in decided]
-        for task, future in written:
-            if self._alone(task, future.result):
+    def _write_all(self, decided: Sequence[Decided]) -> None:
+        """Store the decisions in few transactions. A failure is noted for its task alone."""
+        pending = [(each.subject.task, self._database.submit(partial(self._write, each))) for each in decided]
+        for task, future in pending:
+            if self._attempt(task, future.result):
                 self._faults.over(item_of(Activity.ROUTE, task))
 
     def _weigh(self, weigher: Chooser, subject: Subject) -> None:
-        """Ask how risky it is. Whatever comes of that, the task is routed, or stopped as the policy says."""
+        """Ask a model for the task's risk; then route the task whatever the answer, or stop it as the policy says."""
         question = RiskQuestion(subject.spec.name, subject.spec.instructions)
-        said, by = weigher.choose(question, subject.task), weigher.name(question)
-        if said is not None:
-            raised = partial(self.decider.raised, subject=subject, risk=Risk(said), by=by)
+        answer, by = weigher.choose(question, subject.task), weigher.name(question)
+        if answer is not None:
+            raised = partial(self.decider.raised, subject=subject, risk=Risk(answer), by=by)
             subject = self._database.read(raised)
         else:
-            subject = replace(subject, judged=self.decider.policing.unanswered(subject.judged, by))
+            subject = replace(subject, judged=self.decider.policing.judge_unanswered(subject.judged, by))
         if subject.stopped:
-            self._written([Decided(subject, None, subject.judged)])
+            self._write_all([Decided(subject, None, subject.judged)])
         else:
             self._decide([subject])
 
     def _choose(self, chooser: Chooser, subject: Subject, record: SpecialistRecord) -> None:
-        """Ask who of the close ones it is. Whatever comes of that, the task is routed."""
+        """Ask a model to choose among the close candidates; then route the task whatever the answer."""
         begun_ms, names = self._clock(), close_of(record)[:MAX_CHOICES]
         cards = self._database.read(lambda connection: specialist_rows.cards(connection, names))
-        told = {name: cards[name].description for name in names if name in cards}
-        choice = Choice(subject.spec.name, subject.spec.instructions, told)
-        who = chooser.choose(choice, subject.task) if len(told) > 1 else None
-        if who is not None:
-            record = picked(record, who, chooser.name(choice))
+        descriptions = {name: cards[name].description for name in names if name in cards}
+        choice = Choice(subject.spec.name, subject.spec.instructions, descriptions)
+        chosen = chooser.choose(choice, subject.task) if len(descriptions) > 1 else None
+        if chosen is not None:
+            record = picked(record, chosen, chooser.name(choice))
         took_ms = (record.latency_ms or 0) + self._clock() - begun_ms
-        self._written([self.decider.judged_again(subject, record.model_copy(update={"latency_ms": took_ms}))])
+        self._write_all([self.decider.rejudge(subject, record.model_copy(update={"latency_ms": took_ms}))])
 
     def _is_in_force(self, connection: Connection) -> bool:
-        """Whether what it has decided still counts. In the writer, where that changes before or after."""
+        """Return whether decisions of this router still count. Call it in the writer, which orders it with changes."""
         return not self._closed and self.decider.policing.is_in_force(connection)
 
     def _write(self, decided: Decided, connection: Connection) -> bool:
-        """Whether it was written. Nothing of it, if the task or what is in force has changed meanwhile, or whoever was
-        chosen has gone: it is looked at again."""
+        """Store the decision, and return whether it was stored. It is not, and the task is routed again, if the task or
+        the configuration has changed meanwhile or the chosen specialist is gone."""
         subject, record, judged, now_ms = decided.subject, decided.record, decided.judged, self._clock()
         task = subject.task
         by_ms = None if self._answer_within_ms is None else now_ms + self._answer_within_ms
-        said = self.decider.policing.record(judged, self.decider.versions)
+        policy_record = self.decider.policing.record(judged, self.decider.versions)
         card = None if record is None else _card_of(connection, record)
         chosen = None if record is None or card is not None else record.specialist
         if chosen is not None and chosen in specialist_rows.content_hashes(connection):
@@ -311,10 +315,10 @@ class SpecialistRouter:
         if chosen is not None or not self._is_in_force(connection):
             return False
         try:
-            if said is not None and judged.stopped:
+            if policy_record is not None and judged.stopped:
                 named = subject.claims.specialist
                 cards = {} if named is None else specialist_rows.cards(connection, [named])
-                stop(connection, task, judged, said, now_ms, by_ms, cards.get(named or ""))
+                stop(connection, task, judged, policy_record, now_ms, by_ms, cards.get(named or ""))
                 return True
             if record is not None and record.route is Route.CLARIFY:
                 task = ask(connection, task, _question(record, now_ms, by_ms), now_ms)
@@ -322,22 +326,22 @@ class SpecialistRouter:
                 task = self._route(connection, decided, card, now_ms)
         except VersionConflict:
             return False
-        if said is not None:
-            record_policy(connection, task, said, now_ms)
+        if policy_record is not None:
+            record_policy(connection, task, policy_record, now_ms)
         if record is not None:
             correct(connection, task, record, now_ms, subject.predecessor)
-            record_specialist(connection, task, self._planned(record, card), now_ms)
+            record_specialist(connection, task, self._with_card(record, card), now_ms)
         return True
 
-    def _planned(self, record: SpecialistRecord, card: Card | None) -> SpecialistRecord:
-        """With what the card says at present of who answers for the task, what comes of it, and where it goes next."""
-        planned: dict[str, object] = {"max_handoffs": self._max_handoffs}
+    def _with_card(self, record: SpecialistRecord, card: Card | None) -> SpecialistRecord:
+        """Return the record with the owner, escalation and expected output of the current card."""
+        update: dict[str, object] = {"max_handoffs": self._max_handoffs}
         if card is not None:
-            planned |= {"owner": card.owner, "escalation": escalation_of(card), "expected_output": card.expected_output}
-        return record.model_copy(update=planned)
+            update |= {"owner": card.owner, "escalation": escalation_of(card), "expected_output": card.expected_output}
+        return record.model_copy(update=update)
 
     def _route(self, connection: Connection, decided: Decided, card: Card | None, now_ms: int) -> Task:
-        """Raises VersionConflict. card: of whoever does it."""
+        """Return the routed task. card: the chosen specialist's. Raises VersionConflict."""
         task, record, judged = decided.subject.task, decided.record, decided.judged
         name = None if record is None else record.specialist
         of_card = Constraints() if card is None else constraints_of(card)
@@ -352,7 +356,7 @@ class SpecialistRouter:
         return route(connection, task, routing, now_ms, lane=lane)
 
     def _within_default(self, spec: TaskSpec, constraints: Constraints) -> Constraints:
-        """With how far a routed task may act that says nothing of that: neither its reach nor what its agent may do."""
+        """Return the constraints with the default reach if the task sets neither a reach nor permissions."""
         if spec.reach is not None or constraints.reach is not None or spec.permissions != Permissions():
             return constraints
         default = {"default_reach": self._default_reach, "is_reach_configured": self._is_reach_configured}
@@ -360,18 +364,19 @@ class SpecialistRouter:
 
 
 def _card_of(connection: Connection, record: SpecialistRecord) -> Card | None:
-    """The card of whoever was chosen; None: no specialist."""
+    """Return the chosen specialist's card, if any."""
     name = record.specialist
     return None if name is None else specialist_rows.cards(connection, [name]).get(name)
 
 
 def is_reached(registered: Registration) -> bool:
+    """Return whether the specialist is a remote agent that tasks may be sent to."""
     transport = registered.card.transport
     return transport is Transport.HUB or (transport is Transport.HTTP and registered.creator == OPERATOR.id)
 
 
 def _question(record: SpecialistRecord, now_ms: int, until_ms: int | None) -> InputRequest:
-    close = [one.specialist for one in record.specialist_candidates if not one.barred][:3]
+    close = [candidate.specialist for candidate in record.specialist_candidates if not candidate.barred][:3]
     return InputRequest(
         kind=InputKind.CLARIFICATION,
         unclear=record.reason,

@@ -1,4 +1,4 @@
-"""What a run is given: its task as of now, the conversation that it continues, and what runs before it have left."""
+"""The input of a run: its task, the conversation that it continues, and what earlier runs left."""
 
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -61,46 +61,44 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """A task that is to start, and what its next run is given."""
+    """A task that is about to start, with the input of its next run."""
 
     task: Task
     spec: TaskSpec
-    told: TaskSpec
-    """The content that the conversation knows which it continues in."""
+    known: TaskSpec
+    """The content that the continued conversation has already been given."""
     earlier: Run | None = None
-    """The run whose conversation that is; None: it begins one."""
+    """The run whose conversation is continued; None for a new conversation."""
     obstacle: str | None = None
-    """Why it cannot continue in one after all."""
+    """Why it cannot continue the conversation."""
     tree: WorktreeRequest | None = None
     """The work tree that it needs."""
     left: Run | None = None
     """The run whose work it takes over in a new conversation."""
     follows: Run | None = None
-    """The run of the task that its own continues."""
+    """The run of the predecessor task."""
     card: Card | None = None
-    """Of the specialist who does it."""
+    """The specialist's card."""
     before: tuple[Run, ...] = ()
-    """The runs of its generation so far, oldest first."""
+    """Earlier runs of this generation, oldest first."""
     hops: tuple[HandoffRecord, ...] = ()
-    """How it was handed on in that generation, in order."""
+    """Handoffs in this generation, in order."""
     decisions: tuple[Decision, ...] = ()
-    """What was decided about the task, oldest first."""
+    """Decisions on the task, oldest first."""
     spending: Spending = field(default_factory=Spending)
-    """What the task has used, if it has a budget."""
+    """The task's usage so far, if it has a budget."""
 
     @property
     def timeout_ms(self) -> int:
-        """For its next run: what those that handed the task on have left of its timeout, or a minute."""
+        """Timeout of the next run: what the runs that handed the task on have left of it, but at least a minute."""
         handed = {hop.run_id for hop in self.hops}
         used_ms = sum((run.ended_ms or 0) - run.started_ms for run in self.before if run.id in handed)
         whole_ms = self.spec.timeout
         return max(whole_ms - used_ms, min(whole_ms, MINUTE_MS))
 
     def prompt(self, handoff: str | None, *, converses: bool) -> str:
-        """Return what the agent is told. handoff: what an earlier run left, if it takes over from one.
-
-        converses: whether it can be answered.
-        """
+        """Return the prompt. handoff: the note on the run that it takes over from, if any. converses: whether the
+        agent's questions can be answered."""
         resumption = resumption_of(self.task)
         words = None if resumption is None else resumption.words
         if self.earlier is None:
@@ -114,11 +112,11 @@ class RunContext:
             return compose_confirmation()
         if resumption is not None and resumption.follows is not None:
             return compose_next(self.spec, words, again=resumption.run_id != resumption.follows)
-        return compose_further(self.spec, self.told, words)
+        return compose_further(self.spec, self.known, words)
 
 
 class ContextReader:
-    """Reads what runs are given. secrets: what no note may hold."""
+    """Reads the input of runs. secrets: to redact from notes."""
 
     def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, secrets: Secrets) -> None:
         self._database = database
@@ -128,7 +126,7 @@ class ContextReader:
         self._resuming = ResumePolicy(registry, host)
 
     def read(self, queued: QueuedTask, agent: str) -> RunContext:
-        """Read it for a run on that agent. Whether the task has changed since it was read shows at the commit."""
+        """Read the input for a run on the agent. The commit fails if the task has changed meanwhile."""
         return self._database.read(lambda connection: self._read(connection, queued, agent))
 
     def _read(self, connection: Connection, queued: QueuedTask, agent: str) -> RunContext:
@@ -142,7 +140,7 @@ class ContextReader:
         working_dir, earlier = isolated(context.spec), context.earlier or context.follows
         return replace(
             context,
-            told=done_by(context.told, queued.card, Constraints.parse(task.constraints)),
+            known=done_by(context.known, queued.card, Constraints.parse(task.constraints)),
             tree=None if working_dir is None else tree_wanted(connection, task, context.spec, working_dir, earlier),
             left=left_by(before, agent) if context.earlier is None else None,
             card=queued.card,
@@ -155,16 +153,16 @@ class ContextReader:
     def _going_on(self, connection: Connection, task: Task, spec: TaskSpec, agent: str) -> RunContext:
         resumption = resumption_of(task)
         if resumption is None or resumption.given_up or (resumption.optional and resumption.agent != agent):
-            return RunContext(task, spec, told=spec)
+            return RunContext(task, spec, known=spec)
         earlier = run_rows.find(connection, resumption.run_id)
         obstacle = self._resuming.obstacle(earlier, spec, agent, Constraints.parse(task.constraints))
         if earlier is None or obstacle is not None:
-            return RunContext(task, spec, told=spec, obstacle=obstacle)
+            return RunContext(task, spec, known=spec, obstacle=obstacle)
         earlier = run_rows.newest_in_conversation(connection, earlier)
         return RunContext(task, spec, task_rows.spec_of(connection, task.id, resumption.revision), earlier)
 
     def scratch(self, context: RunContext) -> str | None:
-        """Return the run whose scratch folder is taken over with its work."""
+        """Return the run whose scratch folder the next run takes over, if any."""
         before = context.left or context.follows
         if before is None or context.spec.working_dir is not None:
             return None
@@ -172,7 +170,7 @@ class ContextReader:
         return scratch if self._host.scratch(scratch) is not None else None
 
     def note(self, context: RunContext, agent: AgentSpec) -> str | None:
-        """Return what a fresh conversation is told about the task that this one continues, and of the runs before."""
+        """Return the note for a new conversation on the predecessor task and the run that it takes over from."""
         if context.earlier is not None:
             return None
         left = context.left or context.follows
@@ -180,7 +178,7 @@ class ContextReader:
         notes = []
         if context.follows is not None:
             transcript = self._transcript(context.follows)
-            notes.append(follow_note(context.follows, context.told, self._host, transcript, redactor))
+            notes.append(follow_note(context.follows, context.known, self._host, transcript, redactor))
         if context.left is not None:
             transcript = self._transcript(context.left)
             notes.append(handoff_note(context.left, agent.name, self._host, transcript, redactor))
@@ -192,11 +190,11 @@ class ContextReader:
 
 
 def _following(connection: Connection, context: RunContext, run_id: str) -> RunContext:
-    """With the run of the task that it continues, and what that was told, if it begins afresh."""
+    """Return the context with the predecessor's run, and that run's content if a new conversation begins."""
     run = run_rows.find(connection, run_id)
     if run is None or context.earlier is not None:
         return replace(context, follows=run)
-    return replace(context, follows=run, told=task_rows.spec_of(connection, run.task_id, run.revision))
+    return replace(context, follows=run, known=task_rows.spec_of(connection, run.task_id, run.revision))
 
 
 _ABOUT_ANOTHER_RUN = (DecisionKind.PLACEMENT.value, DecisionKind.TRIAGE.value)
@@ -205,7 +203,7 @@ _WELL = (OutcomeStatus.SUCCEEDED, OutcomeStatus.NEEDS_INPUT, OutcomeStatus.CANCE
 
 
 class HandoffRefused(Exception):
-    """There is no valid handoff document for the run; the message says what is wrong with it."""
+    """The run has no valid handoff document; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +212,7 @@ class HandoffSubject:
 
     run: Run
     spec: TaskSpec
-    """The task as the run is given it, with all that a person allowed it."""
+    """The task as given to the run, with everything that a person has allowed."""
     agent: AgentSpec
     context: RunContext
     max_handoffs: int
@@ -222,7 +220,7 @@ class HandoffSubject:
 
 
 def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> Handoff:
-    """Return the document, without secrets. Raises HandoffRefused."""
+    """Return the handoff document with secrets redacted. Raises HandoffRefused."""
     run, spec, context = subject.run, subject.spec, subject.context
     ended = [one for one in context.before if one.state == "ended" and one.outcome is not None]
     last = context.hops[-1] if context.hops else None
@@ -263,7 +261,7 @@ def handoff_of(subject: HandoffSubject, registry: AgentRegistry, redactor: Redac
 
 
 def _files(hops: Sequence[HandoffRecord], redactor: Redactor) -> tuple[str, ...]:
-    """Each once, in the order in which runs named them; the newest, if there are too many."""
+    """Return the files that handoffs name, without duplicates and in order: the newest, if there are too many."""
     named = dict.fromkeys(_clean(file, redactor) for one in hops for file in one.asked.files)
     return tuple(named)[-MAX_FIELDS:]
 
@@ -286,7 +284,7 @@ def _decisions(decisions: Sequence[Decision], run: Run) -> tuple[DecisionReferen
 
 
 def _scope(subject: HandoffSubject, registry: AgentRegistry, redactor: Redactor) -> PermissionScope:
-    """What is allowed is told without what is forbidden: that is forbidden."""
+    """Return the permissions. A tool that is both allowed and forbidden is forbidden."""
     permissions = subject.spec.permissions
     allowed = tuple(tool for tool in permissions.allowed_tools if tool not in permissions.disallowed_tools)
     return PermissionScope(
@@ -340,6 +338,6 @@ def _clean(text: str, redactor: Redactor) -> str:
 
 
 def _short(tools: Sequence[str], redactor: Redactor) -> tuple[str, ...]:
-    """A rule may name a command with all its arguments."""
+    """Return the tools with long names cut: a rule may name a command with all of its arguments."""
     words = (redactor.redact(tool) for tool in tools)
     return tuple(word if len(word) <= MAX_FIELD_LENGTH else f"{word[: MAX_FIELD_LENGTH - 3]}..." for word in words)

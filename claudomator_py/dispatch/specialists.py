@@ -1,4 +1,4 @@
-"""The specialists as an encoder sees them, kept until a card changes."""
+"""The specialists' cards as vectors, cached until a card changes, and what routing has learned."""
 
 import threading
 from collections import OrderedDict
@@ -29,24 +29,23 @@ if TYPE_CHECKING:
     from claudomator_py.routing.space import Row, Space, Twin
 
 MAX_EXAMPLES: Final = 300
-"""Overrides, and tasks that were right as they were, that are remembered: the newest of each."""
+"""Overrides that are used, and confirmed decisions: the newest of each."""
 _ORGANISATIONS: Final = 20
-"""Whose is kept in memory."""
+"""Organisations whose learning is cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedWeights:
-    """For one organisation."""
+    """What an organisation's earlier tasks have taught."""
 
     standings: Standings
     lessons: Lessons | None
-    """None: no operator has corrected anything."""
+    """None if no operator has corrected a decision."""
     space: "Space"
-    """Where those are."""
+    """The vector space of the lessons."""
 
     def votes(self, task: "Vector", now_ms: int) -> Votes:
-        """Return what earlier tasks that are like it say of each specialist, see ``Lessons.votes``. task: its
-        vector."""
+        """Return the votes of similar earlier tasks for each specialist, see ``Lessons.votes``. task: its vector."""
         return NO_VOTES if self.lessons is None else self.lessons.votes(self.space.placed([task])[0], now_ms)
 
 
@@ -57,7 +56,7 @@ class _Read:
 
 
 class LearnedRouting:
-    """What one encoder makes of it. Safe to use from any thread."""
+    """Reads what organisations have learned, as vectors of one encoder. Safe to use from any thread."""
 
     def __init__(self, database: Database, encoder: Encoder, calibration: Calibration) -> None:
         self._database = database
@@ -71,8 +70,8 @@ class LearnedRouting:
         self._lessons: dict[str, Lessons] = {}
 
     def of(self, organisations: Sequence[str | None], space: "Space") -> Mapping[str | None, LearnedWeights]:
-        """Return what was learned, for each of them; None: for the tasks that belong to none. Raises StoreUnavailable,
-        EncoderFault."""
+        """Return what each organisation has learned; None stands for tasks without an organisation. Raises
+        StoreUnavailable, EncoderFault."""
         keys = {organisation: organisation or learning_rows.NO_ORGANISATION for organisation in organisations}
         with self._lock:
             fresh = self._database.read(lambda connection: self._look(connection, sorted(set(keys.values()))))
@@ -105,7 +104,7 @@ class LearnedRouting:
         if not self._calibration.learned:
             return _Read(standings, ())
         labels = list(learning_rows.overrides(connection, organisation, MAX_EXAMPLES))
-        if labels:  # else there is nothing that what was right could be weighed against
+        if labels:  # without overrides, confirmations have nothing to weigh against
             labels += learning_rows.confirmations(connection, organisation, MAX_EXAMPLES)
         specs = learning_rows.specs(connection, labels)
         lessons = (_lesson(one, specs[one.decision_id]) for one in labels if one.decision_id in specs)
@@ -120,12 +119,12 @@ class LearnedRouting:
         return LearnedWeights(read.standings, self._lessons[organisation], space)
 
     def _encoded(self, organisation: str, texts: Sequence[str]) -> "list[Vector]":
-        """The vectors of these texts; of those that were there before, none is made again."""
+        """Return the vectors of the texts. Known texts are not encoded again."""
         width = self._encoder.dimensions
-        there = {text: one for text, one in self._vectors.get(organisation, {}).items() if width in (0, len(one))}
-        missing = list(dict.fromkeys(text for text in texts if text not in there))
+        known = {text: row for text, row in self._vectors.get(organisation, {}).items() if width in (0, len(row))}
+        missing = list(dict.fromkeys(text for text in texts if text not in known))
         made = dict(zip(missing, encoded(self._encoder, missing) if missing else (), strict=True))
-        self._vectors[organisation] = {text: made[text] if text in made else there[text] for text in texts}
+        self._vectors[organisation] = {text: made[text] if text in made else known[text] for text in texts}
         return [self._vectors[organisation][text] for text in texts]
 
 
@@ -135,72 +134,72 @@ def _lesson(label: Label, spec: dict[str, object]) -> Lesson:
 
 
 _BATCH_SIZE: Final = 256
-"""Texts that are encoded in one go, as their vectors take much room until their zeros are left out."""
-_TELLING: Final = 8
-"""Texts of one go that no encoder of any use has one vector for; two may differ in case alone."""
+"""Texts per call of the encoder: dense vectors need much memory until their zeros are dropped."""
+_MIN_DISTINCT: Final = 8
+"""From this many texts on, identical vectors mean that the encoder is broken; two texts may differ in case only."""
 KEPT_MS: Final = 7 * DAY_MS
-"""How old the row of a text that no card has must be to go: what is taken back next day is not encoded again."""
+"""Age at which vectors of texts that are on no card are removed, so that a quickly reverted edit costs nothing."""
 
 
 def encoded(encoder: Encoder, texts: "Sequence[str]") -> "Vector":
-    """Return a row for each text. Raises EncoderFault, for rows that tell nothing as well."""
+    """Return the vector of each text. Raises EncoderFault, also for useless vectors."""
     rows = encoder.encode(texts)
-    if not encoder.immediate:  # Counts of features may well be none.
+    if not encoder.immediate:  # Counts of features may all be zero.
         if not rows.any(axis=1).all():
-            raise EncoderFault("it has vectors of no length")
-        if len(rows) >= _TELLING and (rows == rows[0]).all():
-            raise EncoderFault("it has the same vector for different texts")
+            raise EncoderFault("it returns zero vectors")
+        if len(rows) >= _MIN_DISTINCT and (rows == rows[0]).all():
+            raise EncoderFault("it returns the same vector for different texts")
     return rows
 
 
 class TextVectors:
-    """Those of one encoder: in memory, and in rows where it takes its time. Not safe to use from several threads.
+    """Caches an encoder's vectors in memory, and those of a slow encoder in the database. Not thread-safe.
 
-    Counts of features are kept without their zeros: a text has some hundred features of thousands.
+    Counts of features are stored as sparse rows: a text has about a hundred of thousands of features.
     """
 
     def __init__(self, database: Database, encoder: Encoder, clock: Clock, *, keeps: bool = True) -> None:
-        """keeps: whether rows are written, and those of no use removed."""
+        """keeps: whether to store rows, and to remove unused ones."""
         self._database = database
         self._encoder = encoder
         self._clock = clock
         self._keeps = keeps and not encoder.immediate
-        self._there: dict[str, Row] = {}
+        self._cached: dict[str, Row] = {}
 
     def of(self, texts: Mapping[str, str]) -> "Mapping[str, Row]":
-        """Return the vectors by hash of their text; those that are not there are made. texts: all that cards have, by
-        hash: what else was there is let go of. Raises StoreUnavailable, EncoderFault."""
-        there = self._fitting({digest: self._there[digest] for digest in texts if digest in self._there})
-        missing = [digest for digest in texts if digest not in there]
+        """Return the vectors by hash of their text, and encode those that are missing. texts: all texts of cards, by
+        hash; other texts are dropped from the cache. Raises StoreUnavailable, EncoderFault."""
+        rows = self._fitting({digest: self._cached[digest] for digest in texts if digest in self._cached})
+        missing = [digest for digest in texts if digest not in rows]
         if missing and not self._encoder.immediate:
-            kept = self._database.read(lambda connection: embedding_rows.kept(connection, self._encoder.id, missing))
-            there |= self._fitting(kept)
-            missing = [digest for digest in missing if digest not in there]
+            stored = self._database.read(lambda connection: embedding_rows.kept(connection, self._encoder.id, missing))
+            rows |= self._fitting(stored)
+            missing = [digest for digest in missing if digest not in rows]
         if missing:
-            made = self._made(texts, missing)
-            there = self._fitting(there) | made
-            if narrower := [digest for digest in texts if digest not in there]:
-                there |= self._made(texts, narrower)
-        if len(there) < len(self._there) or missing:
-            self._let_go(texts)
-        self._there = there
-        return there
+            made = self._encode(texts, missing)
+            rows = self._fitting(rows) | made
+            if outdated := [digest for digest in texts if digest not in rows]:
+                rows |= self._encode(texts, outdated)
+        if len(rows) < len(self._cached) or missing:
+            self._remove_unused(texts)
+        self._cached = rows
+        return rows
 
-    def _made(self, texts: Mapping[str, str], digests: "Sequence[str]") -> "dict[str, Row]":
-        """Raises StoreUnavailable, EncoderFault."""
-        found: dict[str, Row] = {}
+    def _encode(self, texts: Mapping[str, str], digests: "Sequence[str]") -> "dict[str, Row]":
+        """Return the vectors of these texts. Raises StoreUnavailable, EncoderFault."""
+        rows: dict[str, Row] = {}
         for start in range(0, len(digests), _BATCH_SIZE):
-            some = digests[start : start + _BATCH_SIZE]
-            rows = encoded(self._encoder, [texts[digest] for digest in some])
-            found |= self._kept(dict(zip(some, rows, strict=True)))
-        return found
+            batch = digests[start : start + _BATCH_SIZE]
+            vectors = encoded(self._encoder, [texts[digest] for digest in batch])
+            rows |= self._store(dict(zip(batch, vectors, strict=True)))
+        return rows
 
-    def _fitting(self, there: "Mapping[str, Row]") -> "dict[str, Row]":
-        """Those as wide as what the encoder gives now: a server may have another model under the same name."""
+    def _fitting(self, rows: "Mapping[str, Row]") -> "dict[str, Row]":
+        """Return the rows with the encoder's current width: a server may serve another model under the same name."""
         width = self._encoder.dimensions
-        return {digest: found for digest, found in there.items() if width in (0, len(found))}
+        return {digest: row for digest, row in rows.items() if width in (0, len(row))}
 
-    def _kept(self, made: "Mapping[str, Vector]") -> "dict[str, Row]":
+    def _store(self, made: "Mapping[str, Vector]") -> "dict[str, Row]":
         from claudomator_py.routing.sparse import SparseRow  # numpy is for whoever compares
 
         if self._keeps:
@@ -210,8 +209,8 @@ class TextVectors:
             digest: SparseRow.of(row) if self._encoder.weighs_rarity else row.copy() for digest, row in made.items()
         }
 
-    def _let_go(self, texts: Mapping[str, str]) -> None:
-        """Of rows whose texts no card has, whichever encoder made them."""
+    def _remove_unused(self, texts: Mapping[str, str]) -> None:
+        """Remove old rows of texts that are on no card, of any encoder."""
         if not self._keeps:
             return
         before_ms = self._clock() - KEPT_MS
@@ -223,12 +222,12 @@ class TextVectors:
 
 T = TypeVar("T")
 _MANY: Final = 100
-"""Cards that have changed, beyond which all are read."""
+"""Number of changed cards from which on all cards are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Who there is, whoever sees them."""
+    """All specialists, whatever their visibility."""
 
     cards: dict[str, Card]
     """By id."""
@@ -238,34 +237,34 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class _CachedCard:
-    """A card as it was read last."""
+    """A card as last read."""
 
     content: str
-    """Its hash."""
+    """Hash of the card."""
     card: Card
     profile: Profile
     texts: dict[str, str]
-    """What it is compared by, by hash."""
+    """The texts that tasks are compared with, by hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A task beside all cards."""
+    """A task compared with all cards."""
 
     likeness: Mapping[str, Likeness]
-    """To each card, by id."""
+    """Likeness to each card, by id."""
     task: "Vector"
-    """All of its text."""
+    """Vector of the task's text."""
 
 
 class _OtherWidth(EncoderFault):
-    """What an encoder gives is as wide as nothing that it gave before."""
+    """The encoder's vectors have another width than the cached ones."""
 
 
 class SpecialistDirectory:
-    """All cards, with the vectors of their texts. Safe to use from any thread.
+    """All cards with the vectors of their texts. Safe to use from any thread.
 
-    calibration: says what of a card is compared. keeps: whether vectors that took their time are written down.
+    calibration: determines which texts of a card are compared. keeps: whether vectors of a slow encoder are stored.
     """
 
     def __init__(
@@ -282,92 +281,93 @@ class SpecialistDirectory:
 
     @property
     def encoder(self) -> Encoder:
-        """By which it compares."""
+        """The encoder by which tasks and cards are compared."""
         return self._encoder
 
     def roster(self, digest: str | None = None) -> Roster:
-        """Return the cards as they are now; what has changed is encoded first. digest: the registry's hash, for whoever
-        has just read it. Raises StoreUnavailable, EncoderFault."""
+        """Return the current cards; changed ones are encoded first. digest: the registry's hash, if just read. Raises
+        StoreUnavailable, EncoderFault."""
         with self._lock:
             current = self._database.read(specialist_rows.registry_hash) if digest is None else digest
             if self._roster is None or self._roster.registry_hash != current:
-                self._roster = None  # two of them, and what the new one is made of, would be there at once
+                self._roster = None  # so that memory never holds two of them
                 self._roster = self._read(current)
             return self._roster
 
     def look(
         self, requests: Sequence[Request], organisations: Sequence[str | None], digest: str | None
     ) -> tuple[Roster, list[Comparison], Mapping[str | None, LearnedWeights]]:
-        """Return each task beside all cards, and what was learned from earlier ones. See ``roster``, ``compare`` and
+        """Return the roster, each task compared with all cards, and what was learned. See ``roster``, ``compare`` and
         ``learned``."""
         return self._of_cards(
             digest, lambda roster: (roster, self.compare(roster, requests), self.learned(roster, organisations))
         )
 
     def compare(self, roster: Roster, requests: Sequence[Request]) -> list[Comparison]:
-        """Return how alike each task is to each card. Raises EncoderFault."""
+        """Return each task compared with all cards. Raises EncoderFault."""
         texts = [request.compared for request in requests]
         vectors = encoded(self._encoder, texts) if texts else ()
         return [Comparison(self._compared(partial(roster.space.likeness, one)), one) for one in vectors]
 
     def learned(self, roster: Roster, organisations: Sequence[str | None]) -> Mapping[str | None, LearnedWeights]:
-        """Return what was learned from earlier decisions on the tasks of each organisation; None: of those that belong
-        to none. Raises StoreUnavailable, EncoderFault."""
+        """Return what each organisation has learned; None stands for tasks without an organisation. Raises
+        StoreUnavailable, EncoderFault."""
         return self._compared(partial(self._learned.of, organisations, roster.space))
 
     def cosines(self, query: str) -> dict[Found, float]:
-        """Return how alike a query is to each skill, and to what each card says as a whole. Raises StoreUnavailable,
-        EncoderFault."""
+        """Return the cosine similarity of the query to each skill and to each card as a whole. Raises
+        StoreUnavailable, EncoderFault."""
         (vector,) = encoded(self._encoder, [query])
         return self._of_cards(None, lambda roster: self._compared(partial(roster.space.cosines, vector)))
 
     def twins(self, specialist_id: str) -> "Sequence[Twin]":
-        """Return skills of others, whoever sees them, that are nearly one of that specialist's. Raises
-        StoreUnavailable, EncoderFault."""
+        """Return skills of other specialists, whatever their visibility, that nearly duplicate one of this
+        specialist's. Raises StoreUnavailable, EncoderFault."""
         return self.roster().space.twins(specialist_id, NEARLY)
 
     def _of_cards(self, digest: str | None, use: Callable[[Roster], T]) -> T:
-        """Return what is made of the cards. Where a server has another model by now, their vectors are made again."""
+        """Return ``use`` of the roster. If a server has switched its model, the cards are encoded again first."""
         try:
             return use(self.roster(digest))
         except _OtherWidth:
             return use(self.roster(digest))
 
     def _compared(self, compare: Callable[[], T]) -> T:
-        """Raises EncoderFault where vectors cannot be compared; those of the cards are made again by the next look."""
+        """Return the comparison. Raises EncoderFault if vectors differ in width; the next call encodes the cards
+        again."""
         try:
             return compare()
         except ValueError:
             with self._lock:
                 self._roster = None
-            raise _OtherWidth("its vectors are of another width than before") from None
+            raise _OtherWidth("its vectors have another width than before") from None
 
     def _read(self, digest: str) -> Roster:
         from claudomator_py.routing.space import Space  # numpy is for whoever compares
 
         known = self._known = self._database.read(self._look_at_cards)
         space = Space(
-            [one.profile for one in known.values()],
-            self._vectors.of({digest: text for one in known.values() for digest, text in one.texts.items()}),
+            [cached.profile for cached in known.values()],
+            self._vectors.of({digest: text for cached in known.values() for digest, text in cached.texts.items()}),
             weighs_rarity=self._encoder.weighs_rarity,
             own_share=self._calibration.own_share,
             card_share=self._calibration.card_share,
-            counted={name for name, one in known.items() if one.card.visibility is Visibility.PUBLIC},
+            counted={name for name, cached in known.items() if cached.card.visibility is Visibility.PUBLIC},
         )
-        return Roster({name: one.card for name, one in known.items()}, space, digest)
+        return Roster({name: cached.card for name, cached in known.items()}, space, digest)
 
     def _look_at_cards(self, connection: Connection) -> dict[str, "_CachedCard"]:
-        """All cards, by id; of those that were known before, none is read again."""
+        """Return all cards, by id. Unchanged ones are not read again."""
         hashes = specialist_rows.content_hashes(connection)
-        found = {name: self._known[name] for name in hashes if name in self._known}
-        changed = [name for name, content in hashes.items() if name not in found or found[name].content != content]
+        cards = {name: self._known[name] for name in hashes if name in self._known}
+        changed = [name for name, content in hashes.items() if name not in cards or cards[name].content != content]
         if changed:
-            some = None if len(changed) > _MANY else changed
-            for one in specialist_rows.seen(connection, ids=some):
-                found[one.card.id] = self._seen(one.card, hashes[one.card.id])
-        return {name: found[name] for name in sorted(found)}
+            ids = None if len(changed) > _MANY else changed
+            for registered in specialist_rows.seen(connection, ids=ids):
+                cards[registered.card.id] = self._cached_card(registered.card, hashes[registered.card.id])
+        return {name: cards[name] for name in sorted(cards)}
 
-    def _seen(self, card: Card, content: str) -> "_CachedCard":
+    def _cached_card(self, card: Card, content: str) -> "_CachedCard":
         profile = profile_of(card)
         if self._calibration.as_one:
             profile = profile.as_one

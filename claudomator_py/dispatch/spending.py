@@ -1,4 +1,4 @@
-"""What was spent, against the budgets in force: what may still begin, and what has to stop. Asked of rows each time."""
+"""Compares spending with the budgets in force: what may still begin, and what has to stop. Sums rows each time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -39,24 +39,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What was spent on a day, by agent."""
+    """Spending of a day, by agent."""
 
     day: Day
     by_agent: Mapping[str, Spending]
 
     def of(self, agent: str) -> Spending:
-        """Return what that agent has spent."""
+        """Return the agent's spending."""
         return self.by_agent.get(agent, Spending())
 
     @property
     def total(self) -> Spending:
-        """What all agents have spent, those included that are no longer configured."""
+        """Spending of all agents, including those that are no longer configured."""
         return sum(self.by_agent.values(), Spending())
 
 
 class Budgets:
-    """The budgets in force. budget: that of a day for all agents. reserves: what is kept of windows at certain
-    hours."""
+    """The budgets in force. budget: returns the daily budget of all agents. reserves: returns the shares of windows
+    that are reserved at certain hours."""
 
     def __init__(
         self, budget: Callable[[], DayBudget] = DayBudget, reserves: Callable[[], Sequence[Reserve]] = tuple
@@ -66,7 +66,7 @@ class Budgets:
 
     @property
     def total(self) -> DayBudget:
-        """That of a day for all agents."""
+        """The daily budget of all agents."""
         return self._budget()
 
     def day(self, at_ms: int) -> Day:
@@ -74,17 +74,17 @@ class Budgets:
         return day_of(at_ms, self.zone())
 
     def spent(self, connection: Connection, at_ms: int, by: Principal = OPERATOR) -> Spent:
-        """Return what was spent on the day of that time, by the tasks that exist for that principal."""
+        """Return the spending on the day of that time by the tasks that the principal can see."""
         day = self.day(at_ms)
         return Spent(day, spending_rows.by_agent(connection, day.start_ms, day.end_ms, by))
 
     def seen(self, connection: Connection, at_ms: int, by: Principal) -> tuple[Spent, Spent]:
-        """Return what was spent on the day of that time: by all tasks, and by those that exist for that principal."""
+        """Return the spending on the day of that time: by all tasks, and by those that the principal can see."""
         today = self.spent(connection, at_ms)
         return today, today if by.sees_all else self.spent(connection, at_ms, by)
 
     def day_left(self, spent_today: Spent) -> DayLeft | None:
-        """Return what may still begin on that day; None: there is no budget for it."""
+        """Return what may still begin on that day; None if there is no daily budget."""
         budget = self._budget()
         if not budget.units:
             return None
@@ -94,7 +94,7 @@ class Budgets:
         return DayLeft(figures=found.figures, until=spent_today.day.end_ms, room=found.runs)
 
     def day_holds(self, agent: AgentSpec, spent_today: Spent) -> list[ActiveHold]:
-        """Return what the agent's own budget for the day keeps from beginning on it."""
+        """Return the holds by the agent's own daily budget."""
         found = _room(agent.budget, spent_today.of(agent.name))
         if found is None:
             return []
@@ -110,8 +110,8 @@ class Budgets:
         return [hold]
 
     def window_holds(self, agent: AgentSpec, said: Mapping[str, WindowUse], now_ms: int) -> list[ActiveHold]:
-        """Return what its share of a window, and hours that are reserved, keep from beginning on the agent. said: by
-        its account, of each window last."""
+        """Return the holds by the agent's share of its windows and by reserved hours. said: the latest report of each
+        window of its account."""
         return [
             ActiveHold(
                 bucket=f"{agent.name} {name}",
@@ -132,8 +132,8 @@ class Budgets:
         ]
 
     def _kept(self, agent: AgentSpec, use: WindowUse, now_ms: int) -> "Iterator[_Kept]":
-        """What may be used of a window, by its budget and by each of the reserves."""
-        # Divided, as what was used came; multiplied, 0.57 would be less than 57 %.
+        """Yield the shares of a window that may be used, by the agent's budget and by each reserve."""
+        # Divide as usage was divided: 0.57 multiplied by 100 is less than 57.
         if agent.budget.window is not None:
             yield _Kept(agent.budget.window / 100, use.resets_at)
         for reserve in self._reserves():
@@ -145,17 +145,17 @@ class Budgets:
                 yield _Kept(share, until_ms, reserve.hours)
 
     def keeps_windows(self, agent: AgentSpec) -> bool:
-        """Return whether a share of the agent's windows may not be used."""
+        """Return whether part of the agent's windows is reserved or beyond its budget."""
         return agent.budget.window is not None or any(reserve.is_about(agent) for reserve in self._reserves())
 
     def zone(self, name: str | None = None) -> ZoneInfo:
-        """Return the operator's time zone. name: of the one that is meant instead; None: none is."""
+        """Return the time zone of that name; None for the operator's."""
         return ZoneInfo(name or self._budget().timezone or local_zone())
 
     def telling(
         self, connection: Connection, change: Callable[[Connection], T], run: Run, agent: AgentSpec, now_ms: int
     ) -> T:
-        """Let the change happen in the transaction, and record which budgets of the run's day are used up by it."""
+        """Make the change in the transaction, and record an event for each daily budget that it uses up."""
         if not self._has_budget_of_day(agent):
             return change(connection)
         before = self._used_up(connection, run, agent)
@@ -163,25 +163,25 @@ class Budgets:
         for of, found in self._used_up(connection, run, agent).items():
             if of not in before:
                 until_ms = self.day(run.started_ms).end_ms
-                told = {"agent": found.agent, "budget": found.model_dump(mode="json"), "until": until_ms}
-                record(connection, now_ms, "budget_spent", data=told)
+                data = {"agent": found.agent, "budget": found.model_dump(mode="json"), "until": until_ms}
+                record(connection, now_ms, "budget_spent", data=data)
         return done
 
     def _used_up(self, connection: Connection, run: Run, agent: AgentSpec) -> dict[BudgetOf, SpentBudget]:
-        """The budgets of the run's day that are used up."""
+        """Return the daily budgets that the run draws on and that are used up."""
         drawn_on = self._of_day(connection, run, agent)
         found = ((one, spent(one.budget, one.spending)) for one in drawn_on)
         return {one.of: one.used_up(unit) for one, unit in found if unit is not None}
 
     def watches(self, spec: TaskSpec, agent: AgentSpec) -> bool:
-        """Return whether what a run of that task uses on that agent could end it, or keep others from beginning."""
+        """Return whether the usage of a run could end it or keep others from beginning."""
         if self.keeps_windows(agent):
             return True
         budgets: tuple[Budget, ...] = (spec.budget, agent.budget, self._budget())
         return any(unit is not Unit.RUNS for budget in budgets for unit in budget.units)
 
     def over(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> SpentBudget | None:
-        """Return why the run has to stop: the budget that is used up; None: none is."""
+        """Return the used-up budget for which the run has to stop, if any."""
         for one in self._drawn_on(connection, run, spec, agent):
             unit = overspent(one.budget, one.spending)
             if unit is not None:
@@ -189,25 +189,25 @@ class Budgets:
         return None
 
     def usd_left(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> float | None:
-        """Return how many US dollars the run may use; None: any number."""
+        """Return how many US dollars the run may still use; None for no limit."""
         drawn_on = self._drawn_on(connection, run, spec, agent)
         amounts = [left(one.budget, one.spending, Unit.USD) for one in drawn_on]
         known = [amount for amount in amounts if amount is not None]
         return min(known) if known else None
 
     def _drawn_on(self, connection: Connection, run: Run, spec: TaskSpec, agent: AgentSpec) -> "list[_DrawnOn]":
-        """The budgets that the run draws on."""
+        """Return the budgets that the run draws on."""
         found = self._of_day(connection, run, agent)
         if not spec.budget.units:
             return found
         return [_DrawnOn(BudgetOf.TASK, None, spec.budget, spending_rows.of_task(connection, run.task_id)), *found]
 
     def _has_budget_of_day(self, agent: AgentSpec) -> bool:
-        """True if a run of that agent draws on a budget for a day."""
+        """Return whether a run of the agent draws on a daily budget."""
         return bool(agent.budget.units or self._budget().units)
 
     def _of_day(self, connection: Connection, run: Run, agent: AgentSpec) -> "list[_DrawnOn]":
-        """Those of the run's day."""
+        """Return the budgets of the run's day."""
         if not self._has_budget_of_day(agent):
             return []
         today = self.spent(connection, run.started_ms)
@@ -219,7 +219,7 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class _DrawnOn:
-    """A budget that a run draws on, and what is spent of it. agent: the one whose it is, if an agent's."""
+    """A budget that a run draws on, and its spending. agent: None unless it is an agent's."""
 
     of: BudgetOf
     agent: str | None
@@ -227,13 +227,13 @@ class _DrawnOn:
     spending: Spending
 
     def used_up(self, unit: Unit) -> SpentBudget:
-        """It, once its limit of the unit is met."""
+        """Return the budget as used up by the unit."""
         return SpentBudget(of=self.of, agent=self.agent, figures=figures_of(self.budget, self.spending, unit))
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """How much of a window may be used, and until when no more may. hours: for which the rest is reserved."""
+    """The share of a window that may be used until a time. hours: those for which the rest is reserved."""
 
     share: float
     until_ms: int
@@ -242,20 +242,20 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """runs: that may still begin. figures: what is used up, once none may."""
+    """The runs that may still begin, and the figures of the budget when none may."""
 
     runs: int
     figures: Figures
 
 
 def _room(budget: Budget, spending: Spending) -> _Room | None:
-    """What a budget leaves; None: any number of runs may begin."""
+    """Return what the budget leaves; None if any number of runs may begin."""
     unit = spent(budget, spending)
     if unit is not None:
         return _Room(0, figures_of(budget, spending, unit))
     runs = left(budget, spending, Unit.RUNS)
     if runs is None:
         return None
-    # As it will be when the last of them has begun.
+    # The figures when the last of them has begun.
     then = Spending(runs=budget.runs or 0)
     return _Room(int(runs), figures_of(budget, then, Unit.RUNS))

@@ -1,4 +1,4 @@
-"""Acting on a plan: directory, committed intent, shim, in this order, so that a crash anywhere starts nothing twice."""
+"""Starts planned runs: directory, committed row, shim, in this order, so that no crash makes a run start twice."""
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
@@ -45,14 +45,14 @@ from claudomator_py.values import dataclass
 log = get_logger("claudomator.start")
 
 TOGETHER = 4
-"""Starts that share a commit at most: nobody else writes while their directories are made."""
+"""Starts per commit at most: no other write happens while their directories are created."""
 MAX_STARTS = 7
-"""So often in a row is a start tried that its own task keeps from succeeding: for some ten minutes, with the pauses."""
+"""Attempts in a row to start a task that fails by a fault of its own: about ten minutes with the pauses."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A run whose directory is there. commit: what makes it a fact; see ``commit_start``."""
+    """A run whose directory exists. commit: writes its row, see ``commit_start``."""
 
     run: Run
     prepared: Prepared
@@ -61,9 +61,10 @@ class _Ready:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """How many runs were started. conflicts: starts for which there is a directory of a run that no row knows.
+    """The result of starting runs.
 
-    contents: what the runs are of, by their ids.
+    number: how many were started. conflicts: starts that found the directory of an unknown run in their place.
+    contents: the runs' contents, by run id.
     """
 
     number: int
@@ -72,9 +73,10 @@ class Begun:
 
 
 class Starter:
-    """Starts the runs of a plan. rules: those in force. faults: of starts. budgets: what may be spent; None: all.
+    """Starts the runs of a plan.
 
-    secrets: what no note and no refusal may hold; None: nothing but what is one by its shape.
+    rules: returns those in force. faults: of starts. budgets: None for no limits. secrets: to redact from notes and
+    refusals; None to redact only by pattern.
     """
 
     def __init__(
@@ -99,11 +101,11 @@ class Starter:
         self._contexts = ContextReader(database, registry, host, self._secrets)
 
     def start(self, observation: Observation, settle: Callable[[], None] = lambda: None) -> Begun:
-        """Start what is planned, each by itself: what one raises keeps no other from starting. settle: what makes the
-        rows durable that are not, before any shim.
+        """Start the planned runs. A failure of one does not affect the others. settle: makes pending rows durable,
+        before any shim starts.
 
-        One whose task has changed meanwhile is left for the next plan. Raises StoreUnavailable; what was committed
-        before is started anyway.
+        A run whose task has changed meanwhile is left for the next plan. Raises StoreUnavailable; runs that were
+        committed before are started anyway.
         """
         starts = observation.starts
         if not starts:
@@ -130,7 +132,7 @@ class Starter:
         return Begun(started, tuple(conflicts), contents)
 
     def _spawn_all(self, committing: "Sequence[tuple[Item, _Ready, Future[None]]]", settle: Callable[[], None]) -> int:
-        """How many were started, of those whose commit is under way."""
+        """Start the runs whose commit is pending, and return how many were started."""
         started = 0
         try:
             settle()
@@ -149,7 +151,7 @@ class Starter:
         observed: PackedSnapshot,
         conflicts: list[Item],
     ) -> "tuple[_Ready, Future[None]] | None":
-        """The run whose commit is under way; None: it is not to start now."""
+        """Prepare the run and submit its commit; None if it does not start now."""
         fault = self._faults.find(item)
         if fault is not None and fault.own and fault.times >= MAX_STARTS:
             why = f"it could not be started {fault.times} times in a row: {fault.text}"
@@ -171,7 +173,7 @@ class Starter:
     def _give_up(
         self, item: Item, why: str, start: StartRun, queued: QueuedTask, now_ms: int, observed: PackedSnapshot
     ) -> None:
-        """It cannot be started, and that is recorded as the end of a run which never was."""
+        """Record that the task cannot be started, as the end of a run that never ran."""
         agent = self._registry.find(start.decision.agent)
         if agent is None:
             return
@@ -235,13 +237,13 @@ class Starter:
             self._host.prepare(prepared.order)
         except OSError as error:
             raise HostFault(str(error)) from error
-        told = partial(starting, given=handoff.given)
-        return _Ready(run, prepared, self._committing(told, run, agent, now_ms, tree))
+        starting = partial(starting, given=handoff.given)
+        return _Ready(run, prepared, self._committing(starting, run, agent, now_ms, tree))
 
     def _request(
         self, start: StartRun, context: RunContext, run: Run, allowed: TaskSpec, agent: AgentSpec, prompt: str
     ) -> LaunchRequest:
-        """Return what the agent's kind is asked to launch."""
+        """Return the launch request for the agent's kind."""
         kind = self._registry.kind_of(agent).kind
         return launch_request(
             run,
@@ -265,7 +267,7 @@ class Starter:
         now_ms: int,
         tree: Tree | None = None,
     ) -> Callable[[Connection], None]:
-        """With what follows for its budgets. tree: where it works; None: in no work tree."""
+        """Return the commit of the start, which also records used-up budgets. tree: its work tree, if any."""
         change = starting if tree is None else partial(_commit_in_tree, commit=starting, run=run, tree=tree)
         return partial(self._budgets.telling, change=change, run=run, agent=agent, now_ms=now_ms)
 
@@ -275,12 +277,12 @@ class Starter:
         return self._database.read(lambda connection: self._budgets.usd_left(connection, run, spec, agent))
 
     def _handoff(self, context: RunContext, run: Run, spec: TaskSpec, agent: AgentSpec) -> Handoff:
-        """Raises HandoffRefused."""
+        """Return the handoff document. Raises HandoffRefused."""
         subject = HandoffSubject(run, spec, agent, context, self._rules().max_handoffs)
         return handoff_of(subject, self._registry, self._secrets.redactor(spec.env, None))
 
     def _tree(self, order: WorktreeRequest) -> Tree | None:
-        """The work tree, with the folder that the run works in; None: not yet. Raises TreeFault."""
+        """Return the work tree, with the run's folder created in it; None if it is not ready yet. Raises TreeFault."""
         tree = self._worktrees.tree(order)
         if tree is not None:
             folder = Path(folder_in_tree(order.folder, tree.path))
@@ -288,10 +290,10 @@ class Starter:
                 if not folder.resolve().is_relative_to(tree.path):
                     leads = f"{folder} leads out of its work tree, to {folder.resolve()}"
                     raise TreeFault(f"{leads}; choose another folder of the repository")
-                # What the repository has in no commit is not in the tree, be it the working directory itself.
+                # An uncommitted folder is not in the tree, not even if it is the working directory itself.
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise TreeFault(f"{folder} cannot be made ({error.strerror}); see what is in its place") from error
+                raise TreeFault(f"{folder} cannot be created ({error.strerror}); check what is in its place") from error
         return tree
 
     def _spawn(self, name: str, ready: _Ready, committing: "Future[None]") -> bool:
@@ -307,8 +309,8 @@ class Starter:
         except OSError as error:
             if error.errno == errno.E2BIG:
                 raise
-            # The next look at the run finds that nobody holds it, revokes it and queues the task again, with a pause
-            # from the second time on.
+            # The next tick finds that no process holds the run, revokes it and queues the task again, with a pause from
+            # the second time on.
             _log_of(name, run).error("run_not_started", problem=str(error))
             return False
         crashpoint("start-spawned")
@@ -316,7 +318,7 @@ class Starter:
         return True
 
     def _discard(self, name: str, run: Run) -> None:
-        """The directory of a run that is not to be; what cannot be removed now is replaced, or swept."""
+        """Remove the directory of a run that is not committed. If that fails, it is replaced or swept later."""
         try:
             self._host.remove(run.id)
         except (OSError, RunConflict) as error:
@@ -331,7 +333,7 @@ class Starter:
         env: Mapping[str, str],
         reason: Reason = Reason.SETUP_FAILED,
     ) -> None:
-        """The agent cannot be started as configured: the run is recorded, and ends at once."""
+        """Record a run that ends at once, because its agent cannot be started as configured."""
         outcome = Outcome(status=OutcomeStatus.FAILED, reason=reason, detail=why)
         outcome = without_secrets(outcome, self._secrets.redactor(env))
 
@@ -346,7 +348,7 @@ class Starter:
 
 
 def _default_reach(decision: DecisionRecord) -> Reach | None:
-    """How far a run may act whose task does not say. It binds those alone that can be kept to it."""
+    """Return the default reach, if it can be enforced on the agent."""
     return decision.constraints.default_reach if decision.unfenced is None else None
 
 

@@ -1,4 +1,4 @@
-"""Reading for people: lists with filters and cursors, and finding a task by what somebody typed."""
+"""Queries for people: lists of tasks with filters and cursors, and finding a task by id, name or prefix."""
 
 import json
 from collections import defaultdict
@@ -43,7 +43,7 @@ _RUNS_OF = Statement(select(RUN).where(_OF_TASKS).order_by(RUN.c.generation, RUN
 _SUMMED_RUNS = Statement(
     select(
         *(RUN.c[name] for name in ("task_id", "id", "live", "ended_as", "input_tokens", "output_tokens", "cost_usd")),
-        # Only a specialist's card asks for one.
+        # Only specialists charge fees.
         case((RUN.c.specialist.is_not(None), sound(RUN.c.outcome)["fee"]["usd"].as_float())),
     )
     .where(_OF_TASKS)
@@ -56,7 +56,8 @@ Position = tuple[int, str]
 def page(
     connection: Connection, wanted: TaskFilter, before: Position | None, limit: int, by: Principal = OPERATOR
 ) -> Sequence[Task]:
-    """Return tasks that exist for that principal, newest first. before: creation time and id of the last one seen."""
+    """Return the tasks that the principal can see, newest first. before: creation time and id of the last task of the
+    previous page."""
     query = _matching(wanted, by)
     if query is None:
         return []
@@ -67,15 +68,15 @@ def page(
 
 
 def count(connection: Connection, wanted: TaskFilter, by: Principal = OPERATOR) -> int:
-    """Return how many tasks match, of those that exist for that principal."""
+    """Return how many tasks that the principal can see match."""
     query = _matching(wanted, by)
     return 0 if query is None else connection.execute(query.with_only_columns(func.count())).scalar_one()
 
 
 def _matching(wanted: TaskFilter, by: Principal) -> Select[Any] | None:
-    """Return the query for the tasks that match; None where nothing can."""
+    """Return the query for the tasks that match; None if no task can."""
     if any("\0" in text for text in wanted.model_dump(exclude_none=True).values()):
-        # PostgreSQL refuses such a text altogether.
+        # PostgreSQL refuses such texts.
         return None
     query = select(TASK).where(tasks_seen(by))
     if wanted.state is not None:
@@ -85,7 +86,7 @@ def _matching(wanted: TaskFilter, by: Principal) -> Select[Any] | None:
     if wanted.text is not None:
         query = query.where(func.lower(TASK.c.name).contains(wanted.text.lower(), autoescape=True))
     if wanted.specialist is not None:
-        # One whose card is hidden from whoever asks is found by no name.
+        # The filter must not reveal a specialist whose card is hidden from the principal.
         concealed = exists().where(SPECIALIST.c.id == wanted.specialist, cards_hidden(by))
         query = query.where(TASK.c.specialist == wanted.specialist, ~concealed)
     if wanted.creator is not None:
@@ -93,7 +94,7 @@ def _matching(wanted: TaskFilter, by: Principal) -> Select[Any] | None:
     if wanted.source is not None:
         query = query.where(TASK.c.source == wanted.source)
     if wanted.tag is not None:
-        # The tag as JSON writes it. Not LIKE, which ignores case with SQLite.
+        # Search for the tag as JSON. LIKE would ignore case on SQLite.
         tags = cast(TASK.c.tags, String)
         query = query.where(func.replace(tags, json.dumps(wanted.tag), "") != tags)
     if wanted.agent is not None:
@@ -105,8 +106,8 @@ def _matching(wanted: TaskFilter, by: Principal) -> Select[Any] | None:
 def latest(
     connection: Connection, wanted: LatestFilter, before: Position | None, limit: int, by: Principal = OPERATOR
 ) -> "Listed":
-    """Return tasks that exist for that principal, the latest change first, at most ``limit``, and how many there are in
-    all. before: time of the latest change, in epoch milliseconds, and id of the last one seen."""
+    """Return up to ``limit`` tasks that the principal can see, latest change first, and their total. before: time of
+    the latest change, in epoch milliseconds, and id of the last task of the previous page."""
     which = [tasks_seen(by)]
     if wanted.context is not None:
         which.append(in_context(wanted.context, by))
@@ -121,7 +122,7 @@ def latest(
 
 
 def _stands(standing: StateSelection) -> ColumnElement[bool]:
-    """Of ``TASK``, as ``StateSelection.holds`` says of its view."""
+    """Return the condition on ``TASK`` that corresponds to ``StateSelection.holds`` for its view."""
     which = [TASK.c.state == standing.state]
     if standing.begun is not None:
         which.append(TASK.c.last_run_id.is_not(None) if standing.begun else TASK.c.last_run_id.is_(None))
@@ -133,7 +134,7 @@ def _stands(standing: StateSelection) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The beginning of a list, and how long it is."""
+    """The beginning of a list, and the length of the whole list."""
 
     tasks: Sequence[Task]
     total: int
@@ -144,24 +145,24 @@ _OVER: tuple[StateName, ...] = ("CANCELLED", "COMPLETED")
 _MAX_NAMES = 200
 _NOT_COMPLETED: tuple[StateName, ...] = ("WAITING", "QUEUED", "RUNNING", "NEEDS_INPUT", "FAILED", "CANCELLED")
 _FOR_BUDGET = and_(TASK.c.state == "WAITING", TASK.c.reason == "budget")
-"""Waiting for a larger budget, which only a person gives."""
+"""Waiting for a larger budget, which only a person can set."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusFigures:
-    """How many tasks there are, of those that exist for a principal."""
+    """Numbers of the tasks that a principal can see."""
 
     counts: Mapping[StateName, int]
-    """In each state, see ``counts``."""
+    """Tasks per state, see ``counts``."""
     for_budget: int
-    """That wait for a larger budget."""
+    """Tasks that wait for a larger budget."""
     failures: Mapping[str, int]
-    """That failed since some time, for each reason."""
+    """Recent failures per reason."""
 
 
 def status_figures(connection: Connection, failed_since_ms: int, by: Principal = OPERATOR) -> StatusFigures:
-    """Return how many tasks there are for that principal. It looks at more of them than ``status_lists`` does, and
-    says the same until something is written."""
+    """Return the numbers of the tasks that the principal can see. This reads more rows than ``status_lists``, but the
+    result can be cached until the next write."""
     for_budget, failures = _figures(alike(by))
     found = counts(connection, by)
     return StatusFigures(
@@ -173,7 +174,7 @@ def status_figures(connection: Connection, failed_since_ms: int, by: Principal =
 
 @lru_cache(maxsize=16)
 def _figures(by: Principal) -> tuple[Statement, Statement]:
-    """What waits for a budget, and what failed since some time for each reason."""
+    """Return the statements for tasks that wait for a budget, and for recent failures per reason."""
     mine, since = tasks_seen(by), TASK.c.updated_ms >= bindparam("since", type_=BigInteger)
     failed = select(TASK.c.reason, func.count()).where(mine, TASK.c.state == "FAILED", since).group_by(TASK.c.reason)
     return Statement(select(func.count()).select_from(TASK).where(mine, _FOR_BUDGET)), Statement(failed)
@@ -182,11 +183,11 @@ def _figures(by: Principal) -> tuple[Statement, Statement]:
 def status_lists(
     connection: Connection, limit: int, *, failed_since_ms: int, figures: StatusFigures, by: Principal = OPERATOR
 ) -> dict[StatusList, Listed]:
-    """Return what the status lists for that principal, each in its order, at most that many of each. figures: of its
-    tasks, so that nothing is counted again.
+    """Return the lists of the status for the principal, up to ``limit`` tasks each. figures: the principal's, so that
+    nothing is counted again.
 
-    Those that need a person, the failed ones since then, the running, and the ended ones: the latest change first.
-    Those that are queued in the order in which they would start, then waiting ones by the time that they wait for.
+    Tasks that need a person, recent failures, running and ended tasks are ordered by their latest change. Queued tasks
+    come in the order in which they would start, then waiting tasks by the time that they wait for.
     """
     lists, counts = _status_lists(alike(by)), figures.counts
 
@@ -218,8 +219,8 @@ class _StatusList:
 
 @lru_cache(maxsize=16)
 def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget"], _StatusList]:
-    """By the state of its tasks, what the status lists for that principal; those that wait for a budget by
-    themselves."""
+    """Return the lists of the status for the principal, by state, with a separate list of tasks that wait for a
+    budget."""
     mine = tasks_seen(by)
     latest = (TASK.c.updated_ms.desc(), TASK.c.id.desc())
     in_turn = (TASK.c.rank_ms, TASK.c.created_ms, TASK.c.id)
@@ -238,7 +239,7 @@ def _status_lists(by: Principal) -> Mapping[StateName | Literal["budget"], _Stat
 
 
 def _joined(lists: Sequence[Listed], limit: int) -> Listed:
-    """The latest of several lists: of each state by itself, since an index is in order within a state only."""
+    """Merge lists of different states: an index is ordered only within a state."""
     tasks = sorted(
         (task for one in lists for task in one.tasks), key=lambda task: (task.updated_ms, task.id), reverse=True
     )
@@ -251,17 +252,15 @@ def _first(connection: Connection, which: ColumnElement[bool], order: Sequence[A
 
 
 def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequence[Task]:
-    """Return the task of that id; else the newest of that name; else up to 10 whose id begins so, newest first.
-
-    Only those that exist for that principal. An id may be written in capitals.
-    """
+    """Return the task with that id; else the newest with that name; else up to 10 whose id has that prefix, newest
+    first. Only tasks that the principal can see match. Case does not matter in ids."""
     if not ref or "\0" in ref:
         return []
     by_id, by_name = _exactly(by)
     row = by_id.row(connection, id=ref.lower()) or by_name.row(connection, name=ref)
     if row is not None:
         return [task_from(row)]
-    # PostgreSQL's LIKE heeds case, and SQLite's does not.
+    # LIKE is case-sensitive on PostgreSQL, but not on SQLite.
     prefixed = select(TASK).where(tasks_seen(by), TASK.c.id.startswith(ref.lower(), autoescape=True))
     found = connection.execute(prefixed.order_by(TASK.c.created_ms.desc()).limit(10))
     return [task_from(row) for row in found]
@@ -269,41 +268,42 @@ def matching(connection: Connection, ref: str, by: Principal = OPERATOR) -> Sequ
 
 @lru_cache(maxsize=64)
 def _exactly(by: Principal) -> tuple[Statement, Statement]:
-    """By id, and by name, for that principal."""
+    """Return the statements by id and by name, for the principal."""
     mine = select(TASK).where(tasks_seen(by))
     newest = mine.where(TASK.c.name == bindparam("name")).order_by(TASK.c.created_ms.desc(), TASK.c.id.desc()).limit(1)
     return Statement(mine.where(TASK.c.id == bindparam("id"))), Statement(newest)
 
 
 def in_context(context: str, by: Principal) -> ColumnElement[bool]:
-    """Select of ``TASK`` those of the conversation that this principal calls so, or that a task of this id began."""
+    """Select the tasks of the conversation with this name for the principal, or that the task with this id began."""
     return or_(*_ways_into(context, by))
 
 
 def last_of_context(connection: Connection, context: str, by: Principal) -> Task | None:
-    """Return the newest task of that conversation that exists for the principal and has not come to nothing."""
+    """Return the newest task of the conversation that the principal can see and that has not failed or been
+    cancelled."""
     mine = and_(tasks_seen(by), TASK.c.state.in_(_SUCCESSFUL))
     newest = (TASK.c.created_ms.desc(), TASK.c.id.desc())
-    for way in _ways_into(context, by):  # each of which has an index, and all of them together none
+    for way in _ways_into(context, by):  # each condition has an index; their disjunction has none
         if found := _first(connection, and_(mine, way), newest, 1):
             return found[0]
     return None
 
 
 def _ways_into(context: str, by: Principal) -> tuple[ColumnElement[bool], ...]:
-    """How tasks belong to a conversation: by its name, by who began it, and as that one."""
+    """Return the conditions by which tasks belong to a conversation: its name, its thread, or its first task."""
     named = and_(TASK.c.creator == by.id, TASK.c.context == context)
     return named, TASK.c.thread == context, TASK.c.id == context
 
 
 def names_like(connection: Connection, by: Principal = OPERATOR) -> list[str]:
-    """Return names of the newest tasks that exist for that principal, to suggest one from."""
+    """Return names of the newest tasks that the principal can see, for suggestions."""
     query = select(TASK.c.name).where(tasks_seen(by)).order_by(TASK.c.created_ms.desc()).limit(_MAX_NAMES)
     return list(dict.fromkeys(connection.execute(query).scalars()))
 
 
 def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, Sequence[Run]]:
-    """Return the runs of these tasks, oldest first, by task."""
+    """Return the runs of the tasks, oldest first, by task id."""
     runs: dict[str, list[Run]] = defaultdict(list)
     for row in _RUNS_OF.rows(connection, tasks=sorted(task_ids)):
         run = run_from(row)
@@ -313,42 +313,41 @@ def runs_of(connection: Connection, task_ids: Collection[str]) -> Mapping[str, S
 
 @dataclass(frozen=True, slots=True)
 class TaskRuns:
-    """The runs of a task, as far as anything is said of them where the task is shown."""
+    """Summary of a task's runs. Sums cover the known values of ended runs."""
 
     number: int = 0
     input_tokens: int | None = None
-    """Of those that have ended, as far as that is known; so are the others."""
     output_tokens: int | None = None
     cost_usd: float | None = None
     fees_usd: float | None = None
-    told: tuple[Run, ...] = ()
-    """The last one that succeeded, and the last one of all."""
+    shown: tuple[Run, ...] = ()
+    """The last run that succeeded, and the last run."""
 
     @property
     def last(self) -> Run | None:
-        """The last one."""
-        return self.told[-1] if self.told else None
+        """The last run."""
+        return self.shown[-1] if self.shown else None
 
 
 def run_summaries(connection: Connection, task_ids: Collection[str]) -> Mapping[str, TaskRuns]:
-    """Return the runs of these tasks, by task; nothing of those without any. However many there are, two of a task are
-    read whole."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    """Return summaries of the tasks' runs, by task id, for tasks that have any. At most two runs of a task are read in
+    full."""
+    rows: dict[str, list[Row]] = defaultdict(list)
     for task_id, *run in _SUMMED_RUNS.rows(connection, tasks=sorted(task_ids)):
-        found[task_id].append(tuple(run))
-    told = {task_id: _told(runs) for task_id, runs in found.items()}
-    wanted = sorted(run_id for ids in told.values() for run_id in ids)
+        rows[task_id].append(tuple(run))
+    shown = {task_id: _shown(runs) for task_id, runs in rows.items()}
+    wanted = sorted(run_id for ids in shown.values() for run_id in ids)
     whole = {run.id: run for run in map(run_from, _WHOLE_RUNS.rows(connection, runs=wanted))} if wanted else {}
-    return {task_id: _summed(runs, [whole[run_id] for run_id in told[task_id]]) for task_id, runs in found.items()}
+    return {task_id: _summed(runs, [whole[run_id] for run_id in shown[task_id]]) for task_id, runs in rows.items()}
 
 
-def _summed(runs: Sequence[Row], told: Iterable[Run]) -> TaskRuns:
+def _summed(runs: Sequence[Row], shown: Iterable[Run]) -> TaskRuns:
     inputs, outputs, usd, fees = (_sum(run[at] for run in runs if not run[1]) for at in (3, 4, 5, 6))
-    return TaskRuns(len(runs), inputs, outputs, usd, fees, tuple(told))
+    return TaskRuns(len(runs), inputs, outputs, usd, fees, tuple(shown))
 
 
-def _told(runs: Sequence[Row]) -> list[str]:
-    """The ids of the last one that succeeded, if it is not the last one of all, and of that."""
+def _shown(runs: Sequence[Row]) -> list[str]:
+    """Return the ids of the last run that succeeded and of the last run, without duplicates."""
     last = runs[-1]
     done = next((run for run in reversed(runs) if run[2] == OutcomeStatus.SUCCEEDED), last)
     return [last[0]] if done is last else [done[0], last[0]]
@@ -360,10 +359,10 @@ def _sum(parts: Iterable[Any]) -> Any:
 
 
 def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, int]:
-    """Return how many tasks there are in each state, for that principal; of a state without any, nothing.
+    """Return how many tasks in each state the principal can see, without empty states.
 
-    Nearly all have been completed, and are what the others leave of all: to count a whole table the database looks
-    into no row.
+    Nearly all tasks are completed. Their number is computed from the total, because counting a whole table needs no
+    access to its rows.
     """
     others, whole = _counts(alike(by))
     found: dict[StateName, int] = dict(others.rows(connection))
@@ -373,7 +372,7 @@ def counts(connection: Connection, by: Principal = OPERATOR) -> dict[StateName, 
 
 @lru_cache(maxsize=16)
 def _counts(by: Principal) -> tuple[Statement, Statement]:
-    """How many there are in each state but one, and in all."""
+    """Return the statements that count the tasks per state, except completed ones, and all tasks."""
     number, seen = func.count().label("number"), () if by.sees_all else (tasks_seen(by),)
     others = select(TASK.c.state, number).where(TASK.c.state.in_(_NOT_COMPLETED), *seen).group_by(TASK.c.state)
     return Statement(others), Statement(select(number).select_from(TASK).where(*seen))

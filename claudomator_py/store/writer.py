@@ -1,5 +1,5 @@
-"""The one writer: a thread that runs everything queued in one transaction and answers once it is durable. Another
-thread may take its turn, see ``Writer.together``."""
+"""The single writer: a thread that commits queued writes in groups and resolves their futures once they are durable.
+Another thread may take its place for a while, see ``Writer.together``."""
 
 import logging
 import threading
@@ -24,14 +24,14 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 MAX_BATCH = 500
-"""Items of one transaction at most, so that the first of a flood is not kept waiting by the last."""
+"""Items per transaction at most, so that in a flood the first writes need not wait for the last."""
 
 WRITE_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """quiet: nobody else is told about its commit. planned: whoever plans knows of it, and sees to what follows."""
+    """A write. quiet: its commit notifies no listener. planned: the planner knows of it and needs no notification."""
 
     fn: Callable[[Connection], Any]
     future: Future[Any]
@@ -41,14 +41,14 @@ class _Item:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """What an item gets once its batch is durable."""
+class _Result:
+    """The result of an item, for its future once the group is durable."""
 
     item: _Item
     value: Any = None
     error: BaseException | None = None
 
-    def give(self) -> None:
+    def resolve(self) -> None:
         if self.error is not None:
             self.item.future.set_exception(self.error)
         else:
@@ -56,11 +56,11 @@ class _Answer:
 
 
 class Writer:
-    """Runs writes one after the other, in the order they came, in groups that share a commit: on a thread of its own,
-    and those of a thread that writes ``together`` on that.
+    """Runs writes one at a time, in order, in groups that share a commit: on its own thread, or on a thread that writes
+    ``together``.
 
-    One that raises is undone alone. An item must not end the transaction; a session of SQLAlchemy's in it has to be
-    one that makes a savepoint of its own.
+    A write that raises is undone alone. A write must not end the transaction; an SQLAlchemy session in it must use a
+    savepoint.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -69,23 +69,23 @@ class Writer:
         self._changed = threading.Condition()
         self._closed = False
         self._due = False
-        """Whether somebody waits for what is queued."""
+        """Whether queued items are waited for, as opposed to lazy ones."""
         self._listeners: tuple[tuple[Callable[[], None], bool], ...] = ()
         self._turn = threading.Lock()
-        """Of whoever has begun a transaction and not ended it."""
-        self._here = threading.local()
-        """Its group: what this thread writes together."""
+        """Held from the beginning to the end of a transaction."""
+        self._local = threading.local()
+        """``group``: what this thread writes together."""
         self.inside_item = False
-        """Whether an item is being done."""
+        """Whether an item is running."""
         self.clean: Clean | None = None
-        """What takes the known secrets out of values that may be shown; None: those of well-known shapes are."""
+        """Redacts known secrets from values that may be shown; None to redact only by pattern."""
         self.commits = 0
-        """How many groups were committed, or may have been: counted before anybody is told of it."""
+        """Number of groups that were committed, or may have been. Increased before futures resolve."""
         self.trouble: StoreUnavailable | None = None
-        """Why the last group of writes failed; None once one went well again."""
+        """Why the last group failed; None once a group has succeeded again."""
         self._logged: str | None = None
         self.written = Histogram.empty(WRITE_BOUNDS_S)
-        """Seconds from asking for a write until it was durable, the wait in the queue included."""
+        """Seconds from submitting a write until it was durable, including the wait in the queue."""
         event.listen(engine, "commit", self._refuse_early_commit)
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -93,10 +93,10 @@ class Writer:
     def submit(
         self, fn: Callable[[Connection], T], *, quiet: bool = False, planned: bool = False, lazily: bool = False
     ) -> Future[T]:
-        """Queue fn. The future resolves when its commit is durable; raises StoreUnavailable after ``close``.
+        """Queue fn. The future resolves when its commit is durable. Raises StoreUnavailable after ``close``.
 
-        quiet: no listener hears of it, unless something else was committed with it. planned: those do not that have
-        said so, see ``on_commit``. lazily: with whatever is written next, or once ``flush`` is called.
+        quiet: do not notify listeners, unless another write in the same commit does. planned: do not notify listeners
+        that opted out of planned commits, see ``on_commit``. lazily: commit with the next write, or on ``flush``.
         """
         return self.submit_together([fn], quiet=quiet, planned=planned, lazily=lazily)[0]
 
@@ -108,10 +108,8 @@ class Writer:
         planned: bool = False,
         lazily: bool = False,
     ) -> list[Future[T]]:
-        """Queue them with nothing in between, so that they share a commit unless they are more than a group takes.
-
-        As ``submit`` otherwise, for each of them.
-        """
+        """Queue the functions consecutively, so that they share a commit if a group can hold them. Otherwise like
+        ``submit`` for each of them."""
         now_s = time.monotonic()
         if (group := self._group) is not None and not group.is_busy:
             items = [_Item(fn, _OnDemand(group), now_s, quiet, planned) for fn in fns]
@@ -130,38 +128,39 @@ class Writer:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Have all that this thread submits in the block be done at once, in a transaction that it alone sees.
+        """Run all writes that this thread submits in the block at once, in a transaction that only this thread sees.
 
-        No future resolves until it is durable: at the end of the block, after ``flush``, or once the result of one is
-        asked for here. Nobody else writes from the first item on until then. Raises StoreUnavailable where the
-        transaction was lost, with all that was in it.
+        Futures resolve once it is durable: at the end of the block, after ``flush``, or when this thread asks for a
+        result. From the first write until then, no other thread can write. Raises StoreUnavailable if the transaction
+        was lost, with all writes in it.
         """
-        group = self._here.group = _Group(self)
+        group = self._local.group = _Group(self)
         try:
             yield
             group.commit()
         except Exception:
-            # What was done before stands, as it would if each had been a transaction.
+            # Keep the earlier writes, as if each had been a transaction.
             with suppress(StoreUnavailable):
                 group.commit()
             raise
         except BaseException:  # as if this process had ended here
-            group.forget()
+            group.discard()
             raise
         finally:
-            self._here.group = None
-            # Not before: whoever is woken by it would take the interpreter from what follows a commit, such as a shim.
-            group.tell_listeners()
+            self._local.group = None
+            # Last, because threads that it wakes compete for the interpreter with the work after a commit, such as
+            # starting a shim.
+            group.notify()
 
     @property
     def _group(self) -> "_Group | None":
-        group: _Group | None = getattr(self._here, "group", None)
+        group: _Group | None = getattr(self._local, "group", None)
         return group
 
     @property
     def uncommitted(self) -> Connection | None:
-        """The connection that sees what this thread has written ``together``; None: all of that is durable. Raises
-        StoreUnavailable where it was lost."""
+        """The connection that sees what this thread has written ``together``; None if all of that is durable. Raises
+        StoreUnavailable if it was lost."""
         group = self._group
         if group is None:
             return None
@@ -169,8 +168,8 @@ class Writer:
         return group.connection
 
     def flush(self) -> None:
-        """Commit what was queued lazily, without waiting for more. Returns before that is done, but where this thread
-        writes ``together``: that is durable then. Raises as that does."""
+        """Commit lazily queued writes soon. If this thread writes ``together``, commit that before returning, and raise
+        StoreUnavailable if it was lost."""
         if (group := self._group) is not None:
             group.commit()
             return
@@ -180,20 +179,20 @@ class Writer:
                 self._changed.notify()
 
     def is_current_thread(self) -> bool:
-        """Return whether the caller runs inside a write, where waiting for another one would never end."""
+        """Return whether the caller runs inside a write, where waiting for another write would deadlock."""
         group = self._group
         return threading.current_thread() is self._thread or (group is not None and group.is_busy)
 
     def on_commit(self, callback: Callable[[], None], *, planned: bool = True) -> None:
-        """Call callback after each commit that changed something, on the thread that made it. It must be quick.
+        """Call callback after each commit with changes, on the committing thread. It must be quick.
 
-        planned: also after those in which all was planned.
+        planned: also after commits that contain only planned writes.
         """
         with self._changed:
             self._listeners = (*self._listeners, (callback, planned))
 
     def close(self) -> None:
-        """Take no more items, finish those queued, and end the thread."""
+        """Refuse further writes, finish the queued ones, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -205,12 +204,13 @@ class Writer:
             group = _Group(self)
             for item in batch:
                 group.add(item)
-            with suppress(StoreUnavailable):  # the thread outlives every fault; those who wait are told
+            with suppress(StoreUnavailable):  # the futures have the error; the thread must go on
                 group.commit()
-            group.tell_listeners()
+            group.notify()
 
     def begin(self) -> Connection:
-        """Return the connection once nobody else writes, in a transaction. Raises what the database does."""
+        """Wait until no other thread writes, and return a connection with a new transaction. Raises the database's
+        errors."""
         self._turn.acquire()
         try:
             return self._connections.take()
@@ -219,24 +219,24 @@ class Writer:
             raise
 
     def end(self, connection: Connection) -> None:
-        """Let others write: its transaction has ended, or it was invalidated."""
+        """Let other threads write, after the transaction has ended or its connection was invalidated."""
         self._connections.give_back(connection)
         self._turn.release()
 
-    def tell(self, answers: Sequence[_Answer]) -> list[_Item]:
-        """Tell those who wait of what is durable now; what is news to those who listen."""
+    def resolve(self, results: Sequence[_Result]) -> list[_Item]:
+        """Resolve the futures of a durable group. Return the items that listeners have to be notified of."""
         self.commits += 1
         self.trouble = None
-        self._measure(answers)
-        for answer in answers:
-            answer.give()
-        news = [answer.item for answer in answers if answer.error is None and not answer.item.quiet]
+        self._measure(results)
+        for result in results:
+            result.resolve()
+        news = [result.item for result in results if result.error is None and not result.item.quiet]
         if news:
             self._log_recovery()
         return news
 
-    def tell_lost(self, items: Sequence[_Item], error: BaseException) -> None:
-        """Tell those who wait that nothing was written, as far as is known."""
+    def fail(self, items: Sequence[_Item], error: BaseException) -> None:
+        """Fail the futures of a lost group. Whether a lost commit took effect is unknown."""
         self.commits += 1
         self.trouble = group_error(error)
         self._log_trouble(self.trouble)
@@ -244,7 +244,7 @@ class Writer:
             item.future.set_exception(group_error(error))
 
     def _log_trouble(self, trouble: StoreUnavailable) -> None:
-        """Once for each cause: while a disk is full every write fails, and what says so takes room of its own."""
+        """Log each cause once: on a full disk every write fails, and the log needs space too."""
         if trouble.reason != self._logged:
             self._logged = trouble.reason
             log.warning("writing to the database fails: %s", trouble)
@@ -256,19 +256,19 @@ class Writer:
 
     @property
     def pending(self) -> int:
-        """Writes that wait for the present group to be done."""
+        """Number of writes that wait for the current group."""
         return len(self._queue)
 
-    def _measure(self, answers: Sequence[_Answer]) -> None:
+    def _measure(self, results: Sequence[_Result]) -> None:
         now_s = time.monotonic()
         written = self.written
-        for answer in answers:
-            if answer.error is None:
-                written = written.plus(now_s - answer.item.asked_s)
+        for result in results:
+            if result.error is None:
+                written = written.plus(now_s - result.item.asked_s)
         self.written = written
 
     def _next_batch(self) -> list[_Item]:
-        """What is queued, at least one item; nothing once closed and drained."""
+        """Wait for queued items and return them; an empty list once closed and drained."""
         batch: list[_Item] = []
         while not batch:
             with self._changed:
@@ -283,10 +283,10 @@ class Writer:
 
     def _refuse_early_commit(self, _connection: Connection) -> None:
         if self.inside_item:
-            raise RuntimeError("only the writer commits; a write that does would make half of its group durable")
+            raise RuntimeError("only the writer commits: a commit in a write would make half of its group durable")
 
-    def tell_listeners(self, *, planned: bool) -> None:
-        """Tell whoever listens of a commit."""
+    def notify(self, *, planned: bool) -> None:
+        """Call the listeners after a commit. planned: whether it contained only planned writes."""
         for callback, also_planned in self._listeners:
             try:
                 if also_planned or not planned:
@@ -296,22 +296,22 @@ class Writer:
 
 
 class _Group:
-    """Items that share a commit. Its transaction begins with the first of them; what follows a commit is in another."""
+    """Items that share a commit. The first one begins the transaction; the first after a commit begins another."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._answers: list[_Answer] = []
+        self._results: list[_Result] = []
         self._lost: BaseException | None = None
         self.connection: Connection | None = None
-        """That of its transaction; None: there is none now."""
+        """Connection of the transaction, if one is open."""
         self.is_busy = False
-        """Whether one of the items is being done."""
+        """Whether an item is running."""
         self._stop_cleaning: Callable[[], None] = lambda: None
         self._news: list[list[_Item]] = []
-        """By commit, of what those who listen are to be told."""
+        """For each commit, the items that listeners have to be notified of."""
 
     def add(self, item: _Item) -> None:
-        """Do it. What it has written is undone if it raises, and no more, unless the whole transaction is lost."""
+        """Run the item. If it raises, only its own changes are undone, unless the whole transaction is lost."""
         if self._lost is not None:
             item.future.set_exception(group_error(self._lost))
             return
@@ -320,17 +320,17 @@ class _Group:
                 self.connection = self._writer.begin()
                 self._stop_cleaning = clean_with(self._writer.clean)
                 crashpoint("store-begin")
-            self._answers.append(self._done(self.connection, item))
+            self._results.append(self._run_isolated(self.connection, item))
         except BaseException as error:
             self._lose(error, item)
 
     def commit(self) -> None:
-        """Make durable what there is, and tell of it. Raises StoreUnavailable where it was lost."""
+        """Commit, and resolve the futures. Raises StoreUnavailable if the transaction was lost."""
         connection = self.connection
         if connection is not None:
-            driver, answers = driver_of(connection), self._answers
+            driver, results = driver_of(connection), self._results
             try:
-                if all(answer.error is not None for answer in answers):
+                if all(result.error is not None for result in results):
                     driver.rollback()
                 else:
                     crashpoint("store-before-commit")
@@ -339,58 +339,58 @@ class _Group:
             except BaseException as error:
                 self._lose(error)
             else:
-                self._over()
-                self._news.append(self._writer.tell(answers))
+                self._close()
+                self._news.append(self._writer.resolve(results))
         self.check()
 
-    def tell_listeners(self) -> None:
-        """Tell those who listen of each commit."""
+    def notify(self) -> None:
+        """Notify the listeners of each commit."""
         news, self._news = self._news, []
         for items in filter(None, news):
-            self._writer.tell_listeners(planned=all(item.planned for item in items))
+            self._writer.notify(planned=all(item.planned for item in items))
 
     def check(self) -> None:
-        """Raise StoreUnavailable where it was lost."""
+        """Raise StoreUnavailable if the transaction was lost."""
         if self._lost is not None:
             raise group_error(self._lost)
 
-    def forget(self) -> None:
-        """Undo what is not durable, and tell nobody."""
+    def discard(self) -> None:
+        """Undo uncommitted writes without resolving their futures."""
         if (connection := self.connection) is not None:
             connection.invalidate()
-            self._over()
+            self._close()
 
-    def _done(self, connection: Connection, item: _Item) -> _Answer:
-        """Raises only if the whole transaction is lost."""
+    def _run_isolated(self, connection: Connection, item: _Item) -> _Result:
+        """Run the item in a savepoint. Raises only if the whole transaction is lost."""
         driver = driver_of(connection)
-        # All savepoints have one name, of which the last is meant: with a number in it each would be prepared anew.
-        # Before the first there is nothing that would be kept.
-        is_first = not self._answers
+        # All savepoints share a name, so that the statement is prepared only once. The first item needs none: before it
+        # there is nothing to keep.
+        is_first = not self._results
         if not is_first:
             driver.execute("SAVEPOINT item")
-        answer = self._answer(connection, item)
+        result = self._run(connection, item)
         if not is_first:
-            if answer.error is not None:
+            if result.error is not None:
                 driver.execute("ROLLBACK TO SAVEPOINT item")
             driver.execute("RELEASE SAVEPOINT item")
-        elif answer.error is not None:
+        elif result.error is not None:
             driver.rollback()
             connection.dialect.do_begin(driver)
-        return answer
+        return result
 
-    def _answer(self, connection: Connection, item: _Item) -> _Answer:
+    def _run(self, connection: Connection, item: _Item) -> _Result:
         self.is_busy = self._writer.inside_item = True
         try:
             value = item.fn(connection)
         except BaseException as error:
             if explain(error) is not None or not connection.in_transaction():
                 raise
-            return _Answer(item, error=error)
+            return _Result(item, error=error)
         finally:
             self.is_busy = self._writer.inside_item = False
         if not connection.in_transaction():
-            raise RuntimeError("only the writer rolls back; a write that does would undo the rest of its group")
-        return _Answer(item, value=value)
+            raise RuntimeError("only the writer rolls back: a rollback in a write would undo the rest of its group")
+        return _Result(item, value=value)
 
     def _lose(self, error: BaseException, *items: _Item) -> None:
         if (connection := self.connection) is not None:
@@ -398,38 +398,38 @@ class _Group:
                 raise_translated(connection, error)
             except BaseException as translated:
                 error = translated
-            # Nothing is known about it any more; its end undoes what was not committed.
+            # The state of the connection is unknown. Closing it undoes what was not committed.
             connection.invalidate()
-        self._lost, lost = error, [*(answer.item for answer in self._answers), *items]
-        self._over()
-        self._writer.tell_lost(lost, error)
+        self._lost, lost = error, [*(result.item for result in self._results), *items]
+        self._close()
+        self._writer.fail(lost, error)
 
-    def _over(self) -> None:
-        connection, self.connection, self._answers = self.connection, None, []
+    def _close(self) -> None:
+        connection, self.connection, self._results = self.connection, None, []
         if connection is not None:
             self._stop_cleaning()
             self._writer.end(connection)
 
 
 class _OnDemand(Future[Any]):
-    """Of a thread that writes ``together``, which does not wait for itself."""
+    """The future of a write in ``together``, which its own thread cannot wait for."""
 
     def __init__(self, group: _Group) -> None:
         super().__init__()
         self._group = group
-        self._of = threading.get_ident()
+        self._thread_id = threading.get_ident()
 
     def result(self, timeout: float | None = None) -> Any:
-        """Make it durable, if it is not, and return as any future does."""
-        if not self.done() and threading.get_ident() == self._of:
+        """Return the result like any future. On the thread that writes, commit the group first."""
+        if not self.done() and threading.get_ident() == self._thread_id:
             with suppress(StoreUnavailable):
                 self._group.commit()
         return super().result(timeout)
 
 
 def group_error(error: BaseException) -> StoreUnavailable:
-    """Return the error for one item of a failed group. Each gets its own, as each is raised on another thread."""
+    """Return the error for an item of a failed group: a new one for each, because each is raised on another thread."""
     unavailable = explain(error) or StoreUnavailable(f"a group of writes failed ({error!r})", "try again")
-    mine = StoreUnavailable(unavailable.reason, unavailable.remedy)
-    mine.__cause__ = error
-    return mine
+    fresh = StoreUnavailable(unavailable.reason, unavailable.remedy)
+    fresh.__cause__ = error
+    return fresh

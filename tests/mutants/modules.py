@@ -162,10 +162,10 @@ EQUIVALENT = {
     "dispatch/deciding.py: the condition is False: "
     "return None if before is None else task_rows.find(connection, before)": "no task has the id None",
     "dispatch/routing.py: the condition is False: if not subjects:": "of no tasks none is routed",
-    "dispatch/routing.py: the condition is True: if passed:": "of no tasks none is passed",
-    "dispatch/routing.py: the condition is False: if digest == self._reached:": "they are the same agents",
+    "dispatch/routing.py: the condition is True: if unspecialised:": "of no tasks none is passed",
+    "dispatch/routing.py: the condition is False: if digest == self._connected_digest:": "they are the same agents",
     "dispatch/routing.py: lazily=True -> False: "
-    "self._database.submit(partial(self._passed, tasks), planned=planned, lazily=True)": (
+    "self._database.submit(partial(self._write_skipped, tasks), planned=planned, lazily=True)": (
         "it only costs a commit of its own"
     ),
     "dispatch/routing.py: the condition is False: "
@@ -193,7 +193,7 @@ EQUIVALENT = {
         "what cannot take the task now has a reason"
     ),
     "dispatch/apply_report.py: the condition is True: "
-    'told = {} if outcome.reason is None else {"reason": outcome.reason.value}': "only the log says it",
+    'reason = {} if outcome.reason is None else {"reason": outcome.reason.value}': "only the log says it",
     "dispatch/apply_report.py: the condition is False: if known is not None and not known.spec.check:": (
         "what is known already is only read again"
     ),

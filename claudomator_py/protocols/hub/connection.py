@@ -145,7 +145,7 @@ class HubEndpoint:
             await asyncio.sleep(_TOGETHER_S)
             new, self._new = self._new, set()
             try:
-                await self._streams.run(partial(self._access.as_(OPERATOR)[Specialists].tell_odd, new))
+                await self._streams.run(partial(self._access.as_(OPERATOR)[Specialists].log_oddities, new))
             except ServiceError as error:
                 log.warning("the cards of %d agents were not looked at: %s", len(new), error)
 

@@ -296,16 +296,16 @@ def used_up(connection: Connection, task: Task, spec: TaskSpec) -> Blocked:
     return blocked(BlockCode.TASK_BUDGET, task=task.name, file=task.file_path, figures=figures_too)
 
 
-def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, told: bool) -> str:
-    """Return the sentences about a task that a budget has ended. failure: of its run. told: whether the run's failure
-    has the figures."""
+def failed_by_budget(connection: Connection, task: Task, spec: TaskSpec, failure: str, *, has_figures: bool) -> str:
+    """Return sentences on a task that failed by its budget. failure: of its run. has_figures: whether that includes
+    the figures."""
     failed = sentence(failure)
     spending = spending_rows.of_task(connection, task.id)
     unit = spent(spec.budget, spending)
     if unit is None:
         resume = f"`claudomator restart {task.name} --resume`"
         return f"{failed} Run {resume} to continue once the daily budget allows."
-    figures_too = "" if told else f" It has used {figures_of(spec.budget, spending, unit).text}."
+    figures_too = "" if has_figures else f" It has used {figures_of(spec.budget, spending, unit).text}."
     more = f"allow it more with `claudomator restart {task.name} --budget-{unit} ...`"
     remedy = more if task.file_path is None else f"raise budget.{unit} in {task.file_path}, or {more}"
     return f"{failed}{figures_too} {sentence(remedy)}"

@@ -1,4 +1,4 @@
-"""Who does a task, or would do it, and what was learned about who does what: to be seen, forgotten and frozen."""
+"""Shows which specialist does a task, or would do it, and shows, resets and freezes what routing has learned."""
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import TypeVar
@@ -48,16 +48,16 @@ from claudomator_py.tasks import learning
 from claudomator_py.tasks.specialists import unknown
 
 LABELS = frozenset(route.value for route in Route)
-"""What a card may name in the place of a specialist; none has such an id."""
+"""Routes that a card may name instead of a specialist; no specialist has such an id."""
 _DIGITS = 6
-"""Of a score, as decisions keep it."""
+"""Decimal places of stored scores."""
 _NAMED_CANDIDATES = 3
-"""Specialists who were not chosen and are named anyway: the best of them."""
+"""Number of specialists that are named although they were not chosen: the best ones."""
 
 
 def known_to(connection: Connection, decisions: Iterable[Decision], by: Principal) -> frozenset[str]:
-    """Return the specialists who exist for that principal, and of whom the decisions name those who do not exist at
-    all: that there is none of a name says nothing of anybody."""
+    """Return the specialists that the principal can see, and those named in the decisions that do not exist: naming
+    them reveals nothing."""
     named: set[str] = set()
     for one in decisions:
         record = record_of(one.kind, one.data)
@@ -71,14 +71,14 @@ def known_to(connection: Connection, decisions: Iterable[Decision], by: Principa
 
 
 def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> list[str]:
-    """Return who does the task of that name, why, and what would have changed that. seen: who exists for whoever asks.
-    tried: there is no such task, and the question is who would do it."""
+    """Return which specialist does the task of that name, why, and what would have changed that. seen: specialists
+    visible to the caller. tried: whether this is about a hypothetical task."""
     fell = record.reason.code is RationaleCode.FAILED_TWICE
     if record.route is Route.DEFAULT and not record.specialist_candidates and not fell:
         return []  # there are no specialists
     went, would_have_gone = ("would go", "would go") if tried else ("went", "would have gone")
     whom = {Route.CLARIFY: "the operator, who chooses the specialist", Route.REJECT: "nobody"}
-    to = _told_specialist(record, seen)
+    to = _visible_specialist(record, seen)
     skill = f" (skill {record.skill})" if record.skill and record.specialist in seen else ""
     hidden = SOMEBODY if record.specialist is not None else "no specialist"
     target = whom.get(record.route) or to or hidden
@@ -91,12 +91,12 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
         sentences.append(f"{best.specialist} scored {score}, with a threshold of {threshold}{compared}.")
         if record.unheeded:
             pieces = "; ".join(f"\u201c{one}\u201d" for one in record.unheeded)
-            sentences.append(f"What its text says of who is to do it, or how, was not compared: {pieces}")
-    beside = [one for one in record.specialist_candidates if one.specialist in seen and one.rejected is not None]
-    others = [one for one in beside if one is not best][:_NAMED_CANDIDATES]
-    told = "; ".join(f"{one.specialist} {one.score:.2f}, {one.rejected.text}" for one in others if one.rejected)
-    if told:
-        sentences.append(f"Others: {told}." if best is not None else f"Left out: {told}.")
+            sentences.append(f"Parts of its text that name who should do it, or how, were not compared: {pieces}")
+    rejected = [one for one in record.specialist_candidates if one.specialist in seen and one.rejected is not None]
+    others = [one for one in rejected if one is not best][:_NAMED_CANDIDATES]
+    listed = "; ".join(f"{one.specialist} {one.score:.2f}, {one.rejected.text}" for one in others if one.rejected)
+    if listed:
+        sentences.append(f"Others: {listed}." if best is not None else f"Left out: {listed}.")
     if best is None or record.threshold is None:
         return sentences
     score, _ = apart(best.score, record.threshold)
@@ -104,19 +104,19 @@ def specialist_sentences(name: str, record: SpecialistRecord, seen: Set[str], *,
         sentences.append(f"With a threshold of {score} or less it {would_have_gone} to {best.specialist}.")
     elif len(open_) > 1 and record.route is Route.SPECIALIST and to == best.specialist:
         lead = f"{best.score - open_[1].score:.2f}"
-        if float(lead):  # else neither was better, and what decided stands above
+        if float(lead):  # otherwise they are equal, and the reason says what decided
             sentences.append(f"It {would_have_gone} to {open_[1].specialist} with {lead} more.")
     return sentences
 
 
-def _told_specialist(record: SpecialistRecord, seen: Set[str]) -> str | None:
-    """Who does it, if whoever asks may be told; whom the task names is no secret."""
+def _visible_specialist(record: SpecialistRecord, seen: Set[str]) -> str | None:
+    """Return the specialist if it is visible to the caller. One that the task itself names is not concealed."""
     named = record.reason.code is RationaleCode.NAMED
     return record.specialist if named or record.specialist in seen else None
 
 
 def apart(score: float, threshold: float) -> tuple[str, str]:
-    """Return both in so many digits that a score below the threshold, or above it, is seen to be that."""
+    """Return both with as many digits as are needed to tell them apart."""
     for digits in range(2, _DIGITS):
         shown = f"{score:.{digits}f}", f"{threshold:.{digits}f}"
         if shown[0] != shown[1] or score == threshold:
@@ -125,24 +125,25 @@ def apart(score: float, threshold: float) -> tuple[str, str]:
 
 
 def reason_for(reason: Rationale, seen: Set[str]) -> Rationale:
-    """Return why, without the names of those who do not exist for whoever asks; whom the task names is no secret."""
+    """Return the reason without the names of hidden specialists, except one that the task itself names."""
     if reason.code in SAID_BY_THE_TASK:
         return reason
     return reason.naming(lambda one: one if one in seen or one in LABELS else SOMEBODY)
 
 
 def reason_of(record: Record, seen: Set[str]) -> Rationale:
-    """Return why it was decided so. Somebody to whom a run would hand its task on, and who does not exist for whoever
-    asks, is told as one that there is not."""
+    """Return the reason of a decision without the names of hidden specialists. A handoff to a hidden specialist reads
+    like a handoff to one that does not exist."""
     if isinstance(record, HandoffRecord) and record.names_nobody and record.asked.to not in seen:
         return rationale(RationaleCode.NO_SPECIALIST, specialist=record.asked.to)
     return reason_for(record.reason, seen)
 
 
 def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bool = False) -> RouteView:
-    """Return the decision on the task of that name; seen, tried: as for ``specialist_sentences``."""
+    """Return the view of the decision on the task of that name. seen, tried: as for ``specialist_sentences``."""
     candidates = candidate_views(record, seen)
-    all_seen = len(candidates) == len(record.specialist_candidates)  # or the best score may tell of somebody hidden
+    # The best score could reveal a hidden candidate.
+    all_seen = len(candidates) == len(record.specialist_candidates)
     reason = reason_for(record.reason, seen)
     return RouteView(
         route=record.route.value,
@@ -167,29 +168,26 @@ def route_view(name: str, record: SpecialistRecord, seen: Set[str], *, tried: bo
 
 
 def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> RouteView | None:
-    """Return where the task went in its present generation: what was decided last, by whoever decided; None: nothing
-    was.
-
-    decisions: all on the task, oldest first.
-    """
+    """Return the latest decision on the route of the task in its current generation, by specialist or policy; None if
+    there is none. decisions: all on the task, oldest first."""
     own = [one for one in decisions if one.generation == task.generation]
-    who = next((one for one in reversed(own) if one.kind == DecisionKind.SPECIALIST), None)
+    choice = next((one for one in reversed(own) if one.kind == DecisionKind.SPECIALIST), None)
     rules = next((one for one in reversed(own) if one.kind == DecisionKind.POLICY), None)
-    said = None
-    if rules is not None and (who is None or who.at_ms <= rules.at_ms):
-        said = readable(PolicyRecord, rules.data)
-    if said is not None and (said.route is not None or (who is None and _applied(said))):
+    policy = None
+    if rules is not None and (choice is None or choice.at_ms <= rules.at_ms):
+        policy = readable(PolicyRecord, rules.data)
+    if policy is not None and (policy.route is not None or (choice is None and _applied(policy))):
         return RouteView(
-            route=(said.route or Route.DEFAULT).value,
-            risk=said.risk,
-            reason=said.reason.text,
-            rationale=said.reason,
-            sentences=tuple(_applied(said)),
-            policy_checks=tuple(PolicyCheckView.of(one) for one in said.policy_checks),
+            route=(policy.route or Route.DEFAULT).value,
+            risk=policy.risk,
+            reason=policy.reason.text,
+            rationale=policy.reason,
+            sentences=tuple(_applied(policy)),
+            policy_checks=tuple(PolicyCheckView.of(one) for one in policy.policy_checks),
         )
-    if who is None:
+    if choice is None:
         return None
-    record = readable(SpecialistRecord, who.data)
+    record = readable(SpecialistRecord, choice.data)
     if record is None:
         return None
     view = route_view(task.name, record, seen)
@@ -197,7 +195,7 @@ def routing_of(task: Task, decisions: Sequence[Decision], seen: Set[str]) -> Rou
 
 
 def routed_before(placement: Decision, decisions: Sequence[Decision], seen: Set[str]) -> dict[str, object]:
-    """Return what ``DecisionView`` shows of what was decided before that placement on who does the task. decisions: as
+    """Return the fields of ``DecisionView`` that come from the choice of specialist before the placement. decisions: as
     for ``routing_of``."""
     same = (placement.generation, placement.specialist)
     kinds = (DecisionKind.SPECIALIST, DecisionKind.HANDOFF)
@@ -220,49 +218,49 @@ def routed_before(placement: Decision, decisions: Sequence[Decision], seen: Set[
 
 
 def _applied(record: Record) -> list[str]:
-    """Which rules had something to say, and the risk, where there is any to speak of."""
-    spoke = [one for one in record.policy_checks if one.matched is not False]
-    told = ", ".join(
+    """Return sentences on the rules that applied, and on the risk unless it is low."""
+    applied = [one for one in record.policy_checks if one.matched is not False]
+    rules = ", ".join(
         one.rule
         + (f" ({one.effect})" if one.effect else "")
         + (f": {one.detail}" if one.matched is None or one.rule in (MODEL_RISK, NOT_READ) else "")
-        for one in spoke
+        for one in applied
     )
-    found = [f"Rules of the policy that applied: {told}."] if told else []
-    return [*found, f"Its risk is {record.risk}."] if record.risk not in (None, Risk.LOW) else found
+    sentences = [f"Rules of the policy that applied: {rules}."] if rules else []
+    return [*sentences, f"Its risk is {record.risk}."] if record.risk not in (None, Risk.LOW) else sentences
 
 
 def tried_view(name: str, record: SpecialistRecord, verdict: VerdictView | None, seen: Set[str]) -> TriedRouteView:
-    """Return what would become of a task of that name. verdict: the policy's; None: it was not asked."""
+    """Return the route that a task of that name would take. verdict: the policy's; None if it was not judged."""
     verdict = None if verdict is None else verdict_view(verdict, seen)
     route = route_view(name, record, seen, tried=True)
-    said = (*_verdict_sentences(verdict), *route.sentences)
-    return TriedRouteView.model_validate({**dict(route), "sentences": said, "policy": verdict})
+    sentences = (*_verdict_sentences(verdict), *route.sentences)
+    return TriedRouteView.model_validate({**dict(route), "sentences": sentences, "policy": verdict})
 
 
 def verdict_view(verdict: VerdictView, seen: Set[str]) -> VerdictView:
-    """Return the verdict, without the specialists who do not exist for whoever asks. seen: those who do."""
-    whom = verdict.specialist if verdict.specialist in seen else None
-    kept_out = tuple(one for one in verdict.excluded_specialists if one in seen)
-    return verdict.model_copy(update={"specialist": whom, "excluded_specialists": kept_out})
+    """Return the verdict without hidden specialists. seen: those visible to the caller."""
+    specialist = verdict.specialist if verdict.specialist in seen else None
+    excluded = tuple(one for one in verdict.excluded_specialists if one in seen)
+    return verdict.model_copy(update={"specialist": specialist, "excluded_specialists": excluded})
 
 
 def _verdict_sentences(verdict: VerdictView | None) -> list[str]:
-    """What the policy does to the task; nothing if it does nothing."""
+    """Return what the policy does to the task; nothing if it only allows it."""
     if verdict is None or (verdict.verdict == "allowed" and not verdict.rules and not consequences(verdict)):
         return []
     return [verdict_sentence(verdict), *consequences(verdict)]
 
 
 def candidate_views(record: Record, seen: Set[str]) -> tuple[RouteCandidateView, ...]:
-    """Return who was compared, of those who exist for whoever asks; the best first."""
+    """Return the visible candidates, best first."""
     candidates = [one for one in record.specialist_candidates if one.specialist in seen]
     to_beat = _to_beat(record, candidates)
     return tuple(_candidate_view(one, to_beat) for one in candidates)
 
 
 def _to_beat(record: Record, candidates: list[SpecialistCandidate]) -> float | None:
-    """The score with which somebody else would have been as good as the best."""
+    """Return the score that would have equalled the best candidate and reached the threshold."""
     if record.threshold is None:
         return None
     return max((record.threshold, *(one.score for one in candidates if not one.barred)))
@@ -285,17 +283,17 @@ def _candidate_view(one: SpecialistCandidate, to_beat: float | None) -> RouteCan
 T = TypeVar("T")
 
 Router = Callable[[Request, Principal, tuple[str, ...]], Decided | None]
-"""What would become of a task of that content, if that principal made it; None: nothing is routed. Raises
-StoreUnavailable."""
+"""Returns the decision on such a task if the principal submitted it now, with required capabilities; None if nothing is
+routed. Raises StoreUnavailable."""
 
 
 class Routing(Service):
-    """What can be asked about who does what."""
+    """The operations on routing, for a principal."""
 
     def __init__(
         self, database: Database, clock: Clock, default: Callable[[], str | None], router: Router = lambda *_: None
     ) -> None:
-        """default: the specialist for what is for no other, as configured now."""
+        """default: returns the configured default specialist, if any."""
         super().__init__(database)
         self._clock = clock
         self._default = default
@@ -303,8 +301,8 @@ class Routing(Service):
 
     @answers(RoutingCalls.route)
     def route(self, request: RouteRequest) -> TriedRouteView:
-        """Return who would do such a task, if whoever asks made it now, and what the policy would say. Raises Conflict
-        where nothing is routed."""
+        """Return the route and the policy's verdict on such a task if the caller submitted it now. Raises Conflict if
+        nothing is routed."""
         with or_unavailable():
             decided = self._router(
                 Request(request.instructions, request.name or "", request.tags), self._by, request.requires
@@ -319,22 +317,22 @@ class Routing(Service):
 
     @answers(RoutingCalls.routing_stats)
     def stats(self, days: int = 30) -> RoutingStatsView:
-        """Return how routing did in the last days."""
+        """Return figures on routing in the last days."""
         return self._read(lambda connection: stats.stats(connection, self._by, days, self._clock()))
 
     @answers(RoutingCalls.learned)
     def all(self) -> LearnedView:
-        """Return what was learned so far."""
+        """Return what routing has learned so far."""
         return self._read(self._all)
 
     @answers(RoutingCalls.labels)
     def labelled(self, limit: int = 1_000) -> LabelledTasksView:
-        """Return tasks of which it is known who is right for them, the newest first."""
+        """Return tasks whose right specialist is known, newest first."""
         return self._read(lambda connection: stats.labelled(connection, self._by, limit, self._default()))
 
     @answers(RoutingCalls.reset_learned)
     def forget(self, request: ForgetRequest) -> LearnedView:
-        """Have it count no more, nor what is still to be learned of what has ended. Raises NotFound."""
+        """Reset what was learned, including what ended tasks would still teach. Raises NotFound."""
 
         def transaction(connection: Connection) -> LearnedView:
             name = request.specialist
@@ -349,7 +347,7 @@ class Routing(Service):
 
     @answers(RoutingCalls.freeze_learning)
     def freeze(self) -> LearnedView:
-        """Learn nothing more, nor later from what happens meanwhile. Harmless when repeated."""
+        """Stop learning. What happens while it is frozen is never learned from. Harmless when repeated."""
 
         def transaction(connection: Connection) -> LearnedView:
             if hold_rows.turn_on(connection, learning.FROZEN, None, self._clock()):
@@ -360,12 +358,12 @@ class Routing(Service):
 
     @answers(RoutingCalls.unfreeze_learning)
     def unfreeze(self) -> LearnedView:
-        """Learn again. Harmless when repeated."""
+        """Resume learning. Harmless when repeated."""
 
         def transaction(connection: Connection) -> LearnedView:
             if hold_rows.find_switch(connection, learning.FROZEN) is not None:
                 while learning.has_more(connection):
-                    learning.learn(connection, 0.0, self._clock())  # what has ended ended while it was frozen
+                    learning.learn(connection, 0.0, self._clock())  # skip what ended while it was frozen
                 hold_rows.turn_off(connection, learning.FROZEN)
                 record(connection, self._clock(), "learning_unfrozen")
             return self._all(connection)

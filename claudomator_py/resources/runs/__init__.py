@@ -1,4 +1,4 @@
-"""Runs as they are shown, and what can be asked about them and by them. Field order is the order of the JSON."""
+"""Views of runs, and the operations on them and for them. The order of fields is the order in JSON."""
 
 from typing import Annotated, Literal
 
@@ -33,51 +33,49 @@ class OutcomeView(View):
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
     fee: Fee | None = None
-    """The part of the cost that its specialist's card asks for."""
+    """The specialist's fee, which the cost includes."""
     detail: str | None = None
-    """The budget that it used up, and the error in the agent's own words."""
+    """The agent's error message, and the budget that the run used up."""
     over_budget: Annotated[SpentBudget | None, WrapValidator(known_or_none)] = None
-    """The budget that it used up, as a value."""
+    """The budget that the run used up, as a value."""
     limit: str | None = None
-    """The window that it named."""
+    """The limit's window, as the agent named it."""
     family: str | None = None
-    """The models that the limit is for."""
+    """The family of models that the limit applies to."""
     model: str | None = None
-    """What its program called the model that it ran on."""
+    """The model that the run used, as the agent named it."""
     question: str | None = None
-    """What it ended with."""
+    """The question that the run ended with."""
     denied: tuple[Denied, ...] = ()
-    """Tool calls that it was denied."""
+    """Denied tool calls."""
     denials: int = 0
-    """How many of these there were in all."""
+    """Number of all denied tool calls."""
 
 
 class InputView(View):
-    """What a person is asked."""
+    """A request for a person's input."""
 
     kind: InputKind
     text: str
-    """The question, or what permission is requested for."""
+    """The question, or what it requests permission for."""
     since: Instant
     agent: str | None = None
-    """Whose run asks; null: it is asked before the first run."""
+    """The agent whose run asks; null before the first run."""
     run_id: str | None = None
-    """The run that asks; null: it is asked before the first run."""
+    """The run that asks; null before the first run."""
     tools: tuple[Denied, ...] = ()
-    """The tools it requests; approving allows the ``rule`` of each."""
+    """Requested tools. Approval allows the ``rule`` of each."""
     commands: tuple[str, ...] = ()
-    """What its text evidently needs to run, which approving allows too."""
+    """Commands that the task's text evidently needs. Approval allows them too."""
     kept_until: Instant | None = None
-    """Until when its working directory is kept from others; null: it is not."""
+    """When its working directory becomes free for other tasks; null if it is free."""
     until: Instant | None = None
-    """By when somebody has to act, or else the task fails with reason ``expired``; null: any time."""
+    """Deadline after which the task fails with reason ``expired``; null if there is none."""
 
 
 class LogTextView(View):
-    """A piece of what a run wrote, from the byte ``offset`` up to ``next_offset``, as text for people.
-
-    Without terminal codes, and with ``[redacted]`` in the place of secrets.
-    """
+    """Output of a run from the byte ``offset`` up to ``next_offset``, as text for people: without terminal codes, and
+    with secrets replaced by ``[redacted]``."""
 
     offset: int
     next_offset: int
@@ -85,20 +83,20 @@ class LogTextView(View):
 
 
 class LogEntryView(View):
-    """One thing that an agent said or did, made from the bytes from ``offset`` up to ``next_offset``."""
+    """A message or action of an agent, from the bytes from ``offset`` up to ``next_offset``."""
 
     offset: int
     next_offset: int
     kind: LogKind
     text: str
     tool: str | None = None
-    """Its name, for a call and its result."""
+    """The tool's name, for a call or its result."""
     at: Instant | None = None
-    """When, as far as the agent says."""
+    """The time, if the agent reports it."""
     omitted: int = 0
-    """Characters of the text that were left out; the bytes have them."""
+    """Number of characters omitted from the text; the raw bytes contain them."""
     partial: bool = False
-    """The text continues in the next entry of this kind."""
+    """True if the text continues in the next entry of this kind."""
 
 
 class LogPageView(View):
@@ -106,19 +104,19 @@ class LogPageView(View):
 
     items: tuple[LogEntryView | LogTextView, ...]
     next_cursor: str
-    """Where to continue, now or when there is more."""
+    """Where to continue, at once or when there is more."""
     ended: bool
-    """Nothing will follow."""
+    """True if nothing will follow."""
 
 
 class LogEndView(View):
-    """The run is over, and its log was told up to ``next_offset``."""
+    """The end of a run's log, after the byte ``next_offset``."""
 
     next_offset: int
     state: RunState
-    """Of the run."""
+    """State of the run."""
     status: OutcomeStatus | None = None
-    """Of its outcome."""
+    """Status of its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +125,11 @@ class LogChunk:
 
     data: bytes
     offset: int
-    """Where they begin."""
+    """Position of the first byte."""
     next_offset: int
-    """Where they end."""
+    """Position after the last byte."""
     ended: bool
-    """The run is over and nothing follows."""
+    """True if the run has ended and nothing follows."""
 
 
 class RunCheckView(View):
@@ -139,25 +137,25 @@ class RunCheckView(View):
 
     status: CheckStatus
     commands: tuple[Command, ...]
-    """Run in this order, up to the first that does not exit with 0."""
+    """Commands, run in order until one exits with a code other than 0."""
     step: int | None = None
-    """The index of the one that ended it; null while it runs, and when no record was left."""
+    """Index of the command that ended the check; null while it runs, and if it left no record."""
     exit_code: int | None = None
-    """Of that command."""
+    """Exit code of that command."""
     ended_by: EndedBy | None = None
-    """What stopped it, if Claudomator did."""
+    """Why Claudomator stopped it, if it did."""
     error: str | None = None
     """Why the command could not be started."""
     started_at: Instant
     ended_at: Instant | None = None
     output: str | None = None
-    """The end of what it wrote, if it failed; the log has all of it."""
+    """The end of its output, if it failed; the log has all of it."""
 
     @property
     def text(self) -> str:
-        """Return what it came to besides its status: ``make lint (2 of 3) exited with 2``, or its commands."""
+        """Return the details of its result, such as ``make lint (2 of 3) exited with 2``, or its commands."""
         if self.status == "lost":
-            return "what ran it was killed before it could record the end"
+            return "its supervisor was killed before it could record the end"
         if self.step is None or self.status == "passed":
             return ", ".join(command_text(command) for command in self.commands)
         which = f" ({self.step + 1} of {len(self.commands)})" if len(self.commands) > 1 else ""
@@ -166,7 +164,7 @@ class RunCheckView(View):
 
     @property
     def verdicts(self) -> tuple[tuple[str, str], ...]:
-        """Return each command, and what came of it, in words."""
+        """Return each command with its result in words."""
         return tuple((command_text(command), self._verdict(index)) for index, command in enumerate(self.commands))
 
     def _verdict(self, index: int) -> str:
@@ -178,62 +176,62 @@ class RunCheckView(View):
 
 
 class HandoffView(View):
-    """A task that goes to another specialist once its run has ended."""
+    """The handoff of a task to another specialist, once its run has ended."""
 
     task_id: str
     run_id: str
-    """The run that hands it on."""
+    """The run that hands the task on."""
     specialist: str
-    """Who is to continue with it."""
+    """The specialist that continues it."""
     handed_on_by: str | None = None
-    """Who has it until then; None: no specialist."""
+    """The specialist that hands it on, if any."""
     hop: int
-    """How often it was handed on, this time included."""
+    """Number of handoffs so far, including this one."""
     max_handoffs: int
-    """How often it may be."""
+    """Maximum number of handoffs."""
 
 
 class AskedView(View):
-    """What a run asks."""
+    """The questions of a run."""
 
     task_id: str
     run_id: str
     questions: tuple[str, ...]
-    """All of them; a person is asked once the run has ended."""
+    """All questions so far. A person is asked once the run has ended."""
 
 
 class ProgressView(View):
-    """What became of a report."""
+    """The result of reporting progress."""
 
     recorded: bool
-    """False: it came too soon after the one before."""
+    """False if it came too soon after the previous report."""
     next_at: Instant
-    """When one is again."""
+    """When the next report will be recorded."""
 
 
 class SubtaskView(View):
-    """A task that a run has made."""
+    """A task that a run has created."""
 
     task_id: str
     name: str
     run_id: str
     subtasks: int
-    """How many it has made by now."""
+    """Number of tasks that the run has created."""
     max_subtasks: int
-    """How many it may."""
+    """Maximum number of tasks that it may create."""
 
 
 class RunProgressView(View):
-    """What a run said last of how far it is."""
+    """The latest progress report of a run."""
 
     text: str
     percent: int | None = None
     at: Instant
-    """When it said so."""
+    """Time of the report."""
 
     @property
     def line(self) -> str:
-        """Return it in a line: ``40%: The first coat is on.``"""
+        """Return the report in one line: ``40%: The first coat is on.``"""
         text = " ".join(self.text.split())
         return text if self.percent is None else f"{self.percent}%: {text}"
 
@@ -252,50 +250,50 @@ class RunView(View):
     started_at: Instant
     ended_at: Instant | None = None
     exit_code: int | None = None
-    """A negative one is a signal."""
+    """The agent's exit code; a negative number is a signal."""
     outcome: OutcomeView | None = None
     check: RunCheckView | None = None
-    """How its check went; null: it was not checked, as its task has no check or its agent did not succeed."""
+    """Its check; null if its task has none or its agent did not succeed."""
     resumes: str | None = None
-    """The run whose conversation it continued; null: it began one."""
+    """The run whose conversation it continued; null if it began a new one."""
     progress: RunProgressView | None = None
-    """What its agent said last of how far it is."""
+    """The latest progress report."""
     changes: RunChanges | None = None
-    """What is other where it worked; null: that is not known."""
+    """Changes to its working directory; null if unknown."""
     asked: tuple[str, ...] = ()
-    """What it asked while it ran."""
+    """Questions that it asked while running."""
     scratch_dir: str | None = None
-    """The folder of its own that it worked in, while that is there; null: it worked elsewhere."""
+    """Its scratch folder, if it worked in one that still exists."""
     host: str = LOCAL
-    """The place that has its files: this machine, or a host of the configuration."""
+    """The host that has its files: this machine, or one from the configuration."""
     output_kept: bool = True
-    """False once what it wrote was removed: a cleanup and ``retention`` remove what ended tasks no longer need."""
+    """False once its output was removed, by a cleanup or by ``retention``."""
 
 
-RunId = Annotated[str, PathText("A run's id, or the beginning of it, of 4 characters or more.")]
+RunId = Annotated[str, PathText("A run's id, or a prefix of it of at least 4 characters.")]
 _HANDED_ON = {
     "to_a_writer": {"to": "technical-writer", "reason": "The rest is prose.", "done": "Fixed.", "left": "Document."}
 }
 
 
 class RunCalls(Calls):
-    """Every operation on runs, as the client calls it, but for their logs."""
+    """Every operation on runs except their logs, as the client calls it."""
 
     @operation("GET /v1/runs/{run_id}", "getRun", READ_OWN, "One run", refuses=(404,))
     def run(self, run_id: RunId) -> RunView:
-        """The run with its outcome, once it has ended."""
+        """Return the run, with its outcome once it has ended."""
 
     @operation("POST /v1/runs/{run_id}/handoff", "handOn", OPERATE_OWN, "Hand a task on", refuses=(404, 409, 422))
     def hand_on(self, run_id: RunId, wanted: Annotated[HandoffRequest, JsonBody(_HANDED_ON)]) -> HandoffView:
-        """Another specialist continues the task once the run has ended, in a conversation of its own.
+        """Have another specialist continue the task in a new conversation, once the run has ended.
 
-        Harmless when repeated. 409 if the task cannot be handed on, as when it has been with that specialist, or too
-        often: then the run keeps it.
+        Harmless when repeated. 409 if the task cannot be handed on, for example because that specialist has had it
+        before, or because it was handed on too often. The run then keeps it.
         """
 
-    @operation("GET /v1/runs/{run_id}/handoff", "getHandoff", READ_OWN, "What a run was told", refuses=(404,))
+    @operation("GET /v1/runs/{run_id}/handoff", "getHandoff", READ_OWN, "A run's handoff document", refuses=(404,))
     def handoff(self, run_id: RunId) -> Handoff:
-        """The run's handoff document: what was decided, what it may do, and what runs before it did and left."""
+        """Return the run's handoff document: decisions, permissions, and what earlier runs did and left."""
 
     @operation("POST /v1/runs/{run_id}/questions", "ask", OPERATE_OWN, "Ask a person", refuses=(404, 409, 422))
     def ask(
@@ -305,9 +303,9 @@ class RunCalls(Calls):
             QuestionRequest, JsonBody({"a_choice": {"question": "Which database?", "choices": ["old", "new"]}})
         ],
     ) -> AskedView:
-        """A person is asked once the run has ended well, and what they say continues its conversation.
+        """Ask a person once the run has succeeded; the answer continues its conversation.
 
-        Harmless when repeated. 409 if nobody would be asked, as with `on_input: deny`.
+        Harmless when repeated. 409 if nobody would be asked, for example with `on_input: deny`.
         """
 
     @operation(
@@ -318,13 +316,14 @@ class RunCalls(Calls):
         run_id: RunId,
         wanted: Annotated[ProgressRequest, JsonBody({"half": {"text": "Tests are written.", "percent": 50}})],
     ) -> ProgressView:
-        """Shown with the run until the next report. What comes within five seconds of the one before is dropped."""
+        """Report progress, which is shown with the run until the next report. A report within five seconds of the
+        previous one is dropped."""
 
     @operation(
         "POST /v1/runs/{run_id}/subtasks",
         "createSubtask",
         OPERATE_OWN,
-        "Create a task beside the run's own",
+        "Create a subtask",
         refuses=(404, 409, 422),
         status=201,
     )
@@ -337,7 +336,8 @@ class RunCalls(Calls):
         *,
         idempotency_key: Key = None,
     ) -> SubtaskView:
-        """It has the run's task's creator, directory, permissions, priority and tags, and what is left of its budget.
+        """Create a task with the creator, directory, permissions, priority and tags of the run's own task, and the rest
+        of its budget.
 
-        409 if the run has created too many (`limits.subtasks`), or is itself of a task that was created so, three deep.
+        409 if the run has created too many (`limits.subtasks`), or if its own task is nested three levels deep.
         """

@@ -1,4 +1,4 @@
-"""What became of a task so far, in sentences: run after run, the newest first, and what began each generation."""
+"""A task's history in sentences: its runs, newest first, and what began each generation."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -20,8 +20,8 @@ from claudomator_py.store.tables import Decision, Event, Run
 from claudomator_py.tasks.runs import NOTE_OF
 from claudomator_py.values import dataclass
 
-LEAST_FOLDED = 3
-"""So many runs in a row with the same end are summed up in one sentence."""
+MIN_ALIKE = 3
+"""From this many consecutive runs with the same end on, a single sentence sums them up."""
 
 _DETAIL = 1_000
 ENDED_HOW = {
@@ -43,11 +43,9 @@ _CHECKED: dict[CheckStatus, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """A run with its number among all of the task's, and the decision to start it, where that is kept.
-
-    note_of: the run from which it got a note, if it got one.
-    """
+class _NumberedRun:
+    """A run with its number within the task, and the decision to start it, if stored. note_of: the run whose note it
+    got, if any."""
 
     number: int
     run: Run
@@ -58,52 +56,52 @@ class _Told:
 def history_sentences(
     runs: Sequence[Run], decisions: Mapping[str, Decision], events: Sequence[Event], now_ms: int
 ) -> list[str]:
-    """Return every run, the newest first. runs: oldest first. decisions: by run. events: the task's, in order.
-
-    Runs in a row that ended alike are told about in one sentence, except for the newest of all.
-    """
+    """Return sentences on all runs, newest first. Consecutive runs that ended alike share a sentence, except the newest
+    run. runs: oldest first. decisions: by run id. events: the task's, in order."""
     noted = {event.run_id: str(event.data[NOTE_OF]) for event in events if NOTE_OF in event.data}
-    told = [_Told(number, run, decisions.get(run.id), noted.get(run.id)) for number, run in enumerate(runs, 1)][::-1]
+    numbered = [
+        _NumberedRun(number, run, decisions.get(run.id), noted.get(run.id)) for number, run in enumerate(runs, 1)
+    ][::-1]
     begun = _beginnings(events, now_ms)
     sentences: list[str] = []
-    for generation, group in groupby(told, key=lambda one: one.run.generation):
-        of_it = list(group)
-        if told[0] is of_it[0]:
-            sentences += _one(of_it.pop(0), now_ms)
-        for _, alike in groupby(of_it, key=lambda one: _end_of(one.run)):
+    for generation, group in groupby(numbered, key=lambda each: each.run.generation):
+        own = list(group)
+        if numbered[0] is own[0]:
+            sentences += _single(own.pop(0), now_ms)
+        for _, alike in groupby(own, key=lambda each: _end_of(each.run)):
             sentences += _several(list(alike), now_ms)
         sentences += [begun.pop(generation)] if generation in begun else []
-    # A generation of which nothing has run yet comes before all others.
+    # A generation without runs is the newest.
     return [*(begun[generation] for generation in sorted(begun, reverse=True)), *sentences]
 
 
-def _several(alike: Sequence[_Told], now_ms: int) -> list[str]:
-    if len(alike) < LEAST_FOLDED:
-        return [sentence for one in alike for sentence in _one(one, now_ms)]
+def _several(alike: Sequence[_NumberedRun], now_ms: int) -> list[str]:
+    if len(alike) < MIN_ALIKE:
+        return [sentence for each in alike for sentence in _single(each, now_ms)]
     last, first = alike[0], alike[-1]
-    agents = ", ".join(dict.fromkeys(one.run.agent for one in reversed(alike)))
-    since, upto = (clock_text(one.run.started_ms, now_ms) for one in (first, last))
+    agents = ", ".join(dict.fromkeys(each.run.agent for each in reversed(alike)))
+    since, upto = (clock_text(each.run.started_ms, now_ms) for each in (first, last))
     return [f"Runs {first.number} to {last.number} on {agents} {_how(last.run)}, {since} to {upto}."]
 
 
-def _one(one: _Told, now_ms: int) -> list[str]:
-    run, decision = one.run, one.decision
+def _single(numbered: _NumberedRun, now_ms: int) -> list[str]:
+    run, decision = numbered.run, numbered.decision
     sentences, record = list[str](), None
     if decision is not None:
         record = readable(DecisionRecord, decision.data)
     if decision is not None and record is not None:
-        sentences = decision_sentences(record, one.number, decision.at_ms, now_ms)
-    return [*sentences, run_sentence(run, one.number, now_ms, one.note_of), *check_sentences(run, now_ms)]
+        sentences = decision_sentences(record, numbered.number, decision.at_ms, now_ms)
+    return [*sentences, run_sentence(run, numbered.number, now_ms, numbered.note_of), *check_sentences(run, now_ms)]
 
 
 def _end_of(run: Run) -> tuple[str, ...]:
-    """What runs that ended alike have in common; a run that has not ended is like no other."""
+    """Return a key that is equal for runs that ended alike, and unique for a run that has not ended."""
     if run.outcome is None:
         return (run.state, "" if run.state == "revoked" else run.id)
     outcome = readable(Outcome, run.outcome)
     if outcome is None:
         return (run.state, run.id)
-    # What a provider says of a limit differs from run to run, by the time that it names.
+    # Messages on limits differ from run to run, because they contain a time.
     said = "" if outcome.status is OutcomeStatus.LIMITED else clause(outcome.error or "")
     return (outcome.status.value, str(outcome.reason), said)
 
@@ -123,7 +121,7 @@ def _how(run: Run) -> str:
 
 
 def _beginnings(events: Sequence[Event], now_ms: int) -> dict[int, str]:
-    """What began each generation after the first, by its number."""
+    """Return what began each generation after the first, by its number."""
     begun: dict[int, str] = {}
     for event in events:
         generation = event.data.get("generation")
@@ -153,13 +151,12 @@ def _cause(event: Event) -> str:
 
 
 def with_error(said: str, error: str | None) -> str:
-    """Return the sentence, with the error behind a colon: it may be a clause of ours, or whatever an agent has said."""
+    """Return the sentence with the error after a colon. The error may be any text of an agent."""
     return f"{said.removesuffix('.')}: {ended(_short(error))}" if error else said
 
 
 def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None) -> str:
-    """Return how one run went. number: among all of the task's. note_of: the run from which it got a note, if it got
-    one."""
+    """Return a sentence on the run. number: within the task. note_of: the run whose note it got, if any."""
     where = f"Run {number} on {run.agent}"
     if run.resumes is not None:
         where += f", in the conversation of run {short_id(run.resumes)},"
@@ -182,16 +179,16 @@ def run_sentence(run: Run, number: int, now_ms: int, note_of: str | None = None)
         reset = f" It resets at {instant_text(format_instant(outcome.reset_at))}{f' ({named})' if named else ''}."
         if outcome.provenance is Provenance.ESTIMATED:
             reset = " The reset it named is more than 35 days away and is ignored."
-    # Where a check failed, its own sentence says it.
+    # A failed check has a sentence of its own.
     error = None if run.check_result is not None and outcome.reason is Reason.CHECK_FAILED else outcome.error
     denied = outcome.status is OutcomeStatus.NEEDS_INPUT and outcome.question is None and outcome.denied
     how = "ended needing permission" if denied else ENDED_HOW[outcome.status]
-    told = with_error(f"{where} {how}{reason} after {took}.", error)
-    return f"{told}{reset}{_fenced(outcome)}{_early(run, outcome)}"
+    sentence = with_error(f"{where} {how}{reason} after {took}.", error)
+    return f"{sentence}{reset}{_fenced(outcome)}{_early(run, outcome)}"
 
 
 def _early(run: Run, outcome: Outcome) -> str:
-    """That its success may not be all, to follow a sentence: why another run may have asked about it."""
+    """Return a sentence on why the success is doubtful, with a leading space; empty if it is not."""
     if outcome.status is not OutcomeStatus.SUCCEEDED or run.check_result is not None:
         return ""
     early = early_text(outcome)
@@ -199,20 +196,21 @@ def _early(run: Run, outcome: Outcome) -> str:
 
 
 def _fenced(outcome: Outcome) -> str:
-    """What it was denied as that went beyond its reach, to follow a sentence."""
+    """Return a sentence on tool calls denied for going beyond its reach, with a leading space; empty if there are
+    none."""
     beyond = [one for one in outcome.denied if one.beyond is not None]
     return f" Beyond its reach, and denied: {named(beyond)}." if beyond else ""
 
 
 def check_sentences(run: Run, now_ms: int) -> list[str]:
-    """Return how the run's check went, if it had one, with the end of what it wrote if it failed."""
+    """Return sentences on the run's check, if it had one, with the end of its output if it failed."""
     result = readable(CheckResult, run.check_result)
     if result is None:
         return []
     took = time_between(result.started_ms, now_ms if result.ended_ms is None else result.ended_ms)
     time = f"({took} so far)" if result.ended_ms is None else f"after {took}"
     sentence = f"Its check {_CHECKED[result.status]} {time}: {RunCheckView.of(result).text}."
-    return [sentence, f"It wrote last: {_short_end(result.output)}"] if result.output else [sentence]
+    return [sentence, f"Its last output: {_short_end(result.output)}"] if result.output else [sentence]
 
 
 def _short_end(text: str) -> str:

@@ -1,5 +1,4 @@
-"""What a run asks for while it lives, in its own name or an operator's: that another specialist continues, a person's
-answer, a task beside its own; and what it says of its progress."""
+"""Shows runs, and takes the requests of live ones: handoffs, questions, subtasks and progress reports."""
 
 from collections.abc import Callable
 from functools import partial
@@ -66,13 +65,13 @@ from claudomator_py.values import dataclass
 MAX_LOG_BYTES = 1024 * 1024
 T = TypeVar("T")
 ASKED = "question_asked"
-"""The event: ``question`` is what a run asks, which a person is asked once the run has ended."""
+"""Event of a run's question. Data: ``question``."""
 
 PROGRESS = "progress"
-"""The event: ``text``, and ``percent`` where the run has said so."""
+"""Event of a progress report. Data: ``text``, and ``percent`` if reported."""
 
 SUBTASK = "subtask_created"
-"""The event: ``name`` and ``to``, the id, of the task that a run has made."""
+"""Event of a subtask. Data: its ``name``, and its id in ``to``."""
 
 _ITS_OWN = frozenset(SubtaskRequest.model_fields) | {
     "depends_on",
@@ -85,14 +84,14 @@ _ITS_OWN = frozenset(SubtaskRequest.model_fields) | {
     "expires",
     "check",
 }
-"""What is of a task alone, and not of those that its runs make: what it is, when it begins and when it is done."""
+"""Fields that a subtask does not inherit."""
 
 _GO_ON = "Continue the task yourself, or ask the operator."
 
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A live run that asks, with its task and what that is to do."""
+    """A live run that makes a request, with its task and content."""
 
     run: Run
     task: Task
@@ -100,7 +99,8 @@ class _Asking:
 
 
 class Runs(Service):
-    """What a run can ask. Every method may raise ``domain.errors.ServiceError``, and NotFound for another's run."""
+    """The operations on runs, for a principal. Every method may raise ``domain.errors.ServiceError``, and NotFound for
+    a run that is hidden from the caller."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Runs(Service):
         secrets: Secrets,
         repeats: IdempotentRequests,
     ) -> None:
-        """rules: those in force. secrets: what no request may have stored."""
+        """rules: returns those in force. secrets: to redact from requests before they are stored."""
         super().__init__(database, repeats)
         self._clock = clock
         self._host = host
@@ -120,7 +120,7 @@ class Runs(Service):
 
     @answers(RunCalls.run)
     def one(self, run_id: str) -> RunView:
-        """Return one run, by its id or the beginning of it."""
+        """Return the run with that id or prefix."""
 
         def read(connection: Connection) -> RunView:
             run = unnamed(connection, [find_run(connection, run_id, self._by)], self._by)[0]
@@ -129,7 +129,7 @@ class Runs(Service):
         return self._read(read)
 
     def log(self, run_id: str, stream: Stream, offset: int, limit: int, *, check: bool = False) -> LogChunk:
-        """Return at most ``limit`` bytes of what the run wrote, or its check; empty when there is nothing yet."""
+        """Return up to ``limit`` bytes of the output of the run or of its check; empty if there is nothing yet."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         reading = partial(self._host.read, run.id, stream, step=log_step(run, check=check))
         data = with_zeros(reading, offset, min(limit, MAX_LOG_BYTES))
@@ -138,20 +138,20 @@ class Runs(Service):
 
     @answers(RunCalls.handoff)
     def handoff(self, run_id: str) -> Handoff:
-        """Return what the run was told about decisions, authority and the work before it. Raises NotFound: nothing."""
+        """Return the run's handoff document. Raises NotFound."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         try:
             document = Handoff.model_validate_json(self._host.handoff(run.id))
         except (OSError, ValueError):
-            detail = f"The run {run.id} has no handoff document any more, or never had one."
-            raise NotFound(detail, remedy="It is in the run directory while that is kept.") from None
+            detail = f"The run {run.id} has no handoff document, or no longer has one."
+            raise NotFound(detail, remedy="It is removed with the run directory.") from None
         return self._read(lambda connection: visible_handoff(connection, document, self._by))
 
     @answers(RunCalls.hand_on)
     def hand_on(self, run_id: str, asked: HandoffRequest) -> HandoffView:
-        """Have that specialist continue with the task once the run has ended, however it ends. Harmless when repeated.
+        """Have the specialist continue the task once the run has ended, whatever its outcome. Harmless when repeated.
 
-        Raises Conflict if the task cannot be handed on: whoever has it keeps it.
+        Raises Conflict if the task cannot be handed on; the current specialist then keeps it.
         """
 
         def transaction(connection: Connection) -> HandoffView:
@@ -179,8 +179,7 @@ class Runs(Service):
 
     @answers(RunCalls.ask)
     def ask(self, run_id: str, request: QuestionRequest) -> AskedView:
-        """Have a person asked once the run has ended well; what they say is told in the same conversation. Harmless
-        when repeated.
+        """Ask a person once the run has succeeded; the answer continues its conversation. Harmless when repeated.
 
         Raises Conflict if nobody would be asked.
         """
@@ -203,15 +202,14 @@ class Runs(Service):
                 raise Conflict(detail, remedy="End your turn; the answers come as your next message.")
             questions = (*before, question)
             run_rows.change(connection, run, asked=list(questions))
-            told = {"question": question}
-            record(connection, self._clock(), ASKED, task_id=run.task_id, run_id=run.id, data=told)
+            record(connection, self._clock(), ASKED, task_id=run.task_id, run_id=run.id, data={"question": question})
             return AskedView(task_id=run.task_id, run_id=run.id, questions=questions)
 
         return self._write(transaction)
 
     @answers(RunCalls.report_progress)
     def report_progress(self, run_id: str, request: ProgressRequest) -> ProgressView:
-        """Show people how far it is. What comes too soon after the report before is dropped, and that is said."""
+        """Store the run's progress for people to see, unless the previous report is too recent; the result says so."""
 
         def transaction(connection: Connection) -> ProgressView:
             asking = _under_way(connection, find_run(connection, run_id, self._by), "reports its progress")
@@ -219,12 +217,12 @@ class Runs(Service):
             before = None if run.progress is None else Progress.model_validate(run.progress)
             if before is not None and now_ms - before.at_ms < PROGRESS_EVERY_MS:
                 return ProgressView(recorded=False, next_at=format_instant(before.at_ms + PROGRESS_EVERY_MS))
-            said = clean(request, self._secrets.redactor(asking.spec.env, run.id))
+            report = clean(request, self._secrets.redactor(asking.spec.env, run.id))
             events = 0 if before is None else before.events
             if events < MAX_PROGRESS_EVENTS:
-                told = said.model_dump(mode="json", exclude_none=True)
-                record(connection, now_ms, PROGRESS, task_id=run.task_id, run_id=run.id, data=told)
-            progress = Progress(text=said.text, percent=said.percent, at_ms=now_ms, events=events + 1)
+                data = report.model_dump(mode="json", exclude_none=True)
+                record(connection, now_ms, PROGRESS, task_id=run.task_id, run_id=run.id, data=data)
+            progress = Progress(text=report.text, percent=report.percent, at_ms=now_ms, events=events + 1)
             run_rows.change(connection, run, progress=progress.model_dump(mode="json"))
             return ProgressView(recorded=True, next_at=format_instant(now_ms + PROGRESS_EVERY_MS))
 
@@ -232,9 +230,10 @@ class Runs(Service):
 
     @answers(RunCalls.create_subtask)
     def create_subtask(self, run_id: str, request: SubtaskRequest, *, key: RequestKey | None = None) -> SubtaskView:
-        """Accept a task beside the run's own, of the same creator, in the same directory, with the same permissions.
+        """Accept a subtask with the creator, directory and permissions of the run's own task.
 
-        Raises Conflict if it has made too many, and Invalid, such as for a specialist that its creator does not see.
+        Raises Conflict if the run has created too many, and Invalid, for example for a specialist that the creator
+        cannot see.
         """
 
         def transaction(connection: Connection) -> SubtaskView:
@@ -264,23 +263,23 @@ class Runs(Service):
             parent_run=run.id,
         )
         made = accept(connection, order, self._clock())
-        told = {"name": made.name, "to": made.id}
-        record(connection, self._clock(), SUBTASK, task_id=task.id, run_id=run.id, data=told)
+        data = {"name": made.name, "to": made.id}
+        record(connection, self._clock(), SUBTASK, task_id=task.id, run_id=run.id, data=data)
         return SubtaskView(task_id=made.id, name=made.name, run_id=run.id, subtasks=number, max_subtasks=most)
 
     def _goes_already(self, connection: Connection, task: Task, to: str) -> Conflict:
         if self._by.role is not Role.RUN and specialist_rows.hidden(connection, [to], self._by):
             to = SOMEBODY
         detail = f"{task.name} goes to {to} already."
-        return Conflict(detail, remedy="A run hands its task on once, and asks nothing after that.")
+        return Conflict(detail, remedy="A run can hand its task on only once, and cannot ask questions after that.")
 
 
 def _under_way(connection: Connection, run: Run, does: str) -> _Asking:
-    """Raises Conflict for a run that is not, or is to end."""
+    """Return the live run with its task. Raises Conflict if it has ended or is being stopped."""
     task = task_rows.get(connection, run.task_id)
     if not run.live or task.cancel_requested_ms is not None or task.restart_requested is not None:
         detail = f"The run of {task.name} has ended, or is being stopped."
-        raise Conflict(detail, remedy=f"Only a run that is under way {does}.")
+        raise Conflict(detail, remedy=f"Only a live run {does}.")
     return _Asking(run, task, task_rows.spec_of(connection, task.id, run.revision))
 
 
@@ -296,7 +295,7 @@ def _handed_on(task: Task, record: HandoffRecord, to: str) -> HandoffView:
 
 
 def _depth(connection: Connection, task: Task) -> int:
-    """How many tasks above it were made one by the other's run."""
+    """Return how deep the task is nested: the number of its ancestors."""
     depth, parent = 0, task.parent_run
     while parent is not None and (run := run_rows.find(connection, parent)) is not None:
         depth += 1
@@ -305,27 +304,27 @@ def _depth(connection: Connection, task: Task) -> int:
 
 
 def _beside(connection: Connection, asking: _Asking, request: SubtaskRequest) -> TaskSpec:
-    """The task that it makes: allowed no more than its own, and bound to nothing that its own waited for.
+    """Return the spec of a subtask: with the permissions of the run's own task, but without its dependencies and times.
 
-    Raises Conflict where nothing is left to spend.
+    Raises Conflict if nothing of the budget is left.
     """
     spec = asking.spec
     kept = {name: getattr(spec, name) for name in spec.model_fields_set - _ITS_OWN}
     if not spec.agent.strict:
-        # Whoever is right for it may work on another agent than this one.
+        # The subtask's specialist may use another agent.
         kept.pop("agent", None)
     if spec.budget.units:
         kept["budget"] = _rest_of_budget(connection, asking)
     ruled = Constraints.parse(asking.task.constraints).limited(spec).reach
     if ruled is not None:
-        # Rules that hold its own task need not apply to another one: it goes no farther than that all the same.
+        # The rules that limit the run's own task may not apply to the subtask: keep their limit.
         kept["reach"] = ruled
     wanted = {name: getattr(request, name) for name in request.model_fields_set}
     return TaskSpec.model_construct(**{**kept, **wanted})
 
 
 def _rest_of_budget(connection: Connection, asking: _Asking) -> Budget:
-    """Raises Conflict if there is none."""
+    """Return the rest of the task's budget. Raises Conflict if nothing is left."""
     budget = asking.spec.budget
     spending = spending_rows.of_task(connection, asking.task.id)
     usd, tokens, runs = (left(budget, spending, unit) for unit in (Unit.USD, Unit.TOKENS, Unit.RUNS))
@@ -341,7 +340,7 @@ def _rest_of_budget(connection: Connection, asking: _Asking) -> Budget:
 
 
 def run_view(run: Run, host: RunHost) -> RunView:
-    """Return the shape of a run. host: where it took place."""
+    """Return the view of a run. host: the one that ran it."""
     checked, outcome = readable(CheckResult, run.check_result), readable(Outcome, run.outcome)
     progress = readable(Progress, run.progress)
     check = None if checked is None else RunCheckView.of(checked)

@@ -1,4 +1,4 @@
-"""Specialists as they are shown, and what can be asked about them. Field order is the order of the JSON."""
+"""Views of specialists, and the operations on them. The order of fields is the order in JSON."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -30,62 +30,63 @@ from claudomator_py.surface import (
 from claudomator_py.values import regex
 
 MAX_QUERY_LENGTH = 2_000
-"""Characters of what is searched for."""
+"""Characters of a search query."""
 _GRANTEE = regex(rf"(?:org:)?(?:{NAME_PATTERN[1:-1]})")
 
 
 class CardOrigin(StrEnum):
-    """Who wrote a card that somebody registers."""
+    """The author of a registered card: the caller, or somebody else."""
 
     OWN = "own"
     FETCHED = "fetched"
 
 
 class CardWarningView(View):
-    """Something odd about a card: in words, and as a value, null where it is of a newer version."""
+    """A warning about a card: as text, and as a value, which is null if a newer version of Claudomator wrote it."""
 
     text: str
     warning: ShownCardWarning = None
 
 
 class SpecialistView(View):
-    """A specialist: its card, and what the registry knows of it."""
+    """A specialist: its card and its registration."""
 
     id: str
     name: str
-    """Shown to people."""
+    """Display name."""
     description: str
     version: int
-    """Rises with each change, of grants too; the one that its author writes is in ``card``."""
+    """Increases with each change, including grants. The author's own version is in ``card``."""
     visibility: Visibility
     creator: str
     """Who registered it."""
     organisation: str | None = None
-    """Whose it is."""
+    """The organisation that it belongs to."""
     source: Source
     """``shipped``, ``file``, ``api`` or ``hub``."""
     transport: Transport
-    """How it is reached."""
+    """How tasks reach its agent."""
     content_hash: str
-    """Of the card."""
+    """Hash of the card."""
     created_at: Instant
     updated_at: Instant
     changeable: bool
-    """Whether whoever asks may change it, and is told about ``file_path`` and ``grants``."""
+    """True if the caller may change it. Only then are ``file_path`` and ``grants`` shown."""
     file_path: str | None = None
-    """The file that it follows."""
+    """The file that defines it."""
     grants: tuple[str, ...] = ()
-    """For whom it exists beside its organisation, if it is shared."""
+    """Who can see it in addition to its organisation, if it is shared."""
     admitted_by: str | None = None
-    """The administrator who admitted the card, as it is, to the work of others; null: it does that of its own side."""
+    """The administrator who admitted this version of the card to the work of others; null if it may do only work of
+    its own side."""
     card: dict[str, Any]
-    """As its author wrote it, without what is only a default."""
+    """The card as its author wrote it, without defaults."""
     warnings: tuple[CardWarningView, ...] = ()
-    """What is odd about it, as far as it shows beside what exists for whoever asks. Empty in lists."""
+    """Oddities compared with other cards that the caller can see. Empty in lists."""
 
     @property
     def content(self) -> Card:
-        """The card as a value. Raises ValueError for one of a newer version of Claudomator."""
+        """The card as a value. Raises ValueError for a card of a newer version of Claudomator."""
         return Card.model_validate(self.card)
 
 
@@ -100,47 +101,45 @@ Grantee = Annotated[str, AfterValidator(_grantee)]
 
 
 class GrantRequest(Strict):
-    """For whom a shared specialist is to exist, too: the name of a token, or ``org:NAME`` for all of an organisation.
-
-    It need not exist yet.
-    """
+    """A grant of access to a shared specialist, to a token or to ``org:NAME``, a whole organisation. The grantee need
+    not exist yet."""
 
     grantee: Grantee = Field(description="Name of a token, or `org:NAME` for everybody of an organisation.")
 
 
 class FoundSkillView(View):
-    """A skill that matches."""
+    """A matching skill."""
 
     id: str
     name: str
     score: float
     """From 0 to 1."""
     text: float
-    """Its share of the query's words, the rare ones counting most."""
+    """The share of the query's words that it contains, weighted by rarity."""
     semantic: float | None = None
-    """How alike it is to the query; null: that could not be found out."""
+    """Its similarity to the query; null if the encoder is not available."""
 
 
 class FoundSpecialistView(View):
-    """A specialist that matches."""
+    """A matching specialist."""
 
     score: float
-    """That of what matches best, a skill or the card's own text, 0 to 1."""
+    """Score of its best match, a skill or the card's own text, 0 to 1."""
     best_skill_id: str | None = None
-    """The skill that matches best."""
+    """The best matching skill."""
     skills: tuple[FoundSkillView, ...] = ()
-    """Those that match, the best first."""
+    """The matching skills, best first."""
     specialist: SpecialistView
 
 
 class SearchView(View):
-    """What was found, the best first."""
+    """Search results, best first."""
 
     items: tuple[FoundSpecialistView, ...]
     total: int
-    """How many match, listed or not."""
+    """Number of all matches, including those not listed."""
     degraded: bool
-    """Whether only words were compared, as the encoder that compares meaning is not available."""
+    """True if only words were compared, because the encoder is not available."""
 
 
 SpecialistId = Annotated[str, PathText("A specialist's id.")]
@@ -172,11 +171,11 @@ class SpecialistCalls(Calls):
 
     @operation("GET /v1/specialists", "listSpecialists", READ, "Specialists, by id")
     def specialists(self, *, cursor: Cursor = None, limit: Limit = 50) -> Page[SpecialistView]:
-        """Those that exist for whoever asks: public ones, which is the default, shared ones of its organisation or with
-        a grant, and its own. All others are not listed, found or counted, and refused as what does not exist."""
+        """List the specialists that the caller can see: public ones, shared ones of its organisation or with a grant,
+        and its own. To the caller, all others do not exist: requests for them get the same answer."""
 
     def all_specialists(self) -> Iterator[SpecialistView]:
-        """Return all specialists, by id, fetched as they are read."""
+        """Yield all specialists, by id, fetching pages on demand."""
         return all_items(lambda cursor, limit: self.specialists(cursor=cursor, limit=limit))
 
     @operation(
@@ -194,13 +193,14 @@ class SpecialistCalls(Calls):
         self,
         card: Annotated[Card, CardDocument(_EXAMPLES)],
         *,
-        origin: Annotated[CardOrigin | None, QueryChoice("Who wrote it; default: `own`, whoever registers it.")] = None,
+        origin: Annotated[CardOrigin | None, QueryChoice("Who wrote the card. Default: `own`, the caller.")] = None,
         idempotency_key: Key = None,
     ) -> SpecialistView:
-        """Add it, or update one's own of that id. An administrator of the daemon admits to the work of others what is
-        his own, not what is `fetched`. 409 for an id that is taken, or follows a file."""
+        """Register the card, or update the caller's own specialist with that id. If the caller is an administrator of
+        the daemon, the card is also admitted to the work of others, unless it is `fetched`. 409 if the id is taken or a
+        file defines it."""
 
-    # Before the operations on one specialist, so that this path is not taken for an id; no card may have it.
+    # Declared before the operations on a single specialist, so that this path is not taken for an id.
     @operation("GET /v1/specialists/search", "searchSpecialists", READ, "Search specialists")
     def search_specialists(
         self,
@@ -208,9 +208,9 @@ class SpecialistCalls(Calls):
         *,
         limit: Annotated[int, QueryNumber("Maximum number of specialists, 1 to 100.", 1, 100)] = 10,
     ) -> SearchView:
-        """Those who may be given work of whoever asks, by meaning and by words: a skill, or the card's own text, scores
-        0.7 times the one and 0.3 times the other, a specialist as its best. Without an encoder, the words alone count,
-        and `degraded` says so."""
+        """Search the specialists that may do the caller's work, by meaning and by words. A skill, or the card's own
+        text, scores 0.7 times its similarity plus 0.3 times its share of the words; a specialist scores as its best
+        match. Without an encoder only words count, and `degraded` is true."""
 
     @operation(
         "GET /v1/specialists/{specialist_id}",
@@ -222,7 +222,7 @@ class SpecialistCalls(Calls):
         conditional=True,
     )
     def specialist(self, specialist_id: SpecialistId) -> SpecialistView:
-        """The specialist with its card. With If-None-Match, 304 says that it has not been changed since."""
+        """Return the specialist with its card. With If-None-Match, 304 means that it is unchanged."""
 
     @operation(
         "PUT /v1/specialists/{specialist_id}",
@@ -235,11 +235,12 @@ class SpecialistCalls(Calls):
     def replace_specialist(
         self, specialist_id: SpecialistId, card: Annotated[Card, CardDocument(_EXAMPLES)], *, if_version: Version = None
     ) -> SpecialistView:
-        """Replace its card. For its creator, and for administrators of the daemon or of its organisation. 409 for one
-        that follows a file: edit the file. An administrator's change of a shipped one is a card that stands for it."""
+        """Replace its card. Allowed for its creator and for administrators of the daemon or of its organisation. 409 if
+        a file defines it: edit the file. An administrator's change of a shipped specialist is a card that overrides
+        it."""
 
     def change_specialist(self, card: Card, *, if_version: int | None = None) -> SpecialistView:
-        """Replace the card of the specialist that has its id."""
+        """Replace the card of the specialist with the card's id."""
         return self.replace_specialist(card.id, card, if_version=if_version)
 
     @operation(
@@ -251,7 +252,7 @@ class SpecialistCalls(Calls):
         refuses=(403, 404, 409),
     )
     def remove_specialist(self, specialist_id: SpecialistId, *, if_version: Version = None) -> None:
-        """With its grants. A shipped one for which it stood is there again. 409 for one that follows a file."""
+        """Remove it with its grants. A shipped specialist that it overrode is back. 409 if a file defines it."""
 
     @operation(
         "POST /v1/specialists/{specialist_id}/grants",
@@ -264,7 +265,7 @@ class SpecialistCalls(Calls):
     def grant_specialist(
         self, specialist_id: SpecialistId, grantee: Annotated[str, JsonField(GrantRequest, _GRANTED)]
     ) -> SpecialistView:
-        """Harmless when repeated. 409 for one that is not shared."""
+        """Let a token or an organisation see it. Harmless when repeated. 409 if it is not shared."""
 
     @operation(
         "PUT /v1/specialists/{specialist_id}/admission",
@@ -275,8 +276,8 @@ class SpecialistCalls(Calls):
         tagged=True,
     )
     def admit_specialist(self, specialist_id: SpecialistId) -> SpecialistView:
-        """As its card is now, with its prompt and its permissions; a changed card has to be admitted again. For
-        administrators of the daemon. 409 for a private one. Harmless when repeated."""
+        """Admit the current card, with its prompt and permissions; a changed card has to be admitted again. For
+        administrators of the daemon. 409 if it is private. Harmless when repeated."""
 
     @operation(
         "DELETE /v1/specialists/{specialist_id}/admission",
@@ -287,7 +288,7 @@ class SpecialistCalls(Calls):
         tagged=True,
     )
     def dismiss_specialist(self, specialist_id: SpecialistId) -> SpecialistView:
-        """It does the work of its own side alone. For administrators of the daemon. Harmless when repeated."""
+        """Let it do only the work of its own side again. For administrators of the daemon. Harmless when repeated."""
 
     @operation(
         "DELETE /v1/specialists/{specialist_id}/grants/{grantee}",
@@ -298,6 +299,6 @@ class SpecialistCalls(Calls):
         tagged=True,
     )
     def revoke_specialist(
-        self, specialist_id: SpecialistId, grantee: Annotated[str, PathText("As it was granted.")]
+        self, specialist_id: SpecialistId, grantee: Annotated[str, PathText("The grantee, as it was granted.")]
     ) -> SpecialistView:
-        """Harmless when repeated."""
+        """Take a grant back. Harmless when repeated."""

@@ -1,4 +1,4 @@
-"""What the pages of specialists show: the list, what a search finds, and one card."""
+"""Models of the pages of specialists: the list, search results, and a single card."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from claudomator_py.schema.cardfile import card_text
 from claudomator_py.values import dataclass
 
 OFFERED = 200
-"""How many a field names in which one is named; any other can be typed."""
+"""Number of specialists that a field suggests; others can be typed."""
 _TONES = {Visibility.PUBLIC: "good", Visibility.SHARED: "busy", Visibility.PRIVATE: "off"}
 _SOURCES: dict[Source, str] = {
     "shipped": "comes with Claudomator",
@@ -31,13 +31,13 @@ class SpecialistRow:
     tone: str
     visibility: str
     line: str | None
-    """Its description in a line."""
+    """Its description in one line."""
     score: str | None
-    """How well it matches what was searched for; None: nothing was."""
+    """Score in a search; None outside of searches."""
     skill: str | None
-    """Of what was searched for, the skill that matches best."""
+    """The best matching skill in a search."""
     meta: tuple[str, ...]
-    """What else there is to say, in words."""
+    """Further facts, as text."""
     changed: str
     """An instant."""
 
@@ -52,13 +52,13 @@ class SkillShown:
     tags: tuple[str, ...]
     examples: tuple[str, ...]
     creator: str | None
-    """To whom its cost is attributed, if that is another than the card's creator."""
+    """To whom its cost is attributed, if not to the card's creator."""
     price: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialistPage:
-    """One specialist. tasks_url: where the tasks are listed that are for it."""
+    """A specialist. tasks_url: the list of its tasks."""
 
     id: str
     name: str
@@ -68,7 +68,7 @@ class SpecialistPage:
     tone: str
     visibility: str
     exists_for: str
-    """In a sentence."""
+    """Who can see it, in a sentence."""
     description: str
     system_prompt: str
     expected_output: str | None
@@ -78,22 +78,22 @@ class SpecialistPage:
     changed: str
     """An instant."""
     changeable: bool
-    """Whether whoever looks may change it, if it follows no file."""
+    """Whether the viewer may change it, unless a file defines it."""
     file_path: str | None
     shipped: bool
     grants: tuple[str, ...]
     takes_grants: bool
     works_for: str
-    """Whose work it may be given, in a sentence."""
+    """Whose work it may do, in a sentence."""
     is_admitted: bool
     text: str
-    """The whole card, as it is edited."""
+    """The whole card, for editing."""
     warnings: tuple[str, ...]
-    """What is odd about it, without full stops."""
+    """Warnings about it, without full stops."""
 
 
 def url_of(specialist_id: str) -> str:
-    """Return its page. An id needs no quoting in an address."""
+    """Return the URL of its page. Ids need no quoting."""
     return f"/specialists/{specialist_id}"
 
 
@@ -103,13 +103,13 @@ def row_of(specialist: SpecialistView) -> SpecialistRow:
 
 
 def search_row(found: FoundSpecialistView) -> SpecialistRow:
-    """Return a line of what a search found."""
+    """Return a line of search results."""
     skill = next((one.name for one in found.skills if one.id == found.best_skill_id), None)
     return _row(found.specialist, f"{found.score:.2f}", skill)
 
 
 def choices_of(specialists: Sequence[SpecialistView]) -> tuple[tuple[str, str], ...]:
-    """Return Id and name of each, for a field in which one is named."""
+    """Return id and name of each, as suggestions for a field."""
     return tuple((one.id, one.name) for one in specialists)
 
 
@@ -157,11 +157,11 @@ def page_of(specialist: SpecialistView) -> SpecialistPage:
 
 def _works_for(specialist: SpecialistView) -> str:
     if specialist.visibility is Visibility.PRIVATE:
-        return "It does the work of its creator alone."
+        return "It does only its creator's work."
     if specialist.admitted_by is not None:
-        return f"It may be given the work of all who see it: {specialist.admitted_by} admitted its card as it is."
+        return f"It may do the work of everyone who can see it: {specialist.admitted_by} admitted this card."
     whose = specialist.organisation or "this daemon's own side"
-    return f"It does the work of {whose} alone, and no permission of its card extends a task's: nobody has admitted it."
+    return f"It does only work of {whose}, and its card adds no permissions to a task: nobody has admitted it."
 
 
 def _row(specialist: SpecialistView, score: str | None, skill: str | None) -> SpecialistRow:
@@ -232,7 +232,7 @@ def _listed(words: Sequence[str]) -> str | None:
 
 
 def _authentication(how: Authentication) -> str | None:
-    """The scheme, and which variable holds the secret; None: there is none."""
+    """Return the scheme and the variable that holds the secret; None if there is none."""
     if how.scheme is Scheme.NONE:
         return None
     return how.scheme.value if how.secret is None else f"{how.scheme.value}, from ${how.secret}"

@@ -1,4 +1,4 @@
-"""Specialists: who there is for whoever asks, and registering, changing, removing and sharing them."""
+"""Lists, searches, registers, changes, removes and shares specialists."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
@@ -45,22 +45,22 @@ from claudomator_py.tasks.specialists import may_change
 from claudomator_py.values import dataclass
 
 Similarity = Callable[[str], Mapping[Found, float] | None]
-"""How alike a query is to the skills of all cards, and to the cards' own texts, whoever sees them: cosines. None: there
-is no encoder.
+"""Returns the cosine similarity of a query to the skills and own texts of all cards, whatever their visibility; None
+without an encoder.
 
-Asked outside of any transaction, as an encoder may be far away. Raises StoreUnavailable, EncoderFault.
+Called outside of transactions, because the encoder may be a remote service. Raises StoreUnavailable, EncoderFault.
 """
 
 SEMANTIC: Final = 0.7
 TEXT: Final = 0.3
-"""What each counts in a score, as in requirement C2: ``0.7 * semantic + 0.3 * text``."""
+"""Weights of a score: ``0.7 * semantic + 0.3 * text``."""
 MAX_SKILLS: Final = 10
-"""Of one card in an answer; the best."""
+"""Skills per card in a search result: the best ones."""
 _LIST: Final = {"list": "specialists"}
 
 
 def view(found: Registration, by: Principal) -> SpecialistView:
-    """Return the card in the shape of the API, for a principal for whom it exists."""
+    """Return the view of a specialist that the principal can see."""
     changeable = may_change(found, by)
     return SpecialistView.of(
         found,
@@ -77,7 +77,7 @@ def view(found: Registration, by: Principal) -> SpecialistView:
 
 
 def page(connection: Connection, by: Principal, cursor: str | None, limit: int) -> Page[SpecialistView]:
-    """Return a part of the cards that exist for the principal, by id. Raises BadCursor."""
+    """Return a page of the specialists that the principal can see, by id. Raises BadCursor."""
     after = None if cursor is None else cursors.read_text(cursor, _LIST)
     found = specialist_rows.seen(connection, by, after=after, limit=limit + 1)
     part, following = cursors.part(found, limit, lambda one: cursors.write_text(one.card.id, _LIST))
@@ -87,8 +87,8 @@ def page(connection: Connection, by: Principal, cursor: str | None, limit: int) 
 def search(
     connection: Connection, query: str, by: Principal, limit: int, semantic: Mapping[Found, float] | None
 ) -> SearchView:
-    """Return the cards that match, of those that may be given work of the principal's: who searches looks for somebody
-    to do something. semantic: what ``Similarity`` says of the query; None: nothing, and only words can be compared."""
+    """Return the matching specialists that may do the principal's work. semantic: the query's similarities, see
+    ``Similarity``; None to compare only words."""
     there = set(specialist_rows.assignable_ids(connection, by))
     words = full_text.words_of(query)
     text = text_scores(words, full_text.hits(connection, words, by), full_text.count(connection, by))
@@ -104,11 +104,11 @@ def search(
 
 
 def text_scores(words: Sequence[str], hits: Mapping[Found, Collection[str]], texts: int) -> Mapping[Found, float]:
-    """Return how much of the query each text has, 0 to 1: the share of its words, each counting by how rare it is.
+    """Return the share of the query's words that each text contains, weighted by rarity, 0 to 1.
 
-    A word counts ``ln(1 + (texts - n + 0.5) / (n + 0.5))`` where n texts have it: the inverse document frequency of
-    BM25 (Robertson and Zaragoza 2009). Only texts of cards that may be given work of whoever asks are in
-    ``texts`` and ``hits``, so that no score tells of others.
+    The weight of a word in n texts is ``ln(1 + (texts - n + 0.5) / (n + 0.5))``, the inverse document frequency of BM25
+    (Robertson and Zaragoza 2009). ``texts`` and ``hits`` cover only cards that may do the caller's work, so that scores
+    reveal no others.
     """
     having = {word: sum(word in there for there in hits.values()) for word in words}
     weight = {word: math.log1p((texts - n + 0.5) / (n + 0.5)) for word, n in having.items()}
@@ -118,7 +118,7 @@ def text_scores(words: Sequence[str], hits: Mapping[Found, Collection[str]], tex
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """Of one text, each 0 to 1. semantic: None: that could not be found out, and the words are all there is."""
+    """The score of a text, each part 0 to 1. semantic: None if only words were compared."""
 
     whole: float
     text: float
@@ -150,26 +150,26 @@ def _found(card: Registration, scores: Mapping[str | None, _Score], by: Principa
 T = TypeVar("T")
 
 Twins = Callable[[str], "Sequence[Twin]"]
-"""Skills of others, whoever sees them, that are nearly one of that specialist's. Raises StoreUnavailable,
-EncoderFault."""
+"""Returns skills of other specialists, whatever their visibility, that nearly duplicate one of this specialist's.
+Raises StoreUnavailable, EncoderFault."""
 
 log = logging.getLogger(__name__)
 
 
 class HubRegistration(NamedTuple):
-    """What came of the card with which an agent has connected."""
+    """The result of registering the card of a connecting agent."""
 
     is_new: bool
-    """Whether anything of what is registered has changed."""
+    """Whether the registration has changed."""
     ignored: tuple[str, ...]
-    """Fields of its card that do not count, as another card of its creator says otherwise."""
+    """Fields of the card that are ignored in favour of another card of its creator."""
 
 
 class Specialists(Service):
-    """What can be asked about specialists. Every method may raise ``domain.errors.ServiceError``: NotFound in the same
-    words for a card that does not exist and for one that does not exist for whoever asks.
+    """The operations on specialists, for a principal. Every method may raise ``domain.errors.ServiceError``; NotFound
+    does not distinguish a hidden card from one that does not exist.
 
-    versions: the change is made only if the card has one of these; None: any.
+    versions: refuse the change unless the card has one of these; None for any.
     """
 
     def __init__(
@@ -187,17 +187,17 @@ class Specialists(Service):
 
     @answers(SpecialistCalls.specialists)
     def page(self, cursor: str | None = None, limit: int = 50) -> Page[SpecialistView]:
-        """Return a part of the list, by id. Raises BadCursor."""
+        """Return a page of specialists, by id. Raises BadCursor."""
         return self._read(lambda connection: page(connection, self._by, cursor, limit))
 
     def public_cards(self) -> list[Card]:
-        """Return the cards that everybody may know of, by id."""
+        """Return the public cards, by id."""
         found = self._read(specialist_rows.seen)
         return [one.card for one in found if one.card.visibility is Visibility.PUBLIC]
 
     @answers(SpecialistCalls.specialist)
     def one(self, specialist_id: str) -> SpecialistView:
-        """Return the specialist of that id."""
+        """Return the specialist with that id."""
 
         def find(connection: Connection) -> SpecialistView:
             found = specialist_rows.find(connection, specialist_id, self._by)
@@ -209,13 +209,13 @@ class Specialists(Service):
 
     @answers(SpecialistCalls.search_specialists)
     def search(self, query: str, limit: int = 10) -> SearchView:
-        """Return the specialists that match, of those that may be given work of whoever asks, the best first; by words
-        alone where the encoder fails."""
+        """Return the matching specialists that may do the caller's work, best first. If the encoder fails, only words
+        are compared."""
         try:
             with or_unavailable():
                 semantic = self._similarity(query)
         except EncoderFault as fault:
-            log.warning("the encoder failed; specialists are searched by words alone: %s", fault)
+            log.warning("the encoder failed; specialists are searched only by words: %s", fault)
             semantic = None
         return self._read(lambda connection: search(connection, query, self._by, limit, semantic))
 
@@ -223,7 +223,8 @@ class Specialists(Service):
     def register(
         self, card: Card, *, origin: CardOrigin | None = None, key: RequestKey | None = None
     ) -> SpecialistView:
-        """Add the card, or update one's own of that id; harmless when repeated. Raises Conflict, Forbidden, Invalid."""
+        """Register the card, or update the caller's own specialist with that id. Harmless when repeated. Raises
+        Conflict, Forbidden, Invalid."""
         is_own = origin is not CardOrigin.FETCHED
 
         def change(connection: Connection) -> SpecialistView:
@@ -233,27 +234,27 @@ class Specialists(Service):
         return self._warned(self._once(key, SpecialistView, lambda: change))
 
     def register_itself(self, card: Card) -> HubRegistration:
-        """Do the same for an agent that has connected. What is odd about its card is not looked for, as all cards are
-        compared for that, and agents come by hundreds after a restart: see ``tell_odd``."""
+        """Register the card of a connecting agent. Its oddities are logged separately, see ``log_oddities``: finding
+        them compares all cards, and hundreds of agents may connect after a restart."""
 
         def transaction(connection: Connection) -> HubRegistration:
             before = specialist_rows.find(connection, card.id, self._by)
             stored = changes.register_itself(connection, card, self._by, self._clock())
-            said, kept = card.document, stored.card.document
-            ignored = tuple(sorted(key for key in said if key != "max_concurrent" and kept.get(key) != said[key]))
+            sent, kept = card.document, stored.card.document
+            ignored = tuple(sorted(key for key in sent if key != "max_concurrent" and kept.get(key) != sent[key]))
             return HubRegistration(before is None or before.version != stored.version, ignored)
 
         return self._write(transaction)
 
-    def tell_odd(self, ids: Set[str]) -> None:
-        """Tell the log what is odd about the cards of these agents, whom no person hears."""
+    def log_oddities(self, ids: Set[str]) -> None:
+        """Log the oddities of the cards of these agents, which have no other way to learn of them."""
         cards = self._cards()
         for specialist_id in sorted(ids & cards.keys()):
             for odd in self._odd(cards[specialist_id], cards):
                 log.warning("the card of %s, which registered itself: %s", specialist_id, odd.text)
 
     def change(self, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
-        """Give the specialist of the card's id that content. Raises Forbidden, StaleVersion, Conflict."""
+        """Replace the card of the specialist with its id. Raises Forbidden, StaleVersion, Conflict."""
         return self._warned(
             self._changed(
                 lambda connection, now_ms: changes.change(connection, card, self._by, now_ms, versions=versions)
@@ -262,21 +263,22 @@ class Specialists(Service):
 
     @answers(SpecialistCalls.replace_specialist)
     def replace(self, specialist_id: str, card: Card, *, versions: Collection[int] | None = None) -> SpecialistView:
-        """Do the same for the specialist of that id. Raises Invalid where that is not the card's."""
+        """Replace the specialist's card, see ``change``. Raises Invalid if the card has another id."""
         if card.id != specialist_id:
-            raise Invalid.of([Problem(field="id", message="is not that of the path", remedy=f"write {specialist_id}")])
+            problem = Problem(field="id", message="is not the id in the path", remedy=f"write {specialist_id}")
+            raise Invalid.of([problem])
         return self.change(card, versions=versions)
 
     @answers(SpecialistCalls.remove_specialist)
     def remove(self, specialist_id: str, *, versions: Collection[int] | None = None) -> None:
-        """Remove it. Raises Forbidden, StaleVersion, Conflict."""
+        """Remove the specialist. Raises Forbidden, StaleVersion, Conflict."""
         self._write(
             lambda connection: changes.remove(connection, specialist_id, self._by, self._clock(), versions=versions)
         )
 
     @answers(SpecialistCalls.grant_specialist)
     def grant(self, specialist_id: str, wanted: GrantRequest) -> SpecialistView:
-        """Let a shared card exist for a principal, or ``org:NAME``. Harmless when repeated."""
+        """Let a principal, or ``org:NAME``, see a shared specialist. Harmless when repeated."""
         return self._changed(
             lambda connection, now_ms: changes.grant(connection, specialist_id, wanted.grantee, self._by, now_ms)
         )
@@ -290,29 +292,29 @@ class Specialists(Service):
 
     @answers(SpecialistCalls.admit_specialist)
     def admit(self, specialist_id: str) -> SpecialistView:
-        """Admit its card, as it is, to the work of others. Harmless when repeated. Raises Forbidden, Conflict."""
+        """Admit the current card to the work of others. Harmless when repeated. Raises Forbidden, Conflict."""
         return self._changed(lambda connection, now_ms: changes.admit(connection, specialist_id, self._by, now_ms))
 
     @answers(SpecialistCalls.dismiss_specialist)
     def dismiss(self, specialist_id: str) -> SpecialistView:
-        """Take its admission back. Harmless when repeated. Raises Forbidden."""
+        """Take the admission back. Harmless when repeated. Raises Forbidden."""
         return self._changed(lambda connection, now_ms: changes.dismiss(connection, specialist_id, self._by, now_ms))
 
-    def _warned(self, told: SpecialistView) -> SpecialistView:
-        """With what is odd about it."""
-        odd = [*self._odd(told.content, self._cards())]
-        if told.content.transport is Transport.HTTP and told.creator != OPERATOR.id:
+    def _warned(self, view: SpecialistView) -> SpecialistView:
+        """Return the view with its warnings."""
+        odd = [*self._odd(view.content, self._cards())]
+        if view.content.transport is Transport.HTTP and view.creator != OPERATOR.id:
             odd.append(card_warning(CardWarningCode.NOT_REACHED))
         shown = tuple(CardWarningView(text=one.text, warning=one) for one in odd)
-        return told.model_copy(update={"warnings": shown})
+        return view.model_copy(update={"warnings": shown})
 
     def _cards(self) -> Mapping[str, Card]:
-        """All that exist for whoever asks, by id."""
+        """Return all cards that the principal can see, by id."""
         found = self._read(lambda connection: specialist_rows.seen(connection, self._by))
         return {one.card.id: one.card for one in found}
 
     def _odd(self, card: Card, cards: Mapping[str, Card]) -> Sequence[CardWarning]:
-        """What is odd about it beside these: by words alone where the encoder fails, or nothing is encoded."""
+        """Return the card's oddities compared with these. If the encoder fails, only words are compared."""
         found = oddities(card, cards)
         try:
             found += duplicates(self._twins(card.id), cards)

@@ -1,4 +1,4 @@
-"""Tasks as they are shown, and what can be asked about them. Field order is the order of the JSON."""
+"""Views of tasks, and the operations on them. The order of fields is the order in JSON."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -44,16 +44,16 @@ Action = Literal["cancel", "restart", "restart_force", "answer", "approve", "rej
 
 
 def editing_refused(name: str, state: str) -> tuple[str, str] | None:
-    """Return why the content of a task in that state is not replaced while it waits, and a remedy; None: it is."""
+    """Return why a task in that state cannot be edited in place, and a remedy; None if it can."""
     if state == "RUNNING":
-        return f"{name} runs.", "Edit it on its page, or cancel it first."
+        return f"{name} is running.", "Edit it on its page, or cancel it first."
     if state in ENDED:
-        return f"{name} is {state} already.", "Edit it on its page, which runs it again, or submit a new one."
+        return f"{name} is {state} already.", "Edit it on its page, which runs it again, or submit a new task."
     return None
 
 
 class DependencyView(View):
-    """A name that a task depends on; the task is known once a task of that name was seen."""
+    """A dependency by name, and the task of that name once it exists."""
 
     name: str
     task_id: str | None = None
@@ -61,22 +61,22 @@ class DependencyView(View):
 
 
 class WorktreeView(View):
-    """A task's work tree, on its branch."""
+    """The work tree of a task, on its branch."""
 
     path: str
     standing: TreeStanding
     commits: int = 0
-    """Since it was made."""
+    """Number of commits since it was created."""
     changed: int = 0
-    """Files that are not committed."""
+    """Number of uncommitted files."""
     detail: str = ""
     """``standing`` in words."""
     seen_at: Instant | None = None
-    """When all this was so: after the last run in it, or when a cleanup last looked; null: not yet."""
+    """When this was recorded: after the last run, or by a cleanup; null if not yet."""
 
 
 class TaskView(View):
-    """A task. Agent, tier, model, branch and specialist are those of its last run, else what is asked for."""
+    """A task. Agent, tier, model, branch and specialist are those of its last run, or else the requested ones."""
 
     id: str
     name: str
@@ -86,7 +86,7 @@ class TaskView(View):
     reason: str | None = None
     """Why it waits or failed."""
     reason_text: str | None = None
-    """The same in words, with all that its agent said of it; of one that is done, what to know of its success."""
+    """The reason in words, with its agent's message. For a completed task, a note on its success."""
     waiting_until: Instant | None = None
     priority: PriorityLabel
     tags: tuple[str, ...] = ()
@@ -97,93 +97,93 @@ class TaskView(View):
     tier: Tier | None = None
     model: str | None = None
     attempts: int = 0
-    """Used up in this generation."""
+    """Attempts used in this generation."""
     runs: int = 0
-    """How many there were in all."""
+    """Number of runs in all generations."""
     result_text: str | None = None
     tokens: Tokens = Tokens()
-    """Summed over its runs."""
+    """Sum over its runs."""
     cost_usd: float | None = None
-    """Summed over its runs."""
+    """Sum over its runs."""
     created_at: Instant
     updated_at: Instant
     available_actions: tuple[Action, ...] = ()
     fees_usd: float | None = None
-    """The part of the cost which cards of its specialists ask for."""
+    """Fees of its specialists, which the cost includes."""
     asks: InputView | None = None
-    """What a person is asked while it needs input."""
+    """The request for a person's input, while it needs any."""
     generation: int = 1
     revision: int = 1
     started_at: Instant | None = None
-    """When its last run began."""
+    """Start of its last run."""
     depends_on: tuple[DependencyView, ...] = ()
-    """The one that it continues included."""
+    """Its dependencies, including the task that it continues."""
     continues: DependencyView | None = None
     """The task that it continues."""
     thread: str | None = None
-    """The id of the task that began the thread, once that is known."""
+    """Id of the first task of its thread, once known."""
     source: str = "api"
     """``file``, ``api``, ``schedule`` or ``run``."""
     file_path: str | None = None
     reason_short: str | None = None
-    """The reason in a clause, for lists; null where the reason says enough."""
+    """The reason as a clause, for lists; null if the reason code is enough."""
     blocked: Shown = None
-    """What it waits for, as a code with its parameters."""
+    """What it waits for, as a code with parameters."""
     agent_hint: str | None = None
     """The agent that its content names."""
     holds: tuple[HoldView, ...] = ()
-    """Those that keep it queued, of each agent that it could run on."""
+    """Holds on agents that it could run on, which keep it queued."""
     budget: BudgetView | None = None
-    """What it may spend and has spent, in all generations; null if it has none."""
+    """Its budget, and its spending in all generations; null if it has no budget."""
     worktree: WorktreeView | None = None
-    """How that of its last run stands, once it does not run; absent in lists."""
+    """The work tree of its last run, unless it is running; absent in lists."""
     spec: dict[str, object] | None = None
-    """The content as a task file would write it; absent in lists."""
+    """Its content as in a task file; absent in lists."""
     creator: str = OPERATOR.id
-    """Who made it: the name of a token, ``operator``, or ``inbox`` for a file."""
+    """Who created it: the name of a token, ``operator``, or ``inbox`` for a file."""
     organisation: str | None = None
-    """Whose it is, if anybody's in particular."""
+    """The organisation that it belongs to, if any."""
     parent_run: str | None = None
-    """The run that created it, if one did."""
+    """The run that created it, if any."""
     context: str | None = None
-    """What its creator calls the conversation that it belongs to."""
+    """Its creator's name for the conversation that it belongs to."""
     progress: RunProgressView | None = None
-    """What its live run said last of how far it is."""
+    """The latest progress report of its live run."""
     warnings: tuple[str, ...] = ()
-    """What it asks for and nobody can give it, while it has yet to run."""
+    """Requests in its content that no agent can meet, before it has run."""
     denials: int = 0
-    """Tool calls that its last run was denied."""
+    """Number of tool calls that its last run was denied."""
     changes: str | None = None
-    """What its last run changed, in one line; null: that is not known."""
+    """Changes by its last run, in one line; null if unknown."""
     is_doubtful: bool = False
-    """Whether its last run succeeded and changed nothing, although its result says that it did."""
+    """True if its last run succeeded without changing anything, although its result claims changes."""
     reach: Reach | None = None
-    """How far its runs may act; null: nobody says."""
+    """How far its runs may act; null if not limited."""
     reach_source: ReachSource | None = None
-    """Who says how far."""
+    """Where the reach was set."""
     reach_rule: str | None = None
-    """Which rule says how far."""
+    """The rule that sets the reach, if one does."""
 
     @property
     def reach_origin(self) -> ReachOrigin | None:
-        """How far its runs may act, and who says so; None: nobody does."""
+        """Its reach and where that was set; None if it has none."""
         if self.reach is None or self.reach_source is None:
             return None
         return ReachOrigin(reach=self.reach, source=self.reach_source, rule=self.reach_rule)
 
 
 class WhyView(View):
-    """Why a task is where it is."""
+    """Why a task is in its state."""
 
     task: TaskView
     sentences: tuple[str, ...]
-    """For people."""
+    """Explanation for people."""
     routing: RouteView | None = None
-    """Who does it, and why; null: nobody was looked for."""
+    """Its route, and the reason; null if it was not routed."""
     decisions: tuple[DecisionView, ...] = ()
-    """The newest first."""
+    """Placement decisions, newest first."""
     events: tuple[EventView, ...] = ()
-    """In order."""
+    """Its events, in order."""
 
 
 class AnswerRequest(Strict):
@@ -193,36 +193,36 @@ class AnswerRequest(Strict):
 
 
 class ApproveRequest(Strict):
-    """What a person allows."""
+    """A person's approval."""
 
     tools: tuple[Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00-\x1f\x7f]+$")], ...] = Field(
         default=(),
         max_length=100,
-        description="Rules to allow instead of those that the denied calls need, as the agent's CLI writes them.",
+        description="Rules to allow, in the syntax of the agent's CLI. Default: those that the denied calls need.",
     )
     reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
     specialist: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="Who is to do a task that has not begun; nobody is asked that then."
+        default=None, description="The specialist for a task that has not begun; nobody is asked for it again."
     )
 
 
 class RejectRequest(Strict):
-    """Why a task is rejected."""
+    """A rejection."""
 
     reason: str | None = Field(default=None, max_length=2_000, description="Reason to store with the task.")
 
 
 Ref = Annotated[str, PathText("A task's id, a unique prefix of it, or its name.")]
 _LINKED = {
-    "getTask": "The task as it is now",
-    "explainTask": "Why it is in its state",
-    "listRuns": "Its runs",
-    "editTask": "Other content for it, before it runs",
-    "cancelTask": "Its end",
-    "restartTask": "A new generation of it",
-    "answerTask": "The answer to its question",
-    "approveTask": "Approve what it asks for",
-    "rejectTask": "Reject it, if it needs input",
+    "getTask": "Get the current task",
+    "explainTask": "Explain its state",
+    "listRuns": "List its runs",
+    "editTask": "Edit it before it runs",
+    "cancelTask": "Cancel it",
+    "restartTask": "Restart it",
+    "answerTask": "Answer its question",
+    "approveTask": "Approve its request",
+    "rejectTask": "Reject it if it needs input",
 }
 _NEXT = Links("ref", "$response.body#/id", _LINKED)
 _LATER = "Requested: it may take effect a little later"
@@ -270,7 +270,7 @@ class TaskCalls(Calls):
         tagged=True,
     )
     def submit(self, spec: Annotated[TaskSpec, TaskDocument(_SUBMITTED)], *, idempotency_key: Key = None) -> TaskView:
-        """Accept a task, as a task file would write it. It is durable once this answers."""
+        """Accept a task with the fields of a task file. It is durable when the response arrives."""
 
     @operation(
         "GET /v1/tasks",
@@ -286,10 +286,10 @@ class TaskCalls(Calls):
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Page[TaskView]:
-        """A part of the list; all conditions count together. Tasks that come meanwhile move nothing in later parts."""
+        """Return a page of the tasks that match all conditions. New tasks do not shift later pages."""
 
     def all_tasks(self, wanted: TaskFilter | None = None) -> Iterator[TaskView]:
-        """Return the whole list, newest first, fetched as it is read."""
+        """Yield all tasks, newest first, fetching pages on demand."""
         return all_items(lambda cursor, limit: self.tasks(wanted, cursor=cursor, limit=limit))
 
     @operation(
@@ -302,21 +302,20 @@ class TaskCalls(Calls):
         conditional=True,
     )
     def task(self, ref: Ref) -> TaskView:
-        """The task with its content. With If-None-Match, 304 says that it has not been changed since."""
+        """Return the task with its content. With If-None-Match, 304 means that it is unchanged."""
 
     @operation(
         "PUT /v1/tasks/{ref}",
         "editTask",
         OPERATE,
-        "Edit a task that waits",
+        "Edit a waiting task",
         refuses=(404, 409),
         tagged=True,
     )
     def edit(
         self, ref: Ref, spec: Annotated[TaskSpec, TaskDocument(_EDITED)], *, if_version: Version = None
     ) -> TaskView:
-        """Give it other content under the same name, as a task file would write it. Who does it is decided again. 409
-        for one that runs or has ended."""
+        """Replace its content, under the same name. It is routed again. 409 if it is running or has ended."""
 
     @operation(
         "POST /v1/tasks/{ref}/cancel",
@@ -330,13 +329,13 @@ class TaskCalls(Calls):
         tagged=True,
     )
     def cancel(self, ref: Ref, *, if_version: Version = None, idempotency_key: Key = None) -> TaskView:
-        """Ask for its end. A running task ends a little later, when its agent has; 409 for one that has ended."""
+        """Request the end of a task. A running task ends a little later, with its agent. 409 if it has ended."""
 
     @operation(
         "POST /v1/tasks/{ref}/restart",
         "restartTask",
         OPERATE,
-        "Restart a task: the whole decision is made again",
+        "Restart a task, with all decisions repeated",
         status=202,
         refuses=(404, 409),
         answer_note=_LATER,
@@ -352,16 +351,16 @@ class TaskCalls(Calls):
         if_version: Version = None,
         idempotency_key: Key = None,
     ) -> TaskView:
-        """Begin a new generation. What the task pins stays pinned unless the body says otherwise.
+        """Begin a new generation. What the task pins stays pinned unless the body changes it.
 
-        409 for a queued task, which starts by itself, and for a running one unless `force` is true.
+        409 for a queued task, which starts by itself, and for a running task unless `force` is true.
         """
 
     @operation(
         "POST /v1/tasks/{ref}/answer",
         "answerTask",
         OPERATE,
-        "Answer what its agent asks",
+        "Answer an agent's question",
         status=202,
         refuses=(404, 409),
         answer_note="Accepted; the agent will continue with the answer",
@@ -376,13 +375,14 @@ class TaskCalls(Calls):
         if_version: Version = None,
         idempotency_key: Key = None,
     ) -> TaskView:
-        """The agent continues the conversation in which it asked; no attempt is used up. 409 if it asks nothing."""
+        """Answer the agent's question, which continues its conversation and uses no attempt. 409 if there is no
+        question."""
 
     @operation(
         "POST /v1/tasks/{ref}/approve",
         "approveTask",
         OPERATE,
-        "Allow what it asks for",
+        "Approve a task's request",
         status=202,
         refuses=(404, 409),
         answer_note="Accepted; the task will continue",
@@ -397,9 +397,9 @@ class TaskCalls(Calls):
         if_version: Version = None,
         idempotency_key: Key = None,
     ) -> TaskView:
-        """Its first run, or the tools that its agent was denied: for this content, until it is restarted.
+        """Approve its first run, or the tools that its agent was denied, for this content and until a restart.
 
-        409 if it asks for no approval, 422 for what its agent cannot be configured to allow.
+        409 if it asks for no approval, 422 if its agent cannot be configured to allow the tools.
         """
 
     @operation(
@@ -421,11 +421,11 @@ class TaskCalls(Calls):
         if_version: Version = None,
         idempotency_key: Key = None,
     ) -> TaskView:
-        """It fails, and what depends on it. 409 if it asks nothing."""
+        """Fail the task and the tasks that depend on it. 409 if it does not need input."""
 
-    @operation("GET /v1/tasks/{ref}/why", "explainTask", READ, "Why it is so", refuses=(404, 409))
+    @operation("GET /v1/tasks/{ref}/why", "explainTask", READ, "Explain a task's state", refuses=(404, 409))
     def why(self, ref: Ref) -> WhyView:
-        """Why the task is where it is, in sentences, with the decisions and events behind them."""
+        """Explain in sentences why the task is in its state, with the underlying decisions and events."""
 
     @operation(
         "GET /v1/tasks/{ref}/runs",
@@ -436,14 +436,14 @@ class TaskCalls(Calls):
         links=Links("run_id", "$response.body#/items/0/id", {"getRun": "The oldest run", "readLog": "Its output"}),
     )
     def runs(self, ref: Ref) -> list[RunView]:
-        """All runs of the task, oldest first."""
+        """Return all runs of the task, oldest first."""
 
 
-_SAID = {"WAITING": "wait", "QUEUED": "wait", "FAILED": "failed", "NEEDS_INPUT": "ask"}
-"""What tasks in such a state are said to do, if several are one line."""
+_VERBS = {"WAITING": "wait", "QUEUED": "wait", "FAILED": "failed", "NEEDS_INPUT": "ask"}
+"""Verb of a folded line, by state."""
 
 
 def said_together(task: TaskView) -> str | None:
-    """Return what a task is said to do where it is one of several with the same reason; None: it stands by itself, as
-    a question does, to which there is an answer of its own."""
-    return None if task.asks is not None and task.asks.kind == "question" else _SAID.get(task.state)
+    """Return the verb for a folded line of such tasks; None if the task cannot be folded, like a question, which needs
+    its own answer."""
+    return None if task.asks is not None and task.asks.kind == "question" else _VERBS.get(task.state)

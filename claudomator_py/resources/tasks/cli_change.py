@@ -205,7 +205,7 @@ def edit(
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Edit a task that waits.
+    """Edit a waiting task.
 
     Without a file, $VISUAL or $EDITOR is opened on it. It is checked as a new one is, and refused if it runs, has
     ended, or was changed meanwhile.

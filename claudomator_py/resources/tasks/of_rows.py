@@ -1,5 +1,5 @@
-"""A task's shape, of its row and those of its runs; of a task that is over it is kept while these say the same, since
-nearly all that a list shows has long ended."""
+"""Builds the view of a task from its row and its runs. Views of ended tasks are cached while these rows are unchanged,
+because most tasks in a list ended long ago."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -22,26 +22,26 @@ from claudomator_py.values import dataclass
 
 MAX_KEPT: Final = 256
 MAX_KEPT_TEXT: Final = 8 * 1024
-"""Characters of a result; a longer one is not kept."""
+"""Characters of a result; views with longer ones are not cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Why a task is where it is."""
+    """Why a task is in its state."""
 
     reason: str | None = None
     text: str | None = None
     short: str | None = None
-    """In a clause, for lists; None: the reason says enough there."""
+    """A clause for lists; None if the reason is enough."""
     until_ms: int | None = None
-    """When that may change by itself."""
+    """When the state may change by itself."""
     holds: tuple[HoldView, ...] = ()
-    """Those that keep it queued."""
+    """Holds that keep it queued."""
     blocked: Blocked | None = None
 
 
 class EndedViews:
-    """The latest shapes of tasks that have ended well or were cancelled. Safe from any thread."""
+    """Caches views of tasks that were completed or cancelled. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[object, TaskView]] = {}
@@ -56,19 +56,19 @@ class EndedViews:
         conceals: bool,
         make: Callable[[], TaskView],
     ) -> TaskView:
-        """Return the shape that is made of all this, and of nothing else: neither other rows nor the time count."""
+        """Return the cached view or make it. It must depend only on the arguments: not on other rows or the time."""
         if task.state not in ("COMPLETED", "CANCELLED") or task.thread or spec.prerequisites or spec.budget.units:
             return make()
         sums = (runs.number, runs.input_tokens, runs.output_tokens, runs.cost_usd, runs.fees_usd)
-        told = (vars(task), spec, sums, [vars(run) for run in runs.told], origin, conceals)
+        row = (vars(task), spec, sums, [vars(run) for run in runs.shown], origin, conceals)
         known = self._kept.get(task.id)
-        if known is not None and known[0] == told:
+        if known is not None and known[0] == row:
             return known[1]
         made = make()
         if len(made.result_text or "") <= MAX_KEPT_TEXT:
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            self._kept[task.id] = told, made
+            self._kept[task.id] = row, made
         return made
 
 
@@ -88,8 +88,8 @@ def task_view(
     with_spec: bool = False,
     conceals: bool = False,
 ) -> TaskView:
-    """Return the shape of a task. outcome: what is known of its last run. conceals: whether its specialist does not
-    exist for whoever asks."""
+    """Return the view of a task. outcome: of its last run. conceals: whether its specialist is hidden from the
+    caller."""
     needs = tuple(
         DependencyView.model_validate({"name": name, "task_id": bound, "state": state})
         for name, bound, state in dependencies
@@ -123,23 +123,23 @@ def task_view(
 
 
 def _of_runs(runs: TaskRuns, outcome: Outcome | None, spec: TaskSpec) -> dict[str, object]:
-    """What a task's runs say of it; where there are none, what is asked for."""
-    told: dict[str, object] = {
+    """Return the fields that come from the task's runs, or from its content if there are none."""
+    fields: dict[str, object] = {
         "runs": runs.number,
         "tokens": Tokens(input=runs.input_tokens, output=runs.output_tokens),
         "cost_usd": _rounded(runs.cost_usd),
         "fees_usd": _rounded(runs.fees_usd),
     }
     if (last := runs.last) is None:
-        return told | {"agent": spec.agent.type, "tier": spec.agent.tier, "model": spec.agent.model}
-    told |= {"agent": last.agent, "tier": last.tier, "model": last.model, "started_at": last.started_ms}
+        return fields | {"agent": spec.agent.type, "tier": spec.agent.tier, "model": spec.agent.model}
+    fields |= {"agent": last.agent, "tier": last.tier, "model": last.model, "started_at": last.started_ms}
     if last.live:
         progress = readable(Progress, last.progress)
-        told["progress"] = None if progress is None else RunProgressView.of(progress)
+        fields["progress"] = None if progress is None else RunProgressView.of(progress)
     if outcome is not None:
-        told |= {"result_text": outcome.text, "denials": outcome.denials}
-        told |= {"changes": outcome.changes_text, "is_doubtful": outcome.is_doubtful}
-    return told
+        fields |= {"result_text": outcome.text, "denials": outcome.denials}
+        fields |= {"changes": outcome.changes_text, "is_doubtful": outcome.is_doubtful}
+    return fields
 
 
 def _rounded(usd: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What there is to know of a task, in sentences: what it waits for, why it failed, what it is asked, what was said."""
+"""Sentences on a task: what it waits for, why it failed, what it asks, and what was answered."""
 
 from collections.abc import Iterable, Sequence
 
@@ -39,44 +39,45 @@ def not_ready(task: Task, dependencies: Sequence[DependencyState]) -> Blocked:
 
 
 def backlog_sentences(backlog: Backlog | None) -> list[str]:
-    """Return what a running task's agent has printed that has not been read yet, where that matters."""
+    """Return a sentence on the unread output of a running task's agent, if there is enough to matter."""
     if backlog is None:
         return []
     if backlog.ended:
-        return ["Its agent has ended. Its outcome is known once what it printed has been read, which takes seconds."]
+        return ["Its agent has ended. Its outcome is known once its output has been read, which takes seconds."]
     behind = f"Its agent prints faster than Claudomator reads, which is {size_text(backlog.unread)} behind."
     return [
-        f"{behind} What it uses, and a limit that it waits out, are noticed late; a cancel and its timeouts are not."
+        f"{behind} Its usage, and a limit that it waits for, are noticed late; cancelling and its timeouts still work."
     ]
 
 
 def check_waits_sentence(why: Blocked) -> str:
-    """Return why the check of a run that has ended has not begun."""
+    """Return a sentence on why the check of an ended run has not begun."""
     return f"Its agent has ended, and its check waits for a slot: {blocked_text(why)}."
 
 
 def failure_text(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
-    """Return why the task failed: what the code means, and the error in the agent's own words or the names that did
-    it."""
+    """Return why the task failed: the meaning of the code, with the agent's error message or the failed
+    dependencies."""
     meaning = REASON_POLICIES[Reason(reason)].meaning
     if reason == Reason.DEPENDENCY_FAILED:
         ended = _refs(state for state in dependencies if state.state in UNSUCCESSFUL)
         return f"{meaning[:-1]}: {refs_text(ended)}." if ended else meaning
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
     if detail and reason == Reason.CHECK_FAILED:
-        detail = detail.splitlines()[0]  # what the check wrote is told with the check
+        detail = detail.splitlines()[0]  # the check's own sentence has its output
     return with_error(meaning, detail)
 
 
 def failure_clause(reason: str, outcome: Outcome | None, dependencies: Sequence[DependencyState] = ()) -> str:
-    """Return the same in a clause, for lists: the beginning of what was said, else what the code means."""
+    """Return why the task failed as a clause, for lists: the beginning of the error message, or the meaning of the
+    code."""
     detail = outcome.error if outcome is not None and outcome.reason == reason else None
     said = subject_line(detail or "") if reason == Reason.CHECK_FAILED else clause(detail or "")
     return said or failure_text(reason, None, dependencies)
 
 
 def thread_sentences(view: TaskView) -> list[str]:
-    """Return which task it continues, and who began the thread if that was another one."""
+    """Return which task it continues, and which task began the thread if that is another."""
     if view.continues is None:
         return []
     began = ""
@@ -86,7 +87,7 @@ def thread_sentences(view: TaskView) -> list[str]:
 
 
 def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
-    """Return what became of the conversation that it was to continue, since the last restart. events: the task's, in
+    """Return sentences on the conversation that it was to continue, since the last restart. events: the task's, in
     order."""
     sentences: list[str] = []
     for event in events:
@@ -103,7 +104,7 @@ def conversation_sentences(task: Task, events: Sequence[Event]) -> list[str]:
 
 
 def who(event: Event) -> str:
-    """Return whose request caused the event, to begin a sentence with."""
+    """Return who caused the event, as the beginning of a sentence."""
     return "The operator" if event.by in (None, OPERATOR.id) else str(event.by)
 
 
@@ -123,8 +124,8 @@ def cancelled_sentences(task: Task, events: Sequence[Event]) -> list[str]:
 
 
 def discarded_sentences(events: Sequence[Event]) -> list[str]:
-    """Return which content never runs, as it came while a run was under way that was then cancelled. events: the
-    task's, in order."""
+    """Return which content will never run, because it arrived during a run that was then cancelled. events: the task's,
+    in order."""
     discarded = None
     for event in events:
         if event.kind == "cancel_requested":
@@ -138,24 +139,24 @@ def discarded_sentences(events: Sequence[Event]) -> list[str]:
 
 
 def tree_sentences(events: Sequence[Event]) -> list[str]:
-    """Return which work tree the task has, and what is not in it. events: the task's, in order."""
-    told = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)
-    if told is None:
+    """Return sentences on the task's work tree, and on what it lacks. events: the task's, in order."""
+    tree = next((event.data for event in reversed(events) if event.kind == TREE_USED), None)
+    if tree is None:
         return []
-    at = f" of {told['begun_at']}" if told.get("begun_at") else ""
-    sentences = [f"It works on branch {told['branch']}, from commit {told['base'][:_COMMIT]}{at}, in {told['path']}."]
-    if passed_over := told.get("passed_over"):
+    at = f" of {tree['begun_at']}" if tree.get("begun_at") else ""
+    sentences = [f"It works on branch {tree['branch']}, from commit {tree['base'][:_COMMIT]}{at}, in {tree['path']}."]
+    if passed_over := tree.get("passed_over"):
         remedy = "Merge them, or name one of these tasks as `base`."
-        sentences.append(f"None of {', '.join(passed_over)} has the others, so it began at none of them. {remedy}")
-    if count := told.get("left_behind"):
+        sentences.append(f"None of {', '.join(passed_over)} contains the others, so it began at none of them. {remedy}")
+    if count := tree.get("left_behind"):
         files, are = counted(count, "file"), "is" if count == 1 else "are"
         remedy = "`commit: true` on those tasks commits such files."
         sentences.append(f"{files} that the tasks before it left uncommitted {are} not in that tree. {remedy}")
-    if told.get("uncommitted_left_out"):
+    if tree.get("uncommitted_left_out"):
         sentences.append("The repository had uncommitted changes then: they are not in that tree.")
-    if told.get("submodules_left_out"):
+    if tree.get("submodules_left_out"):
         sentences.append("Its submodules are not checked out there.")
-    if filters := told.get("filters_left_out"):
+    if filters := tree.get("filters_left_out"):
         names, them = ", ".join(filters), "filter" if len(filters) == 1 else "filters"
         sentences.append(f"Not run: the content {them} {names} of its repository's configuration. Your own are run.")
     return sentences
@@ -166,7 +167,7 @@ def _refs(states: Iterable[DependencyState]) -> tuple[TaskRef, ...]:
 
 
 def schedule_sentences(connection: Connection, task: Task) -> list[str]:
-    """Return what schedules have to do with the task."""
+    """Return sentences on the schedule that created the task, or that it waits for by mistake."""
     sentences = []
     found = schedule_rows.fire_of(connection, task.id)
     if found is not None:
@@ -185,23 +186,23 @@ def schedule_sentences(connection: Connection, task: Task) -> list[str]:
 
 
 def role_sentences(connection: Connection, task: Task, by: Principal) -> list[str]:
-    """Return what the card of whoever does the task says of how, on one line, if whoever asks may read it."""
+    """Return the specialist's prompt on one line, if the caller can see the specialist."""
     card = None if task.specialist is None else specialist_rows.find(connection, task.specialist, by)
-    said = "" if card is None else one_line(card.card.system_prompt)
-    if not said:
+    prompt = "" if card is None else one_line(card.card.system_prompt)
+    if not prompt:
         return []
-    told = said if len(said) <= _MAX_ROLE else f"{said[:_MAX_ROLE].rsplit(' ', 1)[0]} \u2026"
-    return [f"{task.specialist} works by its prompt: {told}"]
+    shown = prompt if len(prompt) <= _MAX_ROLE else f"{prompt[:_MAX_ROLE].rsplit(' ', 1)[0]} \u2026"
+    return [f"{task.specialist} works by its prompt: {shown}"]
 
 
 def rejection(task: Task) -> str | None:
-    """Return what the person said who rejected the task."""
+    """Return the reason given by whoever rejected the task."""
     asked = current_request(task)
     return None if asked is None else asked.rejected
 
 
 def expiry(task: Task, now_ms: int) -> str | None:
-    """Return what nobody did in time, of a task that failed for that."""
+    """Return what nobody did in time, for a task that failed with reason ``expired``."""
     asked = current_request(task)
     if asked is None or asked.until_ms is None:
         return None
@@ -212,8 +213,10 @@ def expiry(task: Task, now_ms: int) -> str | None:
 
 
 def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, specialists: bool) -> list[str]:
-    """Return what was said to it in this generation, and what to do if it asks. events: the task's, in order.
-    specialists: whether there are any for whoever asks."""
+    """Return sentences on answers and approvals in this generation, and on how to reply if it asks.
+
+    events: the task's, in order. specialists: whether the caller can see any.
+    """
     sentences: list[str] = []
     for event in events:
         if event.kind in _FORGETTING:
@@ -237,7 +240,7 @@ def input_sentences(task: Task, events: Sequence[Event], now_ms: int, *, special
 
 
 def _allowing(call: Denied) -> str:
-    """What approving it allows, in words."""
+    """Return what approving the call allows, in words."""
     words = grant_text(call.rule or "")
     return words if call.beyond is None else f"exactly {words}, as {call.beyond}"
 

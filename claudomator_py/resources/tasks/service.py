@@ -1,4 +1,4 @@
-"""Tasks: looking at them, submitting them, and saying what one needs to hear."""
+"""Lists, explains, submits, edits, cancels and restarts tasks, and takes answers and approvals."""
 
 from collections.abc import Callable, Collection
 from functools import partial
@@ -72,26 +72,26 @@ from claudomator_py.tasks.specialists import task_problems
 
 T = TypeVar("T")
 Versions = int | Collection[int] | None
-"""The version of a task that a caller has seen, or several; None: any."""
+"""The version, or versions, of a task that the caller has seen; None for any."""
 
 
 def require_version(name: str, version: int, versions: Versions) -> None:
-    """Raise StaleVersion if the task of that name, now at ``version``, is at none of those wanted."""
+    """Raise StaleVersion unless the task of that name, now at ``version``, is at one of the versions."""
     among = (versions,) if isinstance(versions, int) else versions
     if among is not None and version not in among:
-        seen = " or ".join(str(one) for one in sorted(among)) or "as named in the request"
+        seen = " or ".join(str(each) for each in sorted(among)) or "as named in the request"
         detail = f"{name} is at version {version}, not {seen}."
         raise StaleVersion(detail, remedy="Fetch it again and retry with its current version.")
 
 
 class Tasks(Service):
-    """What one principal may change, each request in one transaction.
+    """The operations on tasks, for a principal, each in one transaction.
 
-    Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
+    Safe to call from many threads. Every method may raise ``domain.errors.ServiceError``.
 
-    ref: a task's id, a unique prefix of it (4 characters or more), or a name, which means the newest task of that
-    name. It raises NotFound or Ambiguous. if_version: what the caller has seen of it; StaleVersion if it is another by
-    now. key: a repetition of the same request gets the answer that the first one got. Raises KeyInUse and KeyReused.
+    ref: a task's id, a unique prefix of it (at least 4 characters), or a name, which means the newest task of that
+    name. Raises NotFound or Ambiguous. versions: raise StaleVersion unless the task is at one of these. key: a repeated
+    request with the same key gets the first response. Raises KeyInUse and KeyReused.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Tasks(Service):
         repeats: IdempotentRequests,
         policing: Callable[[], Policing],
     ) -> None:
-        """workdirs: what is allowed at present; policing: by the rules that are in force."""
+        """workdirs, policing: return the current ones."""
         super().__init__(database, repeats)
         self._registry = registry
         self._host = host
@@ -120,14 +120,14 @@ class Tasks(Service):
         self._resuming = ResumePolicy(registry, host)
 
     def as_(self, by: Principal) -> Self:
-        """Return the same, for who asks."""
+        """Return the service bound to the principal."""
         bound = super().as_(by)
         bound._views = self._views.as_(by)
         return bound
 
     @answers(TaskCalls.tasks)
     def page(self, wanted: TaskFilter, cursor: str | None = None, limit: int = 50) -> Page[TaskView]:
-        """Return tasks, newest first, at most ``limit``. Raises Invalid for a cursor that was not given out."""
+        """Return up to ``limit`` tasks, newest first. Raises Invalid for an unknown cursor."""
         before = cursors.read(cursor, wanted) if cursor is not None else None
 
         def read(connection: Connection) -> Page[TaskView]:
@@ -142,8 +142,8 @@ class Tasks(Service):
         return self._read(lambda connection: reads.count(connection, wanted, self._by))
 
     def latest(self, wanted: LatestFilter, cursor: str | None, limit: int) -> tuple[Page[TaskView], int]:
-        """Return tasks, the latest change first, at most ``limit``, and how many there are in all. One that changes
-        meanwhile is on a page that was seen already. Raises BadCursor."""
+        """Return up to ``limit`` tasks, latest change first, and their total. A task that changes meanwhile moves to
+        the first page. Raises BadCursor."""
         listed = {"list": "latest", **wanted.model_dump(mode="json", exclude_none=True)}
         before = cursors.read_time(cursor, listed) if cursor is not None else None
 
@@ -176,7 +176,7 @@ class Tasks(Service):
 
     @answers(TaskCalls.why)
     def why(self, ref: str) -> WhyView:
-        """Return why the task is where it is, in words, with the decisions and events behind them."""
+        """Explain why the task is in its state, with the underlying decisions and events."""
 
         def read(connection: Connection) -> WhyView:
             task = find_task(connection, ref, self._by)
@@ -187,20 +187,20 @@ class Tasks(Service):
 
     @answers(TaskCalls.submit)
     def submit(self, spec: TaskSpec, *, key: RequestKey | None = None, context: str | None = None) -> TaskView:
-        """Accept a task; it is durable when this returns. context: what whoever asks calls the conversation that it
-        continues, or begins. Raises Invalid, such as for a directory outside the roots."""
+        """Accept a task. It is durable when this returns. context: the caller's name for the conversation that it
+        continues or begins. Raises Invalid, for example for a directory outside the roots."""
 
         def prepare() -> Callable[[Connection], TaskView]:
             refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
-            # Only now: a directory that cannot be looked at has been refused.
+            # After the check, which refuses unreadable directories.
             order = NewTask(
                 spec, directory_key(spec.working_dir), "api", creator=self._by.id, organisation=self._by.organisation
             )
             return partial(self._accept, order=order, context=context)
 
-        told = self._once(key, TaskView, prepare)
+        view = self._once(key, TaskView, prepare)
         crashpoint("submit-committed")
-        return told
+        return view
 
     def _accept(self, connection: Connection, *, order: NewTask, context: str | None) -> TaskView:
         if context is not None:
@@ -211,19 +211,19 @@ class Tasks(Service):
         return self._views.changed(connection, task.id)
 
     def check(self, spec: TaskSpec) -> tuple[list[Problem], list[Problem]]:
-        """Return why the task would be refused, and what it would not get though it is accepted."""
+        """Return why the task would be refused, and the warnings if it would be accepted."""
         problems = _of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs())
         problems = problems or self._read(lambda connection: list(task_problems(connection, spec, self._by)))
         return problems, acceptance_warnings(spec, self._registry)
 
     @answers(TaskCalls.edit)
     def edit_waiting(self, ref: str, spec: TaskSpec, *, versions: Versions = None) -> TaskView:
-        """Give it other content before it runs. Raises Invalid, also for another name; Conflict for one that runs or
-        has ended."""
+        """Replace its content before it runs. Raises Invalid, also for another name; Conflict if it is running or has
+        ended."""
         return self.edit(ref, spec, versions=versions, only_waiting=True)
 
     def edit(self, ref: str, spec: TaskSpec, *, versions: Versions = None, only_waiting: bool = False) -> TaskView:
-        """Give it other content: at once, after its run if it runs, as a new generation if it has ended. Raises
+        """Replace its content: at once, after its run if it is running, or as a new generation if it has ended. Raises
         Invalid, also for another name; Conflict."""
         refuse(_of_a_schedule(spec) or placement_problems(spec, self._registry, self._workdirs()))
         dir_key = directory_key(spec.working_dir)
@@ -242,7 +242,7 @@ class Tasks(Service):
 
     @answers(TaskCalls.cancel)
     def cancel(self, ref: str, *, versions: Versions = None, key: RequestKey | None = None) -> TaskView:
-        """Ask for its end; a running one ends a little later. Raises Conflict when it has ended already."""
+        """Request its end. A running task ends a little later. Raises Conflict if it has ended already."""
 
         def change(connection: Connection, task: Task, now_ms: int) -> None:
             if task.state in ENDED:
@@ -258,12 +258,12 @@ class Tasks(Service):
     def restart(
         self, ref: str, request: RestartRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """Begin a new generation. Raises Conflict when queued, or running without ``force``; Invalid."""
+        """Begin a new generation. Raises Conflict if it is queued, or running without ``force``; Invalid."""
 
         def change(connection: Connection, task: Task, now_ms: int) -> None:
             approval = None
-            if request.resume and request.reason is not None:  # its agent is told
-                approval = self._policing().of_answer(connection, task, request.reason, self._by)
+            if request.resume and request.reason is not None:  # the agent gets the reason
+                approval = self._policing().judge_answer(connection, task, request.reason, self._by)
             restart(
                 connection,
                 task,
@@ -283,12 +283,12 @@ class Tasks(Service):
     def answer(
         self, ref: str, request: AnswerRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """Let its agent continue with the answer, in the conversation in which it asked; or, where nobody has the task
-        yet, have it routed by the answer. Raises Conflict; Forbidden for what the policy refuses, or has somebody else
-        approve; Invalid for a specialist that there is not."""
+        """Continue the agent's conversation with the answer, or route the task by it if no specialist has it yet.
+        Raises Conflict; Forbidden if the policy refuses the answer or requires somebody else's approval; Invalid for an
+        unknown specialist."""
 
         def take(connection: Connection, task: Task, now_ms: int) -> None:
-            approval = self._policing().of_answer(connection, task, request.text, self._by)
+            approval = self._policing().judge_answer(connection, task, request.text, self._by)
             answer(connection, task, request.text, self._registry, now_ms, by=self._by)
             if approval is not None:
                 record_policy(connection, task_rows.get(connection, task.id), approval, now_ms)
@@ -299,8 +299,8 @@ class Tasks(Service):
     def approve(
         self, ref: str, request: ApproveRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """Allow what it asks for. Raises Conflict; Forbidden where the policy has somebody else approve it; Invalid for
-        what its agent cannot be configured to allow."""
+        """Approve its request. Raises Conflict; Forbidden if the policy requires somebody else's approval; Invalid if
+        its agent cannot be configured to allow the tools."""
         take = partial(
             approve,
             tools=request.tools,
@@ -315,7 +315,7 @@ class Tasks(Service):
     def reject(
         self, ref: str, request: RejectRequest, *, versions: Versions = None, key: RequestKey | None = None
     ) -> TaskView:
-        """End it, as what it asks for is not to be. Raises Conflict."""
+        """Fail a task that needs input. Raises Conflict."""
         return self._change(
             ref, partial(reject, reason=request.reason), versions, key, lambda: crashpoint("input-committed")
         )
@@ -328,8 +328,8 @@ class Tasks(Service):
         key: RequestKey | None,
         committed: Callable[[], None],
     ) -> TaskView:
-        """Return the task as it was changed, once for each key. change: takes connection, task and ``now_ms``.
-        committed: passes the crash point behind the transaction."""
+        """Change the task once per key, and return it. change: takes connection, task and ``now_ms``. committed: passes
+        the crash point after the transaction."""
 
         def transaction(connection: Connection) -> TaskView:
             task = find_task(connection, ref, self._by)
@@ -337,9 +337,9 @@ class Tasks(Service):
             change(connection, task, now_ms=self._clock())
             return self._views.changed(connection, task.id)
 
-        told = self._once(key, TaskView, lambda: transaction)
+        view = self._once(key, TaskView, lambda: transaction)
         committed()
-        return told
+        return view
 
     def _write(self, fn: Callable[[Connection], T]) -> T:
         try:
@@ -360,11 +360,11 @@ def _of_a_schedule(spec: TaskSpec) -> list[Problem]:
 def why_view(
     connection: Connection, task: Task, view: TaskView, by: Principal, now_ms: int, observer: Observer, host: RunHost
 ) -> WhyView:
-    """Return why the task is where it is. view: of the task."""
+    """Explain why the task is in its state. view: of the task."""
     decided = decision_rows.of_task(connection, task.id)
     routing = routing_of(task, decided, known_to(connection, decided, by))
     runs = unnamed(connection, run_rows.of_task(connection, task.id), by)
-    told = unnamed(connection, events.of_task(connection, task.id), by)
+    history = unnamed(connection, events.of_task(connection, task.id), by)
     specialists = observer.routes and bool(specialist_rows.ids_seen(connection, by))
     by_run = {str(one.run_id): one for one in decided if one.kind == DecisionKind.PLACEMENT}
     sentences = [
@@ -372,24 +372,24 @@ def why_view(
         *(f"Warning: {warning}" for warning in view.warnings),
         *_live_sentences(runs, observer, host),
         *hold_sentences(view.holds),
-        *input_sentences(task, told, now_ms, specialists=specialists),
-        *_event_sentences(connection, task, view, told),
+        *input_sentences(task, history, now_ms, specialists=specialists),
+        *_event_sentences(connection, task, view, history),
         *(() if routing is None else routing.sentences),
         *role_sentences(connection, task, by),
-        *history_sentences(runs, by_run, told, now_ms),
+        *history_sentences(runs, by_run, history, now_ms),
     ]
     shape = WhyView(
         task=view,
         sentences=tuple(sentences),
         routing=routing,
         decisions=placements_of(connection, task, decided, by),
-        events=event_views(connection, told, by),
+        events=event_views(connection, history, by),
     )
     return concealed(connection, [shape], by)[0]
 
 
 def _live_sentences(runs: list[Run], observer: Observer, host: RunHost) -> list[str]:
-    """Of the run that lives, if one does: what its check waits for, or what of its output is still to be read."""
+    """Return sentences on the live run, if any: what its check waits for, or how much output is unread."""
     live = next((run.id for run in runs if run.live), None)
     waits = None if live is None else observer.check_waits(live)
     return (
@@ -399,14 +399,14 @@ def _live_sentences(runs: list[Run], observer: Observer, host: RunHost) -> list[
     )
 
 
-def _event_sentences(connection: Connection, task: Task, view: TaskView, told: list[Event]) -> list[str]:
+def _event_sentences(connection: Connection, task: Task, view: TaskView, history: list[Event]) -> list[str]:
     spec = task_rows.specs_shown(connection, [task])[task.id]
     return [
         *thread_sentences(view),
-        *conversation_sentences(task, told),
-        *tree_sentences(told),
-        *cancelled_sentences(task, told),
-        *discarded_sentences(told),
+        *conversation_sentences(task, history),
+        *tree_sentences(history),
+        *cancelled_sentences(task, history),
+        *discarded_sentences(history),
         *schedule_sentences(connection, task),
         *budget_sentences(connection, task, spec),
         *(() if view.reach_origin is None else (view.reach_origin.sentence,)),
@@ -416,5 +416,5 @@ def _event_sentences(connection: Connection, task: Task, view: TaskView, told: l
 def _headline(view: TaskView) -> str:
     tail = f": {view.reason_text}" if view.reason_text else ""
     where = f" on {view.agent}" if view.state == "RUNNING" and view.agent else ""
-    said = f"{view.name} is {view.state}{where}{tail}"
-    return said if said.endswith(("?", "!")) else f"{said.rstrip('.')}."
+    sentence = f"{view.name} is {view.state}{where}{tail}"
+    return sentence if sentence.endswith(("?", "!")) else f"{sentence.rstrip('.')}."

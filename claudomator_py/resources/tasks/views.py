@@ -1,4 +1,4 @@
-"""A task as people and programs see it, with why it is where it is, until when, and what would change that."""
+"""Builds views of tasks: their state, why they are in it, until when, and what would change that."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -46,19 +46,19 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """What the planner goes by."""
+    """The planner's inputs."""
 
     present: Snapshot
     load: Load
-    """What is in use in it."""
+    """Resources in use in the snapshot."""
     heads: Mapping[str, QueueHead]
-    """Of the queued tasks that can be read, by id."""
+    """Readable queued tasks, by id."""
     holds: Mapping[str, Sequence[HoldView]]
-    """Of the agents, by name."""
+    """Holds, by agent name."""
 
 
 class TaskViews(Service):
-    """The shapes of tasks, as one principal sees them."""
+    """Builds views of tasks for a principal."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TaskViews(Service):
         clock: Clock,
         obstacle: Callable[[str], str | None] = lambda _: None,
     ) -> None:
-        """faults: what fails for single tasks. obstacle: why a live run has not begun; see ``RunHost``."""
+        """faults: of single tasks. obstacle: returns why a live run has not begun; see ``RunHost``."""
         self._registry = registry
         self._observer = observer
         self._faults = faults
@@ -78,14 +78,14 @@ class TaskViews(Service):
         self._unchanged = Unchanged(most=4)
 
     def changed(self, connection: Connection, task_id: str) -> TaskView:
-        """Return a task with its content as its row says, which is what a change answers: why it is still queued is for
-        the planner to say, to whoever asks afterwards."""
+        """Return a task with its content after a change. The planner is not asked why it is queued: a later request
+        shows that."""
         tasks = [task_rows.get(connection, task_id)]
         specs = task_rows.specs_shown(connection, tasks)
         return self._of(connection, tasks, specs, _runs(connection, tasks), None, with_spec=True)[0]
 
     def of(self, connection: Connection, tasks: Sequence[Task], *, with_spec: bool = False) -> list[TaskView]:
-        """Return these tasks, with the reason and the time of every wait."""
+        """Return the tasks, with the reason and the end of each wait."""
         specs, runs = self._unchanged.read(
             connection,
             tuple((task.id, task.version) for task in tasks),
@@ -97,7 +97,7 @@ class TaskViews(Service):
     def _planned(
         self, connection: Connection, tasks: Sequence[Task], specs: Mapping[str, TaskSpec]
     ) -> "_Planned | None":
-        """What the planner knows; None where nothing is queued, which it need not be asked about."""
+        """Return the planner's inputs; None if no task is queued."""
         queued = [(task, specs[task.id]) for task in tasks if task.state == "QUEUED"]
         if not queued:
             return None
@@ -111,13 +111,14 @@ class TaskViews(Service):
         connection: Connection,
         tasks: Sequence[Task],
         specs: Mapping[str, TaskSpec],
-        found: Mapping[str, TaskRuns],
+        summaries: Mapping[str, TaskRuns],
         planned: "_Planned | None",
         *,
         with_spec: bool,
     ) -> list[TaskView]:
         runs = {
-            task_id: replace(one, told=tuple(unnamed(connection, one.told, self._by))) for task_id, one in found.items()
+            task_id: replace(summary, shown=tuple(unnamed(connection, summary.shown, self._by)))
+            for task_id, summary in summaries.items()
         }
         tasks = unnamed(connection, tasks, self._by)
         now_ms = self._clock()
@@ -125,7 +126,7 @@ class TaskViews(Service):
         shapes = []
         for task in tasks:
             spec, of_task = specs[task.id], runs.get(task.id, TaskRuns())
-            # Whom the task names itself is no secret to those who see it.
+            # A specialist that the task itself names is not concealed.
             conceals = task.specialist in hidden and task.specialist != spec.specialist
             origin = self._reach_origin(task, spec, of_task.last)
             make = partial(self._made, connection, task, spec, of_task, planned, now_ms, origin, with_spec, conceals)
@@ -164,7 +165,7 @@ class TaskViews(Service):
         )
 
     def _reach_origin(self, task: Task, spec: TaskSpec, last: Run | None) -> ReachOrigin | None:
-        """How far its runs may act, unless its agent is not fenced then."""
+        """Return the reach of its runs; None if there is none, or if it does not bind the last run's agent."""
         origin = Constraints.shown(task.constraints).reach_of(spec.reach)
         if origin is None or not origin.leaves_unfenced or last is None:
             return origin
@@ -186,7 +187,8 @@ class TaskViews(Service):
         planned: "_Planned | None",
         now_ms: int,
     ) -> Wait:
-        """A queued task's reason is not stored: it is asked of the planner as it is now, so it is never stale."""
+        """Return why the task is in its state. The reason of a queued task is not stored but computed by the planner,
+        so it is never stale."""
         if (fault := self._faults.of_task(task)) is not None:
             return _blocked(fault.blocked, now_ms)
         if task.state == "QUEUED":
@@ -206,13 +208,13 @@ class TaskViews(Service):
             if task.reason == Reason.EXPIRED and (expired := expiry(task, now_ms)) is not None:
                 return Wait(task.reason, expired, expired)
             if task.reason == Reason.BUDGET:
-                told = outcome is not None and outcome.reason is Reason.BUDGET
-                failed = failed_by_budget(connection, task, spec, failed, told=told)
+                has_figures = outcome is not None and outcome.reason is Reason.BUDGET
+                failed = failed_by_budget(connection, task, spec, failed, has_figures=has_figures)
             short = said or failure_clause(task.reason, outcome, states)
-            # Who rejected it, a rule or a person, shows in what is said.
+            # The message shows whether a rule or a person rejected it.
             return Wait(task.reason, f"Rejected. {said[:1].upper()}{said[1:]}" if said else failed, short)
         if task.state == "COMPLETED":
-            done = _success(runs.told, outcome)
+            done = _success(runs.shown, outcome)
             said = None if done is None else done_text(done, checked=bool(spec.check))
             return Wait(None, said, said)
         if task.state == "NEEDS_INPUT":
@@ -228,10 +230,10 @@ class TaskViews(Service):
         task: Task,
         planned: "_Planned",
     ) -> Wait:
-        """What stands between a queued task and its start, with what the planner had no need to know."""
+        """Return why a queued task does not start, with details that the planner does not need."""
         present, holds = planned.present, planned.holds
         if (head := planned.heads.get(task.id)) is None:
-            unread = "what was decided about it cannot be read"
+            unread = "the stored decision on it cannot be read"
             return _blocked(
                 blocked(BlockCode.FAULT, doing=Activity.START.value, task=task.name, text=unread), present.now
             )
@@ -256,9 +258,9 @@ def _runs(connection: Connection, tasks: Sequence[Task]) -> Mapping[str, TaskRun
 
 
 def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection], str]], str]) -> TaskView:
-    """Return the view with how its tree stood after its last run, or when it was last cleaned up. Not while it runs.
+    """Return the view with the state of the task's work tree after its last run or the last cleanup, unless it runs.
 
-    Reads what was noted then: git is not asked by whoever only looks.
+    The state is the stored one: showing a task does not call git.
     """
     if view.branch is None or view.state == "RUNNING":
         return view
@@ -270,13 +272,13 @@ def with_tree(view: TaskView, trees: Trees, read: Callable[[Callable[[Connection
     tree = trees.find(Path(read(folder)).name)
     if tree is None:
         return view
-    state = trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN, words="it has not been looked at yet")
-    told = WorktreeView.of(state, path=tree.path, detail=state.words, seen_at=state.seen_ms or None)
-    return view.model_copy(update={"worktree": told})
+    state = trees.seen(tree.name) or TreeState(TreeStanding.UNKNOWN, words="it has not been examined yet")
+    worktree = WorktreeView.of(state, path=tree.path, detail=state.words, seen_at=state.seen_ms or None)
+    return view.model_copy(update={"worktree": worktree})
 
 
 def _success(runs: Sequence[Run], outcome: Outcome | None) -> Outcome | None:
-    """What the last run that succeeded came to. runs: see ``TaskRuns.told``. outcome: of the last of them."""
+    """Return the outcome of the last run that succeeded. runs: see ``TaskRuns.shown``. outcome: of the last run."""
     done = next((run for run in runs if run.ended_as == OutcomeStatus.SUCCEEDED), None)
     if done is None:
         return None
@@ -296,13 +298,13 @@ def _blocked(what: Blocked, now_ms: int, holds: tuple[HoldView, ...] = ()) -> Wa
 
 
 def _hold_of(what: Blocked, holds: Mapping[str, Sequence[HoldView]]) -> HoldView | None:
-    """The hold of which that is said, if it is one."""
+    """Return the hold that the obstacle is about, if any."""
     bucket, views = what.params.bucket, holds.get(what.params.agent or "", ())
     return None if bucket is None else next((view for view in views if view.bucket == bucket), None)
 
 
 def _in_turn(connection: Connection, head: QueueHead) -> tuple[TaskRef, ...]:
-    """The task of its thread that goes first."""
+    """Return the task of its thread whose turn it is."""
     live = [run.task_id for run in run_rows.live(connection) if (run.thread or run.task_id) == head.exclusive]
     task_id = live[0] if live else queue.in_turn(connection).get(head.exclusive)
     task = None if task_id is None else task_rows.find(connection, task_id)
@@ -310,13 +312,13 @@ def _in_turn(connection: Connection, head: QueueHead) -> tuple[TaskRef, ...]:
 
 
 def _running_in(connection: Connection, dir_key: str, by: Principal) -> tuple[TaskRef, ...]:
-    """The tasks that run in that directory, as far as they exist for whoever asks."""
+    """Return the visible tasks that run in the directory."""
     there = [task_rows.get(connection, run.task_id) for run in run_rows.live(connection) if run.dir_key == dir_key]
     return tuple(_ref(task) for task in there if by.sees(task.organisation))
 
 
 def _visible(connection: Connection, refs: Sequence[TaskRef], by: Principal) -> tuple[TaskRef, ...]:
-    """Those of the tasks that exist for whoever asks."""
+    """Return the visible ones of the tasks."""
     tasks = [task_rows.find(connection, ref.id) for ref in refs if ref.id is not None]
     return tuple(_ref(task) for task in tasks if task is not None and by.sees(task.organisation))
 
@@ -326,7 +328,7 @@ def _ref(task: Task) -> TaskRef:
 
 
 def input_view(task: Task, now_ms: int) -> InputView | None:
-    """Return what a person is asked; None unless the task needs input."""
+    """Return the request for a person's input; None unless the task needs any."""
     if task.state != "NEEDS_INPUT":
         return None
     asked = current_request(task) or request_of_older_version(task)

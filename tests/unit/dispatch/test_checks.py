@@ -48,7 +48,7 @@ def test_what_came_of_a_check_is_told_with_the_run(world: World) -> None:
     assert failed.verdicts == (("make test", "passed"), ("make lint", "exited with 2"))
     told = world.service.why("t").sentences
     assert "Its check failed after 0s: make lint (2 of 2) exited with 2." in told
-    assert "It wrote last: E501 line too long" in told
+    assert "Its last output: E501 line too long" in told
     assert world.run_requests.log(run_id, "stdout", 0, 100, check=True).data == b"E501 line too long\n"
     world.tick(60_000)
     world.end("t", text="done")
@@ -113,7 +113,7 @@ def test_a_lost_or_interrupted_check_is_begun_again_but_not_for_ever(world: Worl
         world.host.kill_shim(run_id, step)
         world.tick()
     assert world.state("t") == "FAILED check_failed"
-    assert "begun 5 times, and lost each time" in str(world.task("t").reason_text)
+    assert "started 5 times and lost each time" in str(world.task("t").reason_text)
     assert [call for call in world.host.calls if call[0] == "spawn"] == [("spawn", run_id, step) for step in range(6)]
 
 

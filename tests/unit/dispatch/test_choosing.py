@@ -222,7 +222,7 @@ def test_a_model_that_keeps_failing_is_left_alone_but_for_a_task_that_is_restart
 
 
 def test_the_latest_choices_are_remembered(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cheap_model, "_REMEMBERED", 2)
+    monkeypatch.setattr(cheap_model, "_CACHE_SIZE", 2)
     routed = Routed(database)
     routed.submit("leak")
     task = routed.world.row("leak")

@@ -277,7 +277,7 @@ def test_who_goes_while_it_is_decided_is_judged_by_no_card(open_: Deciding) -> N
     open_.register("plumber")
     subject = open_.submit(requires=["diving"])
     record = to(RationaleCode.NAMED, "ghost", open_.decider.versions)
-    found = open_.decider.judged_again(subject, record).record
+    found = open_.decider.rejudge(subject, record).record
     assert found is not None
     assert found.specialist == "ghost"
 

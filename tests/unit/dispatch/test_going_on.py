@@ -427,7 +427,7 @@ def test_a_folder_that_cannot_be_had_in_the_tree_fails_its_task_there(
     wooded.tick()
     wooded.tick()
     assert wooded.state("t") == "FAILED setup_failed"
-    why = {"link": "leads out of its work tree", "file": "cannot be made (File exists)"}[in_place]
+    why = {"link": "leads out of its work tree", "file": "cannot be created (File exists)"}[in_place]
     assert why in str(wooded.task("t").reason_text)
     (name,) = trees.orders
     row = wooded.database.read(lambda c: c.exec_driver_sql("SELECT dir_key FROM run").scalar_one())

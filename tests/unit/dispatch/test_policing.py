@@ -51,7 +51,7 @@ def judge(world: World, rules: Policing, name: str, *, reads: bool = True) -> Ju
 
 def raised(world: World, rules: Policing, name: str, risk: Risk) -> Judged:
     before = judge(world, rules, name)
-    return world.database.read(lambda connection: rules.raised(connection, world.row(name), before, risk, "lite/1"))
+    return world.database.read(lambda connection: rules.judge_risk(connection, world.row(name), before, risk, "lite/1"))
 
 
 # --- its text -------------------------------------------------------------------------------------------------------
@@ -60,31 +60,33 @@ def raised(world: World, rules: Policing, name: str, risk: Risk) -> Judged:
 @pytest.mark.parametrize(("text", "says"), [("Tidy up.", ALLOWED), (LIVE, HELD), (HARM, DENIED)])
 def test_a_text_that_nobody_reads_as_an_order_is_not_judged(world: World, text: str, says: PolicyVerdict) -> None:
     world.submit("t", instructions=text)
-    assert judge(world, policing(world), "t").says is says
-    assert judge(world, policing(world), "t", reads=False).says is ALLOWED
+    assert judge(world, policing(world), "t").outcome is says
+    assert judge(world, policing(world), "t", reads=False).outcome is ALLOWED
 
 
 def test_a_text_of_which_hardly_a_word_is_known_is_of_medium_risk_and_stops_only_by_a_rule(world: World) -> None:
     world.submit("t", instructions="Giri\u015f sayfas\u0131ndaki yaz\u0131m hatas\u0131n\u0131 d\u00fczelt.")
     found = judge(world, policing(world), "t")
-    assert (found.says, found.facts.risk, found.unread) == (ALLOWED, Risk.MEDIUM, True)
+    assert (found.outcome, found.facts.risk, found.unread) == (ALLOWED, Risk.MEDIUM, True)
     (check,) = found.verdict.checks
     assert check.detail == "hardly a word of it is known, so its risk is taken to be medium"
     careful = rule(when='task.risk != "low"', approve={})
-    assert judge(world, policing(world, careful), "t").says is HELD
+    assert judge(world, policing(world, careful), "t").outcome is HELD
     assert not raised(world, policing(world), "t", Risk.MEDIUM).unread
 
 
 def test_rules_are_asked_about_a_task_whose_text_nobody_reads(world: World) -> None:
     world.submit("t", tags=["prod"])
-    assert judge(world, policing(world, rule(when='"prod" in task.tags', deny="no")), "t", reads=False).says is DENIED
+    assert (
+        judge(world, policing(world, rule(when='"prod" in task.tags', deny="no")), "t", reads=False).outcome is DENIED
+    )
 
 
 @pytest.mark.parametrize("says", [Risk.LOW, Risk.MEDIUM, Risk.HIGH])
 def test_no_model_makes_a_task_less_risky_than_its_words(world: World, says: Risk) -> None:
     world.submit("t", instructions=LIVE)
     found = raised(world, policing(world), "t", says)
-    assert (found.facts.risk, found.says) == (Risk.HIGH, HELD)
+    assert (found.facts.risk, found.outcome) == (Risk.HIGH, HELD)
     assert found.raised_by is None
 
 
@@ -92,9 +94,9 @@ def test_what_a_model_sees_is_held_and_says_so_and_rules_are_asked_again(world: 
     world.submit("t")
     held = raised(world, policing(world), "t", Risk.HIGH)
     told = held.verdict.checks[0]
-    assert (held.says, told.allowed, told.detail) == (HELD, True, "lite/1 judges its risk high")
+    assert (held.outcome, told.allowed, told.detail) == (HELD, True, "lite/1 judges its risk high")
     denied = raised(world, policing(world, rule(when='task.risk == "medium"', deny="no")), "t", Risk.MEDIUM)
-    assert (denied.says, denied.verdict.denied_by) == (DENIED, "it")
+    assert (denied.outcome, denied.verdict.denied_by) == (DENIED, "it")
 
 
 # --- where it works -------------------------------------------------------------------------------------------------
@@ -107,13 +109,13 @@ def test_a_folder_is_where_it_really_is(world: World, tmp_path: Path, named: str
     (tmp_path / "link").symlink_to("vault")
     rules = policing(world, rule(when=f'task.working_dir == "{tmp_path.resolve()}/vault"', deny="no"))
     world.submit("t", working_dir=str(tmp_path / named), permissions={"mode": "plan"})
-    assert judge(world, rules, "t").says is says
+    assert judge(world, rules, "t").outcome is says
 
 
 def test_a_path_in_the_text_is_one_of_the_folder_in_which_it_works(world: World, tmp_path: Path) -> None:
     rules = policing(world, rule(when='"infra/main.tf" in task.paths', deny="no"))
     world.submit("t", instructions="Mend ./infra/../infra/main.tf, please.", working_dir=str(tmp_path))
-    assert judge(world, rules, "t").says is DENIED
+    assert judge(world, rules, "t").outcome is DENIED
 
 
 # --- who made it ----------------------------------------------------------------------------------------------------
@@ -127,12 +129,12 @@ def test_a_rule_sees_the_role_of_whoever_made_it(world: World, by: Principal, ro
     world.tokens.create(TokenRequest(name="dash", role="operate"))
     world.access.as_(by)[Tasks].submit(spec("t"))
     rules = policing(world, rule(when=f'actor.role == "{role}" && actor.id == "{by.id}"', deny="seen"))
-    assert judge(world, rules, "t").says is DENIED
+    assert judge(world, rules, "t").outcome is DENIED
 
 
 def test_rules_that_do_not_look_at_whoever_made_it_are_asked_about_everybody(world: World) -> None:
     world.access.as_(Principal("never-was", Role.OPERATE))[Tasks].submit(spec("t"))
-    assert judge(world, policing(world, rule(deny="no")), "t").says is DENIED
+    assert judge(world, policing(world, rule(deny="no")), "t").outcome is DENIED
 
 
 def test_whoever_has_no_role_any_more_is_as_good_as_a_stranger(world: World) -> None:
@@ -140,10 +142,10 @@ def test_whoever_has_no_role_any_more_is_as_good_as_a_stranger(world: World) -> 
     world.access.as_(Principal("boss", Role.ADMIN))[Tasks].submit(spec("t"))
     world.access.as_(Principal("never-was", Role.ADMIN))[Tasks].submit(spec("u"))
     rules = policing(world, rule("admins", when='actor.role == "admin"', allow=True), rule("others", deny="no"))
-    assert judge(world, rules, "t").says is ALLOWED
-    assert judge(world, rules, "u").says is DENIED
+    assert judge(world, rules, "t").outcome is ALLOWED
+    assert judge(world, rules, "u").outcome is DENIED
     world.tokens.revoke("boss")
-    assert judge(world, rules, "t").says is DENIED
+    assert judge(world, rules, "t").outcome is DENIED
 
 
 # --- who is to do it ------------------------------------------------------------------------------------------------
@@ -165,8 +167,8 @@ def test_rules_on_specialists_and_skills_are_asked_of_whoever_was_chosen(
     world.submit("t")
     rules = policing(world, rule(when=condition, deny="no"))
     judged = judge(world, rules, "t")
-    assert judged.says is ALLOWED
-    assert rules.again(judged, *chosen).says is says
+    assert judged.outcome is ALLOWED
+    assert rules.judge_specialist(judged, *chosen).outcome is says
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_rules_on_specialists_and_skills_are_asked_of_whoever_was_chosen(
 def test_rules_on_the_time_or_on_what_was_spent_may_say_something_else_later(
     world: World, condition: str, moves: bool
 ) -> None:
-    assert policing(world, rule(when=condition, deny="no")).moves is moves
+    assert policing(world, rule(when=condition, deny="no")).is_volatile is moves
 
 
 # --- messages -------------------------------------------------------------------------------------------------------
@@ -188,7 +190,7 @@ def test_of_a_message_only_a_refusal_is_said(world: World, text: str, refused: b
     rules = policing(world, rule(when='task.text.contains("salary")', deny="no"), rule("hold", approve={}))
     channel = Channel(id="c", name="house", settings={}, creator="operator", created_ms=0, updated_ms=0)
     message = Incoming(author="operator", content=text)
-    checks = world.database.read(lambda connection: rules.of_message(connection, channel, message))
+    checks = world.database.read(lambda connection: rules.judge_message(connection, channel, message))
     assert bool(checks) is refused
 
 
@@ -202,23 +204,23 @@ def test_of_a_message_that_costs_too_much_nothing_is_said_and_its_task_is_judged
     named = " ".join(f"a/{number}.py" for number in range(200))
     hostile = Incoming(author="operator", content=named + " x" * 24_000)
 
-    def of_message() -> float:
+    def judge_message() -> float:
         begun_s = time.monotonic()
-        assert not world.database.read(lambda connection: rules.of_message(connection, channel, hostile))
+        assert not world.database.read(lambda connection: rules.judge_message(connection, channel, hostile))
         return time.monotonic() - begun_s
 
-    of_message()  # the process for it is there from now on
+    judge_message()  # the process for it is there from now on
     world.submit("t", instructions=named)
     others = [threading.Thread(target=judge, args=(world, rules, "t")) for _ in range(4)]
     for other in others:
         other.start()
-    took_s = of_message()
+    took_s = judge_message()
     assert any(other.is_alive() for other in others), "it waited for none of them"
     for other in others:
         other.join()
     assert took_s < 10
     harmless = Incoming(author="operator", content="Tidy a/1.py and a/2.py.")
-    assert world.database.read(lambda connection: rules.of_message(connection, channel, harmless)), "as it should be"
+    assert world.database.read(lambda connection: rules.judge_message(connection, channel, harmless)), "as it should be"
 
 
 def test_rules_see_what_was_spent_today(world: World) -> None:
@@ -226,11 +228,11 @@ def test_rules_see_what_was_spent_today(world: World) -> None:
     channel = Channel(id="c", name="house", settings={}, creator="operator", created_ms=0, updated_ms=0)
     message = Incoming(author="operator", content="the sink leaks")
     world.submit("t")
-    assert judge(world, rules, "t").says is ALLOWED
-    assert not world.database.read(lambda connection: rules.of_message(connection, channel, message))
+    assert judge(world, rules, "t").outcome is ALLOWED
+    assert not world.database.read(lambda connection: rules.judge_message(connection, channel, message))
     world.tick()
-    assert judge(world, rules, "t").says is DENIED
-    assert world.database.read(lambda connection: rules.of_message(connection, channel, message))
+    assert judge(world, rules, "t").outcome is DENIED
+    assert world.database.read(lambda connection: rules.judge_message(connection, channel, message))
 
 
 # --- what a person approved -----------------------------------------------------------------------------------------
@@ -242,12 +244,12 @@ def test_an_approval_is_of_the_rules_that_asked_for_it_and_of_no_others(database
     world.tick()
     world.access.as_(OPERATOR)[Tasks].approve("t", ApproveRequest())
     again = judge(world, policing(world, rule("infra", approve={})), "t")
-    assert (again.says, again.approved) == (ALLOWED, frozenset({"infra"}))
+    assert (again.outcome, again.approved) == (ALLOWED, frozenset({"infra"}))
     said = policing(world, rule("infra", approve={})).record(again, Versions())
     assert said is not None
     assert (said.verdict, said.reason.code, said.approved) == (ALLOWED, RationaleCode.PERMITTED, ("infra",))
-    assert judge(world, policing(world, rule("other", approve={})), "t").says is HELD
-    assert judge(world, policing(world, rule("infra", deny="no")), "t").says is DENIED
+    assert judge(world, policing(world, rule("other", approve={})), "t").outcome is HELD
+    assert judge(world, policing(world, rule("infra", deny="no")), "t").outcome is DENIED
     assert judge(world, policing(world, rule(risk="low")), "t").approved == frozenset(), "nobody asked for any"
 
 
@@ -340,13 +342,13 @@ def test_a_verdict_is_old_after_a_minute(database: Database, age_ms: int, old: b
     world.tick()
     world.now_ms += age_ms
     task = world.row("t")
-    assert world.database.read(lambda connection: policing(world).may_have_changed(connection, task)) is old
+    assert world.database.read(lambda connection: policing(world).is_stale(connection, task)) is old
 
 
 def test_a_task_of_which_nothing_was_said_has_no_old_verdict(world: World) -> None:
     world.submit("t")
     task = world.row("t")
-    assert not world.database.read(lambda connection: policing(world).may_have_changed(connection, task))
+    assert not world.database.read(lambda connection: policing(world).is_stale(connection, task))
 
 
 @pytest.mark.parametrize(
@@ -374,14 +376,14 @@ def test_rules_say_otherwise_if_they_stop_narrow_or_give_it_to_another(
     task, asking = world.row("t"), policing(world, *rules)
     judged = judge(world, asking, "t")
     assert task.specialist == "plumber"
-    assert world.database.read(lambda connection: asking.says_otherwise(connection, task, judged)) is other
+    assert world.database.read(lambda connection: asking.has_changed(connection, task, judged)) is other
 
 
 def test_rules_that_narrow_say_otherwise_where_nothing_was_said(world: World) -> None:
     world.submit("t")
     task, asking = world.row("t"), policing(world, CEILING)
     judged = judge(world, asking, "t")
-    assert world.database.read(lambda connection: asking.says_otherwise(connection, task, judged))
+    assert world.database.read(lambda connection: asking.has_changed(connection, task, judged))
     asking = policing(world)
     judged = judge(world, asking, "t")
-    assert not world.database.read(lambda connection: asking.says_otherwise(connection, task, judged))
+    assert not world.database.read(lambda connection: asking.has_changed(connection, task, judged))

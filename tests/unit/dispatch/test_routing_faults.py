@@ -81,7 +81,7 @@ def _written(_router: SpecialistRouter, decided: Decided, _connection: Any) -> s
 STEPS = [
     (Policing, "judge", _judged),
     (deciding, "rank", _ranked),
-    (Decider, "judged_again", _chosen),
+    (Decider, "rejudge", _chosen),
     (SpecialistRouter, "_write", _written),
 ]
 

@@ -148,7 +148,7 @@ def test_a_task_that_cannot_be_compared_has_the_cards_encoded_again(database: Da
     assert directory.cosines("leaks")["plumber", None] >= 0
 
 
-@pytest.mark.parametrize(("value", "problem"), [(0.0, "of no length"), (1.0, "the same vector for different texts")])
+@pytest.mark.parametrize(("value", "problem"), [(0.0, "zero vectors"), (1.0, "the same vector for different texts")])
 def test_an_encoder_that_tells_no_text_from_another_has_failed(database: Database, value: float, problem: str) -> None:
     encoder = Lengths()
     encoder.encode = lambda texts: np.full((len(texts), 100), value, dtype=np.float32)  # type: ignore[method-assign]
@@ -163,7 +163,7 @@ def test_a_task_whose_vector_has_no_length_is_compared_by_words(database: Databa
     directory = SpecialistDirectory(database, encoder, calibration_for(Preset.CALIBRATED, "lengths"), world.clock)
     directory.roster()
     encoder.encode = lambda texts: np.zeros((len(texts), 100), dtype=np.float32)  # type: ignore[method-assign]
-    with pytest.raises(EncoderFault, match="of no length"):
+    with pytest.raises(EncoderFault, match="zero vectors"):
         directory.cosines("leaks")
 
 

@@ -114,7 +114,7 @@ def test_it_lowers_nothing_and_is_not_asked_about_what_is_stopped_already(databa
 def test_without_a_clear_answer_it_is_routed_by_its_words(database: Database, said: str | Exception) -> None:
     weighed = Weighed(database, said)
     assert weighed.route("pools") == "QUEUED ready novice low"
-    told = "model-risk (risk): lite/1 has not said how risky it is, so only its words and rules count"
+    told = "model-risk (risk): lite/1 has not assessed its risk, so only its words and rules count"
     assert told in str(weighed.world.service.why("pools").sentences)
 
 
