@@ -1,4 +1,4 @@
-"""/routing: who would do a task, how routing does, and what operators corrected."""
+"""The page /routing: which specialist would do a task, figures on routing, and operators' corrections."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -37,7 +37,7 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RouteCandidate:
-    """A specialist as the decision saw it."""
+    """A candidate of a decision."""
 
     specialist: str
     url: str
@@ -46,16 +46,16 @@ class RouteCandidate:
     share: str
     """The score, as a number from 0 to 1."""
     parts: tuple[tuple[str, str], ...]
-    """What each signal adds to the score, by its name; last, what counts on top among those that are as good."""
+    """Contribution of each signal to the score, by name; the tie break comes last."""
     needs: str | None
-    """How much more score it would have taken; None: more would not have helped."""
+    """The additional score that it would have needed; None if more would not have helped."""
     verdict: str
     picked: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RouteShown:
-    """Who does a task, and why."""
+    """The route of a task."""
 
     sentences: tuple[str, ...]
     candidates: tuple[RouteCandidate, ...]
@@ -63,7 +63,7 @@ class RouteShown:
 
 
 def route_of(route: RouteView) -> RouteShown:
-    """Return the decision for people."""
+    """Return the route for display."""
     return RouteShown(
         sentences=route.sentences,
         candidates=tuple(candidate_of(one) for one in route.candidates),
@@ -72,7 +72,7 @@ def route_of(route: RouteView) -> RouteShown:
 
 
 def candidate_of(one: RouteCandidateView) -> RouteCandidate:
-    """Return a specialist who was compared."""
+    """Return the candidate for display."""
     parts = [(name.replace("_", " "), f"{value:.3f}") for name, value in one.parts.items()]
     if one.tie_break:
         parts.append(("tie break", f"+ {one.tie_break:.3f}"))
@@ -96,14 +96,14 @@ NOBODY = "no specialist"
 
 @dataclass(frozen=True, slots=True)
 class RouteForm:
-    """A task that there is not, as the form has it. tags: with commas between them."""
+    """The form's hypothetical task. tags: separated by commas."""
 
     text: str = ""
     name: str = ""
     tags: str = ""
 
     def request(self) -> RouteRequest:
-        """Return what is asked. Raises Invalid."""
+        """Return the request. Raises Invalid."""
         tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
         given = {"instructions": self.text.strip(), "name": self.name.strip(), "tags": tags}
         return read_fields(RouteRequest, given)
@@ -125,7 +125,7 @@ def router(access: Access) -> APIRouter:
         }
         return _page(by, RouteForm(), values)
 
-    # A task's text may be long, and is nobody else's business: it stands in no address.
+    # POST, because a task's text may be long and private and must not appear in a URL.
     @routes.post("")
     def who(by: Asking, text: Text = "", name: Field = "", tags: Field = "") -> Response:
         given = RouteForm(text, name, tags)
@@ -167,7 +167,7 @@ def _page(by: Principal, asked: RouteForm, values: Mapping[str, object], status:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A specialist, or none, who has no page."""
+    """A specialist, or none. url: its page."""
 
     name: str
     url: str | None
@@ -175,10 +175,10 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class FiguresRow:
-    """How decisions went. Texts are empty where there is nothing to tell by."""
+    """Figures on decisions. Texts are empty if there is no data."""
 
     who: Who | None
-    """None: the row is of a topic, or of all."""
+    """None for a row on a topic, or on all decisions."""
     topic: str
     decisions: str
     confidence: str
@@ -190,7 +190,7 @@ class FiguresRow:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What specialists cover badly."""
+    """A gap that no specialist covers well."""
 
     who: Who
     topic: str
@@ -201,7 +201,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What a signal of the score has changed."""
+    """The effect of a signal of the score."""
 
     name: str
     decisions: str
@@ -212,26 +212,26 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class RoutingFigures:
-    """How routing does."""
+    """Figures on routing."""
 
     spans: tuple[tuple[str, str, bool], ...]
-    """What else can be shown: words, address, and whether it is what is shown."""
+    """Periods to choose from: label, URL, and whether it is the current one."""
     summary: str
-    """In a sentence."""
+    """A sentence."""
     total: FiguresRow
     specialists: tuple[FiguresRow, ...]
     topics: tuple[FiguresRow, ...]
     gaps: tuple[Gap, ...]
     signals: tuple[Signal, ...]
     fees: tuple[CreatorFeesView, ...]
-    """What is owed to creators of cards."""
+    """Fees of the creators of cards."""
     sampled: str
-    """How many decisions the gaps and the signals tell of, in words."""
+    """Number of decisions behind the gaps and signals, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandingEntry:
-    """What is known of a specialist, on a topic or altogether."""
+    """A specialist's performance on a topic, or overall."""
 
     topic: str
     performance: str
@@ -243,7 +243,7 @@ class StandingEntry:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Tasks that operators gave to somebody else."""
+    """Tasks that operators gave to another specialist."""
 
     given_by: Who
     wanted: Who
@@ -254,7 +254,7 @@ class Correction:
 
 
 def figures_of(stats: RoutingStatsView) -> RoutingFigures:
-    """Return how routing did, for people."""
+    """Return the figures for display."""
     total = stats.total
     parts = [f"{_decisions(total.decisions)} in {_days(stats.days)}"]
     if total.confidence is not None:
@@ -278,13 +278,13 @@ def figures_of(stats: RoutingStatsView) -> RoutingFigures:
 
 
 def standings_of(learned: LearnedView, specialist_id: str) -> tuple[StandingEntry, ...]:
-    """Return what was learned of that specialist, altogether first."""
+    """Return what was learned about the specialist, its overall performance first."""
     own = [one for one in learned.standings if one.specialist == specialist_id]
     return tuple(_standing(one) for one in sorted(own, key=lambda one: one.topic or ""))
 
 
 def corrections_of(corrections: Sequence[CorrectionView], specialist_id: str | None = None) -> tuple[Correction, ...]:
-    """Return what operators corrected. specialist_id: only what was taken from that specialist, or given to it."""
+    """Return operators' corrections. specialist_id: only those from or to this specialist."""
     return tuple(
         Correction(_who(one.specialist), _who(one.wanted), one.topic or "", one.tasks, one.last_at)
         for one in corrections

@@ -1,4 +1,5 @@
-"""How routing does: figures by specialist and topic, what nobody covers well, and what each signal has changed."""
+"""Computes figures on routing: by specialist and topic, the gaps that nobody covers well, and the effect of each
+signal."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -31,17 +32,17 @@ from claudomator_py.tasks.learning import FROZEN
 from claudomator_py.values import dataclass
 
 SAMPLE = 1_000
-"""Decisions that are looked at one by one."""
+"""Number of decisions that are examined individually."""
 MAX_GAPS = 10
 MAX_NAMED = 3
-"""Tasks that a gap names."""
+"""Number of tasks that a gap names."""
 TIE_BREAK = "tie_break"
 _DIGITS = 4
 
 
 def stats(connection: Connection, by: Principal, days: int, now_ms: int) -> RoutingStatsView:
-    """Count what was decided in the last days on the tasks that exist for that principal. Specialists that do not exist
-    for it are nobody in particular."""
+    """Return figures on the decisions of the last days on tasks that the principal can see. Hidden specialists count as
+    none."""
     since_ms = now_ms - days * DAY_MS
     seen = frozenset(specialist_rows.ids_seen(connection, by))
     skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
@@ -79,7 +80,7 @@ def _fees(connection: Connection, since_ms: int, by: Principal) -> list[CreatorF
 
 
 def learned(connection: Connection, by: Principal) -> LearnedView:
-    """Return what was learned from the tasks that exist for that principal, of specialists that do."""
+    """Return what was learned about visible specialists from tasks that the principal can see."""
     seen = frozenset(specialist_rows.ids_seen(connection, by))
     skills = None if by.sees_all else specialist_rows.skills_seen(connection, by)
     frozen = hold_rows.find_switch(connection, FROZEN)
@@ -104,9 +105,9 @@ def learned(connection: Connection, by: Principal) -> LearnedView:
 
 
 def labelled(connection: Connection, by: Principal, limit: int, default: str | None) -> LabelledTasksView:
-    """Return tasks that exist for that principal, with who is right for them, of specialists that do; the newest first.
+    """Return visible tasks with their right specialist, if that is visible too, newest first.
 
-    default: who does what is for no specialist; None: nobody in particular.
+    default: the default specialist, if there is one.
     """
     seen = frozenset(specialist_rows.ids_seen(connection, by))
     found = learning_rows.telling(connection, by.organisation, limit)
@@ -119,7 +120,7 @@ def labelled(connection: Connection, by: Principal, limit: int, default: str | N
         spec = readable(TaskSpec, specs[one.decision_id])
         if spec is None:
             continue
-        # Of several about one task the newest counts.
+        # The newest label of a task counts.
         items.setdefault(
             one.task_id,
             LabelledTaskView(
@@ -135,7 +136,8 @@ def labelled(connection: Connection, by: Principal, limit: int, default: str | N
 
 
 def _performance(connection: Connection, by: Principal) -> Mapping[str | None, float]:
-    """Altogether, by specialist; for whoever sees several organisations, from the tasks of none."""
+    """Return the overall performance by specialist. For a principal without an organisation, it comes from tasks
+    without one."""
     rows = learning_rows.standings(connection, by.organisation or learning_rows.NO_ORGANISATION)
     return {one.specialist: round(one.performance, _DIGITS) for one in rows if not one.topic}
 
@@ -174,8 +176,8 @@ class _Gap:
 def _gaps(
     records: Iterable[tuple[SpecialistRecord, Labelled]], seen: Set[str], skills: Set[str] | None
 ) -> list[RoutingGapView]:
-    """Where the best was below the threshold, or several were as good, the most frequent first. skills: the topics that
-    may be named; None: any."""
+    """Return where the best specialist was below the threshold or several were equally good, most frequent first.
+    skills: the topics that may be named; None for all."""
     found: dict[tuple[str | None, str | None], _Gap] = defaultdict(_Gap)
     for record, labelled in records:
         if record.route is Route.SPECIALIST or record.confidence is None:
@@ -202,7 +204,7 @@ def _gaps(
 
 
 def _signals(records: Iterable[tuple[SpecialistRecord, Labelled]]) -> list[RoutingSignalView]:
-    """What would have been decided without each signal, everything else being as it was."""
+    """Return the effect of each signal: what the decisions would have been without it."""
     had, decided, right, wrong = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for record, labelled in records:
         open_ = [one for one in record.specialist_candidates if not one.barred]
@@ -230,7 +232,7 @@ def _having_a_part(open_: Sequence[SpecialistCandidate]) -> list[str]:
 
 
 def _without(signal: str, open_: Sequence[SpecialistCandidate], threshold: float) -> str | None:
-    """Who would have had the best score without it; None: nobody a score of the threshold."""
+    """Return the specialist with the best score without the signal; None if that is below the threshold."""
     scores = {one.specialist: one.score - one.parts.get(signal, 0.0) for one in open_}
     best = min(scores, key=lambda name: (-round(scores[name], 6), name))
     return best if scores[best] >= threshold else None
