@@ -353,7 +353,7 @@ def _default_reach(decision: DecisionRecord) -> Reach | None:
 
 
 def _on_real_paths(spec: TaskSpec, timeout_ms: int) -> TaskSpec:
-    """Return the spec with this timeout and its further directories as real paths: the shim sees that none of them has
+    """Return the spec with this timeout and with ``add_dirs`` as real paths, so that the shim can check that none has
     become a link. Raises OSError, RuntimeError."""
     folders = further_folders(spec.add_dirs)
     if (folders, timeout_ms) == (spec.add_dirs, spec.timeout):

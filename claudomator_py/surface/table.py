@@ -17,26 +17,26 @@ from claudomator_py.values import dataclass
 
 T = TypeVar("T")
 MIN_FOLDED = 3
-"""So many rows that say the same become one line."""
+"""Minimum number of rows that are folded into one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """An instant; whoever shows the table words it."""
+    """An instant, which the presentation turns into words."""
 
     instant: str
-    """RFC 3339, UTC."""
+    """In RFC 3339, UTC."""
     show: Literal["ago", "for", "until", "at"]
-    """Time elapsed since then, in a sentence or as a mere length; time left until then; or date and time."""
+    """Show the elapsed time, in a sentence or as a duration; the remaining time; or date and time."""
 
 
 Cell = str | int | Time | None
-"""Value of a cell; None: empty."""
+"""Value of a cell; None for an empty cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """A column of a table with such rows."""
+    """A column of a table."""
 
     title: str
     cell: Callable[[T], Cell]
@@ -44,10 +44,10 @@ class Column(Generic[T]):
     flexible: bool = False
     """Whether cells may be cut when space is short."""
     least: int = 8
-    """Minimum number of characters that a cell is cut to, as long as a column can be dropped instead."""
+    """Width below which a cell is not cut as long as a column can be dropped instead."""
     spare: int = 0
-    """Which column is dropped first where others would be cut to less than their ``least``: the one with the highest
-    number; 0: none is."""
+    """Order in which columns are dropped so that others keep their ``least`` width: the highest number first, 0
+    never."""
     wide: bool = False
     """Whether the column is shown only with ``-o wide``."""
     right: bool = False
@@ -67,50 +67,54 @@ def ago(instant: str | None) -> Time | None:
 
 
 def age(instant: str | None) -> Time | None:
-    """Return a cell that shows how old something is that is from then; None without an instant."""
+    """Return a cell that shows the age of something from then; None without an instant."""
     return None if instant is None else Time(instant, "for")
 
 
 def until(instant: str | None) -> Time | None:
-    """Return a cell that shows how long it is until then; None without an instant."""
+    """Return a cell that shows the time left until then; None without an instant."""
     return None if instant is None else Time(instant, "until")
 
 
 def at(instant: str | None) -> Time | None:
-    """Return a cell that says date and time; None without an instant."""
+    """Return a cell that shows date and time; None without an instant."""
     return None if instant is None else Time(instant, "at")
 
 
 @dataclass(frozen=True, slots=True)
 class Fold(Generic[T]):
-    """What says the same; one that stands by itself is alone in it. key: in which they are alike. unlisted: how many
-    more there are that the list does not have."""
+    """A line of a list."""
 
     rows: tuple[T, ...]
+    """The folded rows, or a single row."""
     key: Hashable = None
+    """What the rows have in common; None for a single row."""
     unlisted: int = 0
+    """Number of further rows that the list does not contain."""
 
     @property
     def size(self) -> int:
-        """Return how many these are."""
+        """Number of rows."""
         return len(self.rows) + self.unlisted
 
 
 def folded(
     rows: Sequence[T], key: Callable[[T], Hashable], task_id: Callable[[T], str], unlisted: Mapping[str, int]
 ) -> tuple[Fold[T], ...]:
-    """Return the rows in their order, those with an equal key together at the place of their first. key: None for what
-    stands by itself. unlisted: how many more there are like one of these, by its id."""
+    """Return the rows in order, with those of an equal key folded at the position of the first.
+
+    key: returns None for a row that cannot be folded. unlisted: number of further rows like a row, by its id.
+    """
     alike: dict[Hashable, list[T]] = {}
     for row in rows:
         same = key(row)
         alike.setdefault(task_id(row) if same is None else (same,), []).append(row)
     folds: list[Fold[T]] = []
-    for found in alike.values():
-        same = key(found[0])
-        more = 0 if same is None else sum(unlisted.get(task_id(row), 0) for row in found)
-        if len(found) + more < MIN_FOLDED:
-            folds += [Fold((row,)) for row in found]
+    for group in alike.values():
+        same = key(group[0])
+        more = 0 if same is None else sum(unlisted.get(task_id(row), 0) for row in group)
+        if len(group) + more < MIN_FOLDED:
+            folds += [Fold((row,)) for row in group]
         else:
-            folds.append(Fold(tuple(found), same, more))
+            folds.append(Fold(tuple(group), same, more))
     return tuple(folds)

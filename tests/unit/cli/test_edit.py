@@ -43,7 +43,9 @@ def test_a_task_is_edited_by_a_file_and_checked_as_a_new_one(command: Command, p
     assert instructions(prepared, task_id) == "Paint it green."
 
 
-@pytest.mark.parametrize(("state", "said"), [(Running(), "paint is running."), (Completed(), "paint is COMPLETED already.")])
+@pytest.mark.parametrize(
+    ("state", "said"), [(Running(), "paint is running."), (Completed(), "paint is COMPLETED already.")]
+)
 def test_a_task_that_runs_or_has_ended_is_not_edited(
     command: Command, prepared: PreparedService, state: Running | Completed, said: str
 ) -> None:
