@@ -27,16 +27,20 @@ _OF_TASK = Statement(
     .where(DECISION.c.task_id == bindparam("task"), DECISION.c.kind != DecisionKind.SHADOW.value)
     .order_by(DECISION.c.at_ms, DECISION.c.id)
 )
-_LATEST = Statement(
-    select(DECISION)
-    .where(
-        DECISION.c.task_id == bindparam("task"),
-        DECISION.c.kind == bindparam("of_kind"),
-        DECISION.c.generation == bindparam("of_generation"),
+# By kind, as a constant: see ``statement``.
+_LATEST = {
+    kind: Statement(
+        select(DECISION)
+        .where(
+            DECISION.c.task_id == bindparam("task"),
+            DECISION.c.kind == kind.value,
+            DECISION.c.generation == bindparam("of_generation"),
+        )
+        .order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc())
+        .limit(1)
     )
-    .order_by(DECISION.c.at_ms.desc(), DECISION.c.id.desc())
-    .limit(1)
-)
+    for kind in DecisionKind
+}
 _DECISIONS = uuid.UUID("0d0f5a52-5f0e-5c38-9c4e-6f6d0a1b7e55").bytes
 
 
@@ -95,22 +99,22 @@ def add(connection: Connection, decision: Decision) -> None:
 
 def standing(connection: Connection, task_id: str, kind: DecisionKind) -> str | None:
     """Return the id of the task's decision of a kind that is not superseded, or None."""
-    found: str | None = _STANDING.value(connection, task=task_id, of_kind=kind.value)
+    found: str | None = _STANDING[kind].value(connection, task=task_id)
     return found
 
 
-def _standing() -> Select[str]:
+def _standing(kind: DecisionKind) -> Select[str]:
     later = DECISION.alias()
     query = select(DECISION.c.id).where(
         DECISION.c.task_id == bindparam("task"),
-        DECISION.c.kind == bindparam("of_kind"),
+        DECISION.c.kind == kind.value,
         ~exists().where(later.c.supersedes == DECISION.c.id),
     )
     # If retention removed a decision, the one that it superseded looks current again, but is older.
     return query.order_by(DECISION.c.at_ms.desc()).limit(1)
 
 
-_STANDING = Statement(_standing())
+_STANDING = {kind: Statement(_standing(kind)) for kind in DecisionKind}
 
 
 def find(connection: Connection, decision_id: str) -> Decision | None:
@@ -121,7 +125,7 @@ def find(connection: Connection, decision_id: str) -> Decision | None:
 
 def latest(connection: Connection, task_id: str, kind: DecisionKind, generation: int) -> Decision | None:
     """Return the last decision of a kind about a generation of the task, or None."""
-    row = _LATEST.row(connection, task=task_id, of_kind=kind.value, of_generation=generation)
+    row = _LATEST[kind].row(connection, task=task_id, of_generation=generation)
     return None if row is None else decision_from(row)
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import BinaryExpression
 from sqlalchemy.sql.operators import in_op, not_in_op
-from sqlalchemy.sql.visitors import iterate
+from sqlalchemy.sql.visitors import cloned_traverse, iterate
 
 from claudomator_py.store.tables import columns
 
@@ -147,9 +147,11 @@ class _Form:
                 lists.setdefault(one.name, set()).add(one.key)
         self._lists = [(name, sorted(keys)) for name, keys in lists.items()]
         self._pick = pick
-        as_they_come = positional and not (self._process or self._otherwise or self._lists)
-        self.parameters: Callable[[Mapping[str, Any]], Any] = pick if as_they_come else self._parameters
+        self.parameters: Callable[[Mapping[str, Any]], Any] = self._parameters
         """Converts a mapping of values to the driver's parameters."""
+        if positional and not (self._process or self._lists):
+            otherwise = self._otherwise
+            self.parameters = (lambda given: pick({**otherwise, **given})) if otherwise else pick
 
     def _parameters(self, given: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
         if self._otherwise or self._lists:
@@ -191,6 +193,7 @@ class _Compiled:
     """A statement compiled for a dialect."""
 
     def __init__(self, clause: _Clause, dialect: Dialect, names: tuple[str, ...]) -> None:
+        clause = _with_literals(clause)
         self._dialect = dialect
         self._names = frozenset(names)
         self._columns = list(clause.selected_columns) if isinstance(clause, Select) else []
@@ -255,6 +258,22 @@ class _Compiled:
 
     def _binding(self, bind: BindParameter[Any]) -> _Process | None:
         return bind.type.dialect_impl(self._dialect).bind_processor(self._dialect)
+
+
+def _with_literals(clause: _Clause) -> _Clause:
+    """Return the statement with its constants as part of the text.
+
+    SQLite plans a statement anew at each execution if an index has a condition on a column that is compared with a
+    parameter: that takes 70 to 200 µs, the statement itself 10.
+    """
+
+    def write(bind: BindParameter[Any]) -> None:
+        values = bind.value if isinstance(bind.value, list | tuple) else [bind.value]
+        if bind.unique and not bind.required and all(isinstance(value, str | int) for value in values):
+            bind.literal_execute = True
+
+    written: _Clause = cloned_traverse(clause, {}, {"bindparam": write})
+    return written
 
 
 def _in_and_not_in(clause: _Clause) -> list[str]:

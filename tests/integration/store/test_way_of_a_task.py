@@ -2,7 +2,9 @@
 
 import os
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,6 +150,32 @@ def test_no_statement_reads_all_that_has_ended(database: Database, counted: Coun
         return found
 
     assert database.read(plans) == []
+
+
+def test_no_statement_is_planned_at_each_execution(database: Database, counted: Counted) -> None:
+    """SQLite does that where a parameter might be compared with the condition of an index."""
+    world = World(database)
+    for step in steps_of(world).values():
+        step()
+    assert database.file is not None
+    planned: list[int] = []
+
+    def authorise(*_: object) -> int:
+        planned.append(1)
+        return sqlite3.SQLITE_OK
+
+    again = []
+    with closing(sqlite3.connect(database.file, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.set_authorizer(authorise)
+        for statement, parameters in dict(counted.statements).items():
+            if statement.startswith(("SELECT", "WITH", "UPDATE", "DELETE")):
+                connection.execute(statement, parameters).fetchall()
+                planned.clear()
+                connection.execute(statement, parameters).fetchall()
+                again += [statement] if planned else []
+        connection.execute("ROLLBACK")
+    assert again == []
 
 
 def test_a_large_write_makes_no_file_beside_the_database(database: Database) -> None:
