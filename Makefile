@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis slurm slurm-gate slurm-page slurm-night nights bench mutants clean
+.PHONY: help run test as-root check unaided pythons lint format types contracts deps audit docs reference lock chaos slow real-clis slurm slurm-gate slurm-page slurm-night nights bench pictures mutants clean
 
 # Tried in this order; `make PYTHON=/path/to/python ...` names another.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14
@@ -107,6 +107,9 @@ build/clis/stamp: tests/real_clis/versions.txt
 
 mutants: $(VENV)/dev.stamp ## change the deciding modules, a thing at a time: which changes does no unit test notice?
 	$(VENV)/bin/python -m tests.mutants $(ARGS)
+
+pictures: $(VENV)/dev.stamp ## the pictures of the README, of a bad night that is played for them in some minutes
+	$(VENV)/bin/python -m tests.browser.pictures $(ARGS)
 
 bench: $(VENV)/dev.stamp ## measure
 	$(VENV)/bin/python -m bench $(ARGS)

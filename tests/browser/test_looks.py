@@ -1,11 +1,14 @@
 """Every page in both colour schemes and on a narrow screen: readable, reachable, without findings of axe."""
 
+import re
 from typing import Literal
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from claudomator_py.api.guard.roles import PAGES
 from claudomator_py.domain.channel import ChannelSettings, MarkVerdict, NewChannel, NewMessage
 from claudomator_py.domain.requests import DecisionFilter
 from claudomator_py.domain.task import TaskSpec
@@ -14,6 +17,7 @@ from claudomator_py.resources.channels import MuteRequest
 from claudomator_py.resources.tasks import RejectRequest
 from tests.browser.conftest import NARROW, WIDE, Desktop
 from tests.browser.reaching import violations, weak_contrasts
+from tests.e2e.repositories import repository
 from tests.fakes.cards import card
 
 Scheme = Literal["light", "dark"]
@@ -28,6 +32,8 @@ PLUMBER = card(
     permissions={"allowed_tools": ["Read"]},
 )
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+NO_PAGES = {"/.well-known/agent-card.json", "/static/{name}", "/next", "/decisions/{decision_id}/json"}
+"""What is got and is no page: files, and what leads to a page."""
 
 
 def _fill(desktop: Desktop) -> str:
@@ -67,9 +73,19 @@ def _fill(desktop: Desktop) -> str:
     desktop.daemon.client.submit(TaskSpec(name="routed", instructions=said))
     desktop.when("routed", lambda task: task.specialist is not None)
     desktop.daemon.client.cancel("routed")
+    _changes_something(desktop)
     running = desktop.task("works", "delay=2m")
     desktop.settled("works", "RUNNING")
     return running.id
+
+
+def _changes_something(desktop: Desktop) -> None:
+    """A task with a branch, whose first run failed."""
+    folder = repository(desktop.site.root / "a-repository-with-quite-a-long-name")
+    in_tree = {"working_dir": str(folder), "isolation": "worktree", "commit": "true", "retry": "{backoff: 10ms}"}
+    fails_first = 'delay=50ms outcome=fail\n  simulate: delay=50ms write=made.txt text="It is made."'
+    desktop.task("makes", fails_first, **in_tree)
+    desktop.settled("makes", "COMPLETED")
 
 
 @pytest.fixture
@@ -81,8 +97,9 @@ def desktop(lasting_desktop: Desktop) -> Desktop:
 def _paths(desktop: Desktop) -> dict[str, str]:
     known = {task.name for task in desktop.daemon.client.all_tasks()}
     running = desktop.daemon.client.task("works").id if "works" in known else _fill(desktop)
-    names = ("broken", "unsound", "asks", "routed", "held")
-    broken, unsound, asks, routed, held = (desktop.daemon.client.task(name).id for name in names)
+    names = ("broken", "unsound", "asks", "routed", "held", "makes")
+    broken, unsound, asks, routed, held, makes = (desktop.daemon.client.task(name).id for name in names)
+    first_run = desktop.daemon.client.runs(makes)[0].id
     return {
         "front": "/",
         "found": "/?state=COMPLETED",
@@ -99,6 +116,10 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "failed": f"/tasks/{broken}",
         "check": f"/tasks/{unsound}?check=true",
         "routed": f"/tasks/{routed}",
+        "branch": f"/tasks/{makes}",
+        "first run": f"/tasks/{makes}?run={first_run}",
+        "merge": f"/tasks/{makes}/merge",
+        "discard": f"/tasks/{makes}/discard",
         "cancel": f"/tasks/{running}/cancel",
         "restart": f"/tasks/{broken}/restart",
         "asks": f"/tasks/{asks}",
@@ -111,6 +132,7 @@ def _paths(desktop: Desktop) -> dict[str, str]:
         "specialist": "/specialists/plumber",
         "edited": "/specialists/plumber/edit",
         "removed": "/specialists/plumber/remove",
+        "unlearned": "/specialists/plumber/forget",
         "channels": "/channels",
         "channel": f"/channels/{desktop.daemon.client.channel('pipes').id}",
         "routing": "/routing",
@@ -139,6 +161,14 @@ def _settle(page: Page) -> None:
         expect(page.locator("#live")).to_have_text("Live")
     if page.get_by_role("log").count():
         expect(page.locator(".entry").first).to_be_visible()
+
+
+def test_no_page_is_left_out(desktop: Desktop) -> None:
+    paths = [urlsplit(path).path for path in _paths(desktop).values()]
+    pages = [path for method, _, path in (name.partition(" ") for name in PAGES) if method == "GET"]
+    assert set(pages) >= NO_PAGES
+    patterns = [(page, re.sub(r"\{\w+\}", "[^/]+", page)) for page in pages if page not in NO_PAGES]
+    assert [page for page, pattern in patterns if not any(re.fullmatch(pattern, path) for path in paths)] == []
 
 
 def test_all_pages_are_for_everybody(desktop: Desktop) -> None:

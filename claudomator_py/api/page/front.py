@@ -216,9 +216,12 @@ def front_of(status: StatusView) -> Front:
         ),
         _section(
             status, "queued", "queue", "Queued and waiting", "Nothing waits.", "QUEUED", "WAITING",
-            by_reason="/report#waits-title",
+            report=Rest("by reason", "/report#waits-title"),
         ),
-        _section(status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED", "CANCELLED"),
+        _section(
+            status, "recent", "recent", "Recent", "Nothing has ended yet.", "COMPLETED", "CANCELLED",
+            report=Rest("what changed in each repository", "/report#changes-title"),
+        ),
     )  # fmt: skip
     parts = [f"{needs} need you" if needs else "nothing needs you"]
     parts += [f"{count} {name}" for count, name in ((failed, "failed"), (running, "running"), (waiting, "waiting"))]
@@ -260,13 +263,13 @@ def _section(
     *states: StateName,
     note: str | None = None,
     first: int | None = None,
-    by_reason: str | None = None,
+    report: Rest | None = None,
 ) -> TaskSection:
-    """states: of the tasks in the list. by_reason: where all of them are grouped by reason."""
+    """states: of the tasks in the list. report: what the report says of them."""
     tasks, count = getattr(status, name), status.total(name)
     counts = [(state, status.counts.get(state, 0)) for state in states]
     rest = [Rest(f"all {number:,} {words_of(state)}", f"/?state={state}") for state, number in counts if number]
-    rest += [] if by_reason is None else [Rest("by reason", by_reason)]
+    rest += [] if report is None else [report]
     groups = _groups(tasks, status.unlisted)
     return TaskSection(
         section_id,

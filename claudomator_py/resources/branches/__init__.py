@@ -91,9 +91,9 @@ BRANCHES = Table[BranchView](
     Column("STATE", lambda view: view.state),
     Column("BRANCH", lambda view: view.branch, flexible=True, least=24, spare=1),
     Column("INTO", lambda view: view.onto),
-    Column("IS", lambda view: view.standing),
+    Column("STANDING", lambda view: view.standing),
     Column("COMMITS", lambda view: view.commits, right=True),
-    Column("NOT COMMITTED", lambda view: view.changed, right=True),
+    Column("UNCOMMITTED", lambda view: view.changed, right=True),
     Column("REPOSITORY", lambda view: view.repository, flexible=True, spare=1),
 )
 

@@ -99,7 +99,7 @@ def _entries(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) ->
 
 def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | None) -> RunEntry:
     left = (
-        ("Not committed", changes.uncommitted, changes.uncommitted_count),
+        ("Uncommitted", changes.uncommitted, changes.uncommitted_count),
         ("Not known to git", changes.untracked, changes.untracked_count),
     )
     return RunEntry(

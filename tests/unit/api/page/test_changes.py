@@ -60,7 +60,7 @@ def test_all_that_a_run_changed(operator: Visitor, prepared: PreparedService) ->
         "and 2 more commits",
         "refs/heads/old: deleted, was at aaaaaaaa",
         "refs/heads/new: made at bbbbbbbb",
-        "Not committed: sink.py",
+        "Uncommitted: sink.py",
         "Not known to git: notes and 29 more",
         "tap.py modified +2 -1",
         "+drip = 0",
