@@ -285,26 +285,50 @@ def restart(
 @connected
 def answer(
     client: "Client",
-    task: TaskArgument,
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="The answer, in quotes.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TASK... TEXT",
+            help="Task ids, id prefixes or names; then the answer, in quotes.",
+            autocompletion=completion.tasks,
+        ),
+    ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Read the answer from this file; - reads stdin.")
     ] = None,
+    state: StateOption = None,
+    tag: TagOption = None,
+    on: OnOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Answer what a task's agent asks.
 
     The agent continues the conversation in which it asked, and no attempt is used up. If it asked to use a tool, the
-    answer tells it to do without.
+    answer tells it to do without. With --state, --tag or --on, all matching tasks that ask get this answer.
     """
-    if (text is None) == (file is None):
+    refs, wanted = list(words or ()), TaskFilter(state=state, tag=tag, agent=on)
+    if file is None and len(refs) <= (wanted == TaskFilter()):
         raise typer.BadParameter("give the answer as TEXT, or name a file with --file")
-    if str(file) == "-":
-        before = client.task(task)
+    text = refs.pop() if file is None else None
+    alone = len(refs) == 1 and wanted == TaskFilter() and not dry_run
+    if str(file) == "-" and alone:
+        before = client.task(refs[0])
         if "answer" not in before.available_actions:  # refused in the daemon's words, before anything is typed
             client.answer(before.id, AnswerRequest(text="-"), if_version=before.version)
     request = checked(AnswerRequest, {"text": text if file is None else _read(file)})
-    _write_task(client.answer(task, request), output)
+    if alone:
+        _write_task(client.answer(refs[0], request), output)
+        return
+    found = chosen(client, refs, wanted, ("answer",))
+    if agreed(found, "answer", ("answer",), dry_run=dry_run, yes=yes, output=output):
+        do_to_each(
+            client,
+            found,
+            lambda seen, key: client.answer(seen.id, request, if_version=seen.version, idempotency_key=key),
+            output,
+        )
 
 
 @connected

@@ -1,11 +1,11 @@
-"""``cancel`` and ``restart`` of several tasks: which ones, after which question, and what became of each."""
+"""``cancel``, ``restart``, ``answer`` of several tasks: which ones, after which question, and what became of each."""
 
 import json
 import os
 import pty
 import subprocess
 
-from claudomator_py.domain.lifecycle import Completed, Failed, Running
+from claudomator_py.domain.lifecycle import Completed, Failed, InputKind, NeedsInput, Running
 from claudomator_py.domain.outcome import Reason
 from tests.fakes.command import Command
 from tests.fakes.prepared import PreparedService
@@ -45,6 +45,27 @@ def test_only_what_has_not_ended_is_cancelled(command: Command, prepared: Prepar
     prepared.settle()
     assert [name for name, state in states(prepared).items() if state == "CANCELLED"] == ["works", "next"]
     assert "There is nothing to cancel." in command("cancel", "--on", "claude").stderr
+
+
+def test_several_questions_get_the_same_answer(command: Command, prepared: PreparedService) -> None:
+    for name in ("one", "two", "three"):
+        question = NeedsInput(InputKind.QUESTION)
+        prepared.add_run(prepared.add(name, question, tags=() if name == "two" else ("shop",)))
+    prepared.add("calm", tags=("shop",))
+    assert command("answer", "--tag", "shop").returncode == 2, "the answer is missing"
+    tried = command("answer", "--tag", "shop", "Blue.", "--dry-run")
+    assert "Answer would be asked for 2 tasks (2 NEEDS_INPUT)" in tried.stderr
+    done = command("answer", "--tag", "shop", "Blue.", "-o", "json")
+    assert [(one["task"]["name"], one["done"]) for one in json.loads(done.stdout)] == [("one", True), ("three", True)]
+    assert states(prepared) == {"one": "QUEUED", "two": "NEEDS_INPUT", "three": "QUEUED", "calm": "QUEUED"}
+    refused = command("answer", "two", "calm", "Red.")
+    assert refused.returncode == 1
+    assert [(line.split()[0], line.split()[3]) for line in refused.stdout.splitlines()[1:3]] == [
+        ("two", "yes"),
+        ("calm", "no"),
+    ]
+    assert prepared.heard()[-1] == ("two", "answered", {"answer": "Red."})
+    assert command("answer", "two", "--tag", "shop", "Red.").returncode == 2
 
 
 def test_a_list_that_is_cut_says_so(command: Command, prepared: PreparedService) -> None:
