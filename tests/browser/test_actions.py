@@ -184,6 +184,19 @@ def test_an_approval_shows_what_is_approved_and_is_reached_from_the_row(lasting_
     assert lasting_desktop.settled("careful", "COMPLETED").result_text == "[simulated] Careful."
 
 
+def test_what_asks_is_rejected_by_key_from_its_row(lasting_desktop: Desktop) -> None:
+    task = lasting_desktop.task("unwanted", "delay=1ms", approval="true")
+    lasting_desktop.settled("unwanted", "NEEDS_INPUT")
+    page = lasting_desktop.page()
+    page.get_by_role("link", name="unwanted", exact=True).focus()
+    page.keyboard.press("r")
+    page.wait_for_url(f"**/tasks/{task.id}/reject")
+    page.keyboard.type("Not now.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url(f"**/tasks/{task.id}")
+    assert lasting_desktop.settled("unwanted", "FAILED").reason_text is not None
+
+
 def test_a_tool_is_allowed_after_a_look_at_what_that_means(lasting_desktop: Desktop) -> None:
     task = lasting_desktop.task(
         "publishes", "needs=shell(publish) text=no\n\n  simulate: needs=shell(publish) text=out"

@@ -76,7 +76,7 @@ class TaskRow:
     tags: tuple[str, ...]
     version: int
     actions: tuple[Action, ...]
-    """What can be done if it needs a person or has failed."""
+    """What can be done if it needs a person, runs or has failed."""
     answers: bool
     """Whether the row has a field for an answer."""
     folds: str | None
@@ -162,10 +162,17 @@ def row_of(task: TaskView) -> TaskRow:
         priority=task.priority if task.priority != "normal" else None,
         tags=task.tags,
         version=task.version,
-        actions=actions_of(task) if task.state in ("NEEDS_INPUT", "FAILED") else (),
+        actions=_row_actions(task),
         answers="answer" in task.available_actions and task.asks is not None and task.asks.kind == "question",
         folds=said_together(task),
     )
+
+
+def _row_actions(task: TaskView) -> tuple[Action, ...]:
+    """Return the actions offered in a list: what asks or has failed needs one, what runs may have to be stopped."""
+    if task.state == "RUNNING":
+        return tuple(action for action in actions_of(task) if action.id == "do-cancel")
+    return actions_of(task) if task.state in ("NEEDS_INPUT", "FAILED") else ()
 
 
 def words_of(state: str) -> str:

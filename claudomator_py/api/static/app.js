@@ -298,7 +298,7 @@
 
   const KEYS = {
     a: () => act(),
-    r: () => act("[id^=do-restart]"),
+    r: () => act("[id^=do-reject], [id^=do-restart]"),
     x: () => act("[name=task]"),
     n: next,
     w: () => location.assign("/new"),

@@ -18,7 +18,8 @@ from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.branches import BRANCHES, BranchView, DiscardRequest, MergeRequest
 from claudomator_py.resources.branches.service import BranchService
-from claudomator_py.resources.report.page import REPOSITORIES
+from claudomator_py.resources.report.night import Nights
+from claudomator_py.resources.report.page import REPOSITORIES, REPOSITORY_DAYS
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks import TaskView
@@ -47,12 +48,15 @@ def router(access: Access) -> APIRouter:
         granted = access.as_(by)
         # How the branch of one that runs stands is not known before its run has ended.
         settled = [one for one in granted[BranchService].all() if one.state != "RUNNING"]
+        repositories, daily = granted[Reports].repositories(days, granted[Nights].zone())
         values = {
             "place": "/repositories",
             "days": days,
             "spans": DAYS,
             "table": REPOSITORIES,
-            "repositories": granted[Reports].repositories(days),
+            "repositories": repositories,
+            "day_table": REPOSITORY_DAYS,
+            "daily": daily,
             "branch_table": BRANCHES,
             "shown": _SHOWN,
             "ended": ENDED,

@@ -29,7 +29,7 @@ from claudomator_py.domain.units import (
 from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport
 from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.report.night_page import MAX_HOURS, night_url, span_words
-from claudomator_py.resources.report.service import Reports
+from claudomator_py.resources.report.service import Reports, RepositoryDay
 from claudomator_py.resources.report.text import MAX_STARTS, not_grouped
 from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import Column, Table, ago
@@ -46,6 +46,14 @@ REPOSITORIES = Table[RepositoryReport](
     Column("COST", lambda one: cost_text(one.cost_usd), right=True),
     Column("LAST RUN", lambda one: ago(one.last_at)),
     Column("BRANCHES", lambda one: _branches(one)),
+)
+REPOSITORY_DAYS = Table[RepositoryDay](
+    Column("DAY", lambda one: f"{one.day:%Y-%m-%d}"),
+    Column("REPOSITORY", lambda one: one.report.path),
+    Column("RUNS", lambda one: one.report.runs, right=True),
+    Column("COMMITS", lambda one: one.report.commits, right=True),
+    Column("FILES", lambda one: one.report.files, right=True),
+    Column("COST", lambda one: cost_text(one.report.cost_usd), right=True),
 )
 _NAMED = 2
 _EVENING, _MORNING = 22, 8

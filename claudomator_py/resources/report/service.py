@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, tzinfo
 
 from sqlalchemy import Connection
 
@@ -37,7 +38,7 @@ from claudomator_py.store.events import EventQuery, newest, settled_branches
 from claudomator_py.store.report_rows import FinishedRun
 from claudomator_py.store.tables import Task
 from claudomator_py.surface import answers
-from claudomator_py.values import regex
+from claudomator_py.values import dataclass, regex
 
 DEFAULT_MS = 12 * HOUR_MS
 MAX_FAILURES = 500
@@ -53,6 +54,14 @@ _BRANCH = "refs/heads/"
 _TIME = regex(r"(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC|\(in [0-9a-z ]+\)|\(\)")
 """The forms of times in stored sentences."""
 _LEADING_TO_A_TIME = regex(r"(?:,? (?:at|until|or))+\s*(?=[;.)]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryDay:
+    """What runs that ended on a day did in a repository."""
+
+    day: date
+    report: RepositoryReport
 
 
 class Reports(Service):
@@ -90,13 +99,18 @@ class Reports(Service):
         )
         return found.model_copy(update={"headline": headline_of(found)})
 
-    def repositories(self, days: int) -> tuple[RepositoryReport, ...]:
-        """Return what runs did in each repository in that many days up to now."""
+    def repositories(self, days: int, zone: tzinfo) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
+        """Return what runs did in each repository in that many days up to now, and on each day in that zone, the newest
+        first."""
 
-        def read(connection: Connection) -> tuple[RepositoryReport, ...]:
+        def read(connection: Connection) -> tuple[Sequence[RepositoryReport], Sequence[RepositoryDay]]:
             until_ms = self._clock() + 1
             runs = report_rows.ended_runs(connection, until_ms - days * DAY_MS, until_ms, self._by)
-            return _repositories([(run, run.changes) for run in runs], self._settled(connection))
+            by_day: dict[date, list[tuple[FinishedRun, RunChanges | None]]] = defaultdict(list)
+            for run in reversed(runs):
+                by_day[datetime.fromtimestamp(run.ended_ms / SECOND_MS, zone).date()].append((run, run.changes))
+            daily = [RepositoryDay(day, one) for day, of_day in by_day.items() for one in _repositories(of_day, {})]
+            return _repositories([(run, run.changes) for run in runs], self._settled(connection)), daily
 
         return self._read(read)
 

@@ -9,7 +9,7 @@ import pytest
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
-from claudomator_py.domain.units import HOUR_MS
+from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.resources.branches.page_model import MAX_FILE_CHARS, MAX_PATCH_BYTES, MAX_RUNS, patches_of
 from tests.fakes.prepared import PreparedService
 from tests.unit.api.page.conftest import Visitor, text_of
@@ -184,3 +184,20 @@ def test_repositories_have_a_page_with_what_runs_changed_there(operator: Visitor
     assert re.search(r"/srv/shop 2 0 1 4 2 \$0.75 \S+ \S+ UTC", text_of(page)), text_of(page)
     assert "No task has an unmerged branch." in text_of(page)
     assert operator.get("/repositories?days=0").status == 422
+
+
+def test_repositories_have_their_runs_and_costs_by_day(operator: Visitor, prepared: PreparedService) -> None:
+    def worked(name: str, cost: float) -> None:
+        run = prepared.add_run(prepared.add(name, working_dir="/srv/shop"))
+        made = RunChanges.model_validate({"place": "/srv/shop", "repository": "/srv/shop", **files("tap.py")})
+        prepared.end_run(run, Outcome(status=OutcomeStatus.SUCCEEDED, changes=made, cost_usd=cost))
+
+    worked("first", 0.5)
+    prepared.world.now_ms += HOUR_MS
+    assert "By day" not in text_of(operator.get("/repositories")), "one day says nothing more"
+    prepared.world.now_ms += DAY_MS
+    worked("second", 0.25)
+    worked("third", 0.25)
+    prepared.world.now_ms += HOUR_MS
+    said = text_of(operator.get("/repositories"))
+    assert "2026-09-22 /srv/shop 2 0 1 $0.50 2026-09-21 /srv/shop 1 0 1 $0.50" in said

@@ -47,6 +47,18 @@ def test_a_running_task_tells_how_far_it_is(operator: Visitor, prepared: Prepare
     assert "50%: Half of &lt;img src=x" in page
 
 
+def test_what_runs_is_cancelled_from_its_row_and_what_waits_from_its_page(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    waits = prepared.add("next")
+    works = prepared.add("works", Running(Phase.RUNNING))
+    prepared.add_run(works)
+    page = operator.get("/")
+    assert f'href="/tasks/{works}/cancel"' in section(page, "running")
+    assert "/restart" not in section(page, "running")
+    assert f"/tasks/{waits}/cancel" not in page.body.decode()
+
+
 def test_sections_come_in_the_order_of_urgency(operator: Visitor, prepared: PreparedService) -> None:
     prepared.add("done", Completed())
     prepared.add("next")
