@@ -220,3 +220,4 @@ def test_the_ends_of_runs_add_up_to_the_runs_of_each_agent_and_of_all(world: Wor
     for row in rows:
         assert sum(number for number in row[2:8] if isinstance(number, int)) == row[1], row
     assert rows[-1][2:8] == [2, 1, 0, 1, 0, 1]
+    assert [row[-1] for row in rows] == ["at least $0.50", "not known", "at least $0.50"]

@@ -12,6 +12,7 @@ from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
+from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
 from claudomator_py.resources.report.drawing import bars_svg, drawn
@@ -36,7 +37,7 @@ LANES = Table[Lane](
     Column("CANCELLED", lambda lane: lane.counts.get("cancelled", 0), right=True),
     Column("RUNNING", lambda lane: lane.counts.get("running", 0), right=True),
     Column("BUSY", lambda lane: _busy(lane.busy_ms), right=True),
-    Column("COST", lambda lane: _cost(lane.cost_usd), right=True),
+    Column("COST", lambda lane: _cost_of(lane), right=True),
 )
 DAYS = Table[DayTotal](
     Column("DAY", lambda one: f"{one.day:%Y-%m-%d}"),
@@ -107,6 +108,15 @@ def span_words(hours: int) -> str:
 def _busy(ms: int) -> str:
     unit = SECOND_MS if ms < HOUR_MS else MINUTE_MS
     return format_duration(ms // unit * unit)
+
+
+def _cost_of(lane: Lane) -> str | None:
+    """Return what its runs cost; a run that a limit ended before it did anything reports nothing."""
+    ended = [run for run in lane.runs if run.ended_ms is not None and run.ended_as != OutcomeStatus.LIMITED]
+    is_partial = any(run.cost_usd is None for run in ended)
+    if lane.cost_usd is None:
+        return "not known" if is_partial else None
+    return f"{'at least ' if is_partial else ''}{_cost(lane.cost_usd)}"
 
 
 def _cost(usd: float | None) -> str | None:
