@@ -15,17 +15,21 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import row_of
-from claudomator_py.api.page.task_model import task_page_of
+from claudomator_py.api.page.task_model import TaskPage, task_page_of
 from claudomator_py.api.problem import status_of
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import Principal
+from claudomator_py.domain.routing import Risk
+from claudomator_py.resources.branches.page_model import ChangesShown, changes_of
+from claudomator_py.resources.branches.service import Changes
 from claudomator_py.resources.policy.service import PolicyService
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.specialists.page_model import OFFERED, choices_of
 from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.risk.assessment import assess
 
 Ref = Annotated[str, Path(max_length=128)]
 Version = Annotated[int, Form(ge=0), DIGITS]
@@ -127,6 +131,7 @@ def _form(
 ) -> Response:
     task = granted[Tasks].one(ref)
     asks = task.asks
+    page = None if what == "answer" else task_page_of(granted[Tasks].why(ref), (), None)
     # No run has begun: the daemon itself asks, and the answer may name the specialist.
     unbegun = asks is not None and asks.run_id is None and asks.kind in (InputKind.CLARIFICATION, InputKind.APPROVAL)
     values = {
@@ -139,9 +144,23 @@ def _form(
         "offered": what in task.available_actions,
         "rules": _rules(task),
         "typed": {**_NOTHING, **typed},
-        "page": None if what == "answer" else task_page_of(granted[Tasks].why(ref), (), None),
+        "page": page,
+        "risk_words": _risk_words(page),
+        "changes": None if page is None else _changes(granted[Changes], task),
+        "tree": None,
     }
     return render("input.html", values, status_of(refusal), by=by)
+
+
+def _risk_words(page: TaskPage | None) -> str | None:
+    """Return the words of the task that make it risky, if its risk follows from them."""
+    if page is None or page.instructions is None or page.risk in (None, Risk.LOW):
+        return None
+    return assess(page.instructions).words or None
+
+
+def _changes(changes: Changes, task: TaskView) -> ChangesShown:
+    return changes_of(changes.of_task(task.id).runs, changes.patch)
 
 
 def _rules(task: TaskView) -> list[str]:

@@ -9,9 +9,12 @@ import pytest
 
 from claudomator_py.domain.changes import RunChanges
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
+from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
 from claudomator_py.resources.branches.page_model import MAX_FILE_CHARS, MAX_PATCH_BYTES, MAX_RUNS, patches_of
+from claudomator_py.resources.tasks.service import Tasks
 from tests.fakes.prepared import PreparedService
+from tests.fakes.steps import spec
 from tests.unit.api.page.conftest import Visitor, text_of
 
 KEY = "sk-ant-api03-" + "Zq7" * 20
@@ -201,3 +204,18 @@ def test_repositories_have_their_runs_and_costs_by_day(operator: Visitor, prepar
     prepared.world.now_ms += HOUR_MS
     said = text_of(operator.get("/repositories"))
     assert "2026-09-22 /srv/shop 2 0 1 $0.50 2026-09-21 /srv/shop 1 0 1 $0.50" in said
+
+
+def test_an_approval_shows_what_was_changed_so_far_and_why_it_is_risky(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    task = prepared.access.as_(OPERATOR)[Tasks].submit(spec("t", instructions="Delete the production database.")).id
+    prepared.world.router.route()
+    assert prepared.task(task).state == "NEEDS_INPUT"
+    form = operator.get(f"/tasks/{task}/approve")
+    assert "Risk high: Delete the production database" in text_of(form)
+    assert "What it changed so far" not in text_of(form)
+    changed(prepared, task, patch_of("tap.py", "drip = 0"), **files("tap.py"))
+    form = operator.get(f"/tasks/{task}/approve")
+    assert "What it changed so far" in text_of(form)
+    assert "+drip = 0" in text_of(form)
