@@ -491,3 +491,22 @@ def test_one_task_is_counted_as_one(operator: Visitor, prepared: PreparedService
     assert "<strong>1 task</strong>" in operator.get("/").body.decode()
     prepared.add("other", Running(Phase.RUNNING))
     assert "<strong>2 tasks</strong>" in operator.get("/").body.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "onward"),
+    [
+        ("/?q=nothing", "/"),
+        ("/select?q=nothing", "/select"),
+        ("/report?since=1h", "/night"),
+        ("/night", "/"),
+        ("/decisions", "/new"),
+        ("/decisions?agent=nobody", "/decisions"),
+        ("/repositories", "/new"),
+        ("/specialists?q=zebra", "/specialists"),
+    ],
+)
+def test_where_there_is_nothing_a_link_leads_on(operator: Visitor, path: str, onward: str) -> None:
+    nothing = re.search(r'<p class="empty">[^\n]*?<a href="([^"?]+)', operator.get(path).body.decode())
+    assert nothing is not None
+    assert nothing[1] == onward
