@@ -367,3 +367,14 @@ def test_a_reason_can_be_read_on_a_phone(desktop: Desktop, path: str) -> None:
     assert left is not None
     assert name is not None
     assert abs(left["x"] - name["x"]) < 2
+
+
+@pytest.mark.parametrize("path", ["/", "/?state=FAILED"])
+def test_why_a_task_failed_can_be_read_where_it_is_listed(desktop: Desktop, path: str) -> None:
+    _paths(desktop)
+    page = desktop.page(path, viewport={"width": 1_280, "height": 900})
+    _settle(page)
+    failed = page.locator(".row.task:has(> .chip.bad)")
+    expect(failed.locator(".why", has_text="exited with 2").first).to_be_visible()
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.innerText)"
+    assert failed.locator(".why, .changes").evaluate_all(cut) == []
