@@ -158,6 +158,11 @@ class Database:
         return self._writer.trouble
 
     @property
+    def commits(self) -> int:
+        """How many commits there were, or may have been, since the start."""
+        return self._writer.commits
+
+    @property
     def written(self) -> Histogram:
         """Seconds until writes were durable, including their time in the queue."""
         return self._writer.written

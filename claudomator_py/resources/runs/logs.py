@@ -226,16 +226,6 @@ def log_step(run: Run, *, check: bool) -> int:
     return max(1, run.check_seq) if check else 0
 
 
-class _Commits:
-    """How often something was stored."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def count(self) -> None:
-        self.number += 1
-
-
 class Logs(Service):
     """Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``."""
 
@@ -244,8 +234,6 @@ class Logs(Service):
         self._registry = registry
         self._host = host
         self._secrets = secrets
-        self._commits = _Commits()
-        database.on_commit(self._commits.count)
 
     def open_log(
         self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
@@ -266,8 +254,8 @@ class Logs(Service):
 
     @property
     def commits(self) -> int:
-        """How often something was stored."""
-        return self._commits.number
+        """How often something may have been stored."""
+        return self._database.commits
 
     def _output(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> OutputPiece:
         try:
