@@ -33,28 +33,30 @@ from claudomator_py.resources.schedules import page as schedules
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists import page as specialists
 
+_PAGES = (
+    front,
+    agents,
+    branches,
+    report,
+    night,
+    tasks,
+    writing,
+    inputs,
+    schedules,
+    notices,
+    selection,
+    specialists,
+    channels,
+    routing,
+    decisions,
+    policy,
+)
+"""Modules with a router, apart from the login's."""
+
 
 def routes(access: Access, entrance: login.Entrance) -> list[BaseRoute]:
     """Return the routes of all pages, which come after those of the API."""
-    of_tasks = (
-        front,
-        agents,
-        branches,
-        report,
-        night,
-        tasks,
-        writing,
-        inputs,
-        schedules,
-        notices,
-        selection,
-        specialists,
-        channels,
-        routing,
-        decisions,
-        policy,
-    )
-    routers = [*(page.router(access) for page in of_tasks), login.router(entrance, cache(lambda: _prepare(access)))]
+    routers = [*(page.router(access) for page in _PAGES), login.router(entrance, cache(lambda: _prepare(access)))]
     return [route for router in (*routers, static_files()) for route in router.routes]
 
 
