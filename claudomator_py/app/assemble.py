@@ -214,7 +214,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
             Nights(database, registry, clock, engine.budgets.zone, around.host.host_of),
             Agents(database, registry, engine.budgets, clock, repeats),
             Tokens(database, keyring, clock),
-            Hosts(database, around.host, lambda: (LOCAL, *current().settings.hosts), clock),
+            Hosts(database, around.host, registry, lambda: (LOCAL, *current().settings.hosts), clock),
             channels,
             IncomingWebhooks(channels, around.environ, clock),
             *_about_tasks(around, engine, task_views, repeats, workdirs),

@@ -107,6 +107,8 @@ class HostView(View):
     """``local``, or the engine that executes its runs."""
     live: int
     """Number of runs on it."""
+    slots: int = 0
+    """Number of runs that its agents may have on it at once: the sum of their `max_concurrent`."""
     agents: Mapping[str, int] = {}
     """Number of these by agent."""
     waits: Mapping[str, int] = {}
@@ -121,6 +123,9 @@ class HostView(View):
     """Nodes that take no runs."""
     version: str | None = None
     """Version of its engine."""
+    clock_skew: float | None = None
+    """Seconds by which the clock of a node differs at least from this machine's, as the times of the latest runs show;
+    positive if it is ahead. None if nothing is known."""
     problem: str | None = None
     """Why its engine cannot be queried, or what it refused last."""
     drained: str | None = None

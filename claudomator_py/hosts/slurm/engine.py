@@ -266,6 +266,11 @@ _OVER: Final = (
 )
 
 
+def run_of(key: str) -> str:
+    """Return the run whose job has that name."""
+    return key.removeprefix(PREFIX).rpartition("-")[0]
+
+
 @cache
 def _reasons() -> Mapping[str, str]:
     reasons: dict[str, str] = tomllib.loads((Path(__file__).parent / "reasons.toml").read_text())

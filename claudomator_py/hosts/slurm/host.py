@@ -29,7 +29,7 @@ from claudomator_py.domain.units import SECOND_MS
 from claudomator_py.hosts.durable import FlushGroup
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.local.directory import CHECK
-from claudomator_py.hosts.local.fate import decide_fate, held_lock
+from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.local.host import LocalRunHost
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.local.sweep import sweep
@@ -38,16 +38,11 @@ from claudomator_py.hosts.shim import record
 from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.hosts.slurm.archive import remove_others, supervisor_in
 from claudomator_py.hosts.slurm.clones import Clones, with_fault
-from claudomator_py.hosts.slurm.engine import PREFIX, EngineSilent, Slurm
+from claudomator_py.hosts.slurm.engine import PREFIX, EngineSilent, Slurm, run_of
+from claudomator_py.hosts.slurm.fate import ABSENT_S, FORCE_S, OVER, SUBMITTED, ClockSkew, Fates
 from claudomator_py.ports import AgentKind, Clock
 
 log = logging.getLogger(__name__)
-
-SUBMITTED: Final = "submitted"
-"""In a run directory: it was given to Slurm, or is about to be, and never will be again. It names the archive that its
-supervisor is imported from."""
-ABSENT_S: Final = 30.0
-"""How long Slurm must not have known a job before its run is given up. It may have been asked and not have said yet."""
 
 _POLL_S: Final = 0.15
 _POLL_YOUNG_S: Final = 0.08
@@ -55,14 +50,9 @@ _YOUNG_S: Final = 5.0
 """Some runs are over that soon after they have come, and their slots wait for a look."""
 _POLLS_S: Final = 0.002
 """For each of many runs: so a look at all of them takes some hundredth of the time between two."""
-_FORCE_S: Final = 30.0
 _ASK_AGAIN_S: Final = 0.25
-_UNASKED_S: Final = 3.0
-"""After its submission a job is left alone for so long: most have begun by then, and nothing is asked for them."""
 _MAX_NODES: Final = 100
 _USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
-_OVER: Final = (record.EXIT, record.REVOKED)
-_SIGNS: Final = (record.STARTED, record.CANCEL, *_OVER)
 
 
 class ClusterRunHost(LocalRunHost):
@@ -90,7 +80,6 @@ class ClusterRunHost(LocalRunHost):
         super().__init__(
             root, launcher, grace_ms=grace_ms, kinds=kinds, redactor=redactor, clock=clock, recorder=recorder
         )
-        self._absent_s = absent_s
         self._clones = clones
         self._specs = hosts
         self._roots = {name: os.path.realpath(host.root) for name, host in hosts.items()}
@@ -103,14 +92,8 @@ class ClusterRunHost(LocalRunHost):
         """How many live runs each host has."""
         self._poll: asyncio.TimerHandle | None = None
         self._young_until = 0.0
-        self._submitting: dict[str, Future[None]] = {}
-        self._absent: dict[str, float] = {}
-        """By job: when it was first not listed; on the monotonic clock, as the others."""
-        self._asked_from: dict[str, float] = {}
-        """By job: when it was submitted here."""
-        self._loose: dict[str, float] = {}
-        """By job: when nobody held its run, although that had begun and had no end."""
-        self._cancelled: dict[str, float] = {}
+        self._fates = Fates(absent_s)
+        self._skews = {name: ClockSkew(clock) for name in hosts}
 
     def close(self) -> None:
         """Read, watch and ask nothing more."""
@@ -189,7 +172,8 @@ class ClusterRunHost(LocalRunHost):
             if recording is not None:
                 recording()
 
-        self._submitting[key] = engine.submit(key, path, first)
+        self._skews[self.host_of(run_id)].submitting(key)
+        self._fates.submitted(key, engine.submit(key, path, first))
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
         """See ``RunHost``. On a cluster: an end is recorded, a held lock is life, and what Slurm says matters only
@@ -200,8 +184,13 @@ class ClusterRunHost(LocalRunHost):
             self._missed(status)
             return status
         path, key = self.place(run_id, step), job_name(run_id, step)
-        submitting = self._submitting.get(key)
-        status = self._fate(engine, path, key)
+        submitting = self._fates.submission(key)
+        status = self._fates.decide(engine, path, key, self.grace_ms)
+        if status.fate is RunFate.MISSING:
+            self._missed(status)
+            self._fates.forget(key)
+        if status.fate not in (RunFate.STARTING, RunFate.ALIVE):
+            self._skews[self.host_of(run_id)].over(key, status.exit)
         if status.fate is RunFate.REVOKED:
             # Nobody has taken them, and nobody will.
             with suppress(FileNotFoundError):
@@ -241,15 +230,14 @@ class ClusterRunHost(LocalRunHost):
         super().cancel(run_id, step)
         engine = self._engines.get(self.host_of(run_id))
         key = job_name(run_id, step)
-        if engine is not None and key not in self._cancelled:
-            self._cancelled[key] = time.monotonic()
+        if engine is not None and self._fates.cancelled(key):
             engine.interrupt(key)
 
     def end_survivors(self, run_id: str) -> bool:
         """See ``RunHost``. A job counts as living for as long as Slurm lists it, and while Slurm says nothing."""
         engine = self._engines.get(self.host_of(run_id))
         if engine is not None:
-            deadline = time.monotonic() + self.grace_ms / SECOND_MS + _FORCE_S
+            deadline = time.monotonic() + self.grace_ms / SECOND_MS + FORCE_S
             while left := _jobs_of(engine, run_id):
                 for key in left:
                     engine.end(key).result()
@@ -322,7 +310,7 @@ class ClusterRunHost(LocalRunHost):
         for job in () if listed is None else listed.jobs.values():
             if run_of(job.name) == run_id and job.waits:
                 return f"waits for {name}: {job.why}"
-        if any(run_of(key) == run_id for key in [*self._absent]) and (problem := engine.problem) is not None:
+        if self._fates.is_absent(run_id) and (problem := engine.problem) is not None:
             return f"waits for {name}, which has not taken it: {problem}"
         return None
 
@@ -345,6 +333,7 @@ class ClusterRunHost(LocalRunHost):
             cpus_used=listed.cpus_used,
             unusable=tuple(node for node in listed.nodes if node.state not in _USABLE)[:_MAX_NODES],
             version=listed.version,
+            clock_skew=self._skews[name].seconds,
             problem=engine.problem,
         )
 
@@ -368,85 +357,12 @@ class ClusterRunHost(LocalRunHost):
         self._active[chosen] += 1
         return chosen
 
-    def _fate(self, engine: Slurm, path: str, key: str) -> RunStatus:
-        if self._is_on_its_way(path, key):
-            return RunStatus(RunFate.STARTING)
-        status = decide_fate(path, awaited=True)
-        self._missed(status)
-        if status.fate is RunFate.STARTING:
-            return self._starting(engine, path, key)
-        if status.fate in (RunFate.UNFINISHED, RunFate.ORPHANED):
-            return self._unfinished(engine, key)
-        if status.fate is RunFate.ALIVE:
-            self._loose.pop(key, None)
-            self._force(engine, path, key)
-        else:
-            self._forget(key)
-        return status
-
-    def _is_on_its_way(self, path: str, key: str) -> bool:
-        """Whether it was submitted a moment ago, and nothing is there of it yet: each tick asks; its lock is left."""
-        submitting = self._submitting.get(key)
-        if submitting is None:
-            is_new = time.monotonic() < self._asked_from.get(key, -_UNASKED_S) + _UNASKED_S
-        else:
-            is_new = not submitting.done()
-        return is_new and not any(os.path.exists(f"{path}/{name}") for name in _SIGNS)
-
     def _missed(self, status: RunStatus) -> None:
         """Nothing is known of a run that is not there for as long as a folder is not. Raises OSError."""
         if status.fate is RunFate.MISSING:
             for root in self._roots.values():
                 if not os.path.isdir(root):
                     raise FileNotFoundError(errno.ENOENT, "the folder of a cluster's runs is not mounted", root)
-
-    def _starting(self, engine: Slurm, path: str, key: str) -> RunStatus:
-        """Nothing has begun, and nobody holds the run, or only for a moment. It is given up under its lock."""
-        if os.path.exists(f"{path}/{record.CANCEL}") or not os.path.exists(f"{path}/{SUBMITTED}"):
-            return decide_fate(path)
-        submitting = self._submitting.get(key)
-        if submitting is not None and not submitting.done():
-            return RunStatus(RunFate.STARTING)
-        if self._submitting.pop(key, None) is not None:
-            self._absent[key] = self._asked_from[key] = time.monotonic()
-        if time.monotonic() < self._asked_from.get(key, 0.0) + _UNASKED_S:
-            return RunStatus(RunFate.STARTING)
-        listed = engine.listed()
-        if listed is None or key in listed.jobs:
-            self._absent[key] = time.monotonic()
-            return RunStatus(RunFate.STARTING)
-        since = self._absent.setdefault(key, listed.asked_at)
-        if listed.asked_at - since < self._absent_s:
-            return RunStatus(RunFate.STARTING)
-        status = decide_fate(path)
-        if status.fate is RunFate.REVOKED:
-            self._forget(key)
-            # Should it come after all, it would find that, and leave.
-            engine.end(key)
-        return status
-
-    def _unfinished(self, engine: Slurm, key: str) -> RunStatus:
-        """It began, has no end, and nobody holds it: over, once no job of its name is there."""
-        listed = engine.listed()
-        if key not in self._loose:
-            self._loose[key] = time.monotonic()
-            engine.end(key)
-        if listed is None or listed.asked_at <= self._loose[key] or key in listed.jobs:
-            return RunStatus(RunFate.ALIVE)
-        return RunStatus(RunFate.UNFINISHED)
-
-    def _force(self, engine: Slurm, path: str, key: str) -> None:
-        """End the job of a run that was cancelled and does not end, as when its node does not see the file."""
-        if not os.path.exists(f"{path}/{record.CANCEL}"):
-            return
-        since = self._cancelled.setdefault(key, time.monotonic())
-        if time.monotonic() - since > self.grace_ms / SECOND_MS + _FORCE_S:
-            self._cancelled[key] = time.monotonic()
-            engine.end(key)
-
-    def _forget(self, key: str) -> None:
-        for kept in (self._absent, self._asked_from, self._loose, self._cancelled, self._submitting):
-            kept.pop(key, None)
 
     @property
     def _pause_s(self) -> float:
@@ -478,16 +394,11 @@ def job_name(run_id: str, step: int = 0) -> str:
     return f"{PREFIX}{run_id}-{step}"
 
 
-def run_of(key: str) -> str:
-    """Return the run whose job has that name."""
-    return key.removeprefix(PREFIX).rpartition("-")[0]
-
-
 def _archives_of_live(root: str) -> set[str]:
     """Return the archives that supervisors of runs need which have no end. Raises OSError."""
     found = set()
     for submitted in [*Path(root).glob(f"*/{SUBMITTED}"), *Path(root).glob(f"*/{CHECK}*/{SUBMITTED}")]:
-        if not any((submitted.parent / name).exists() for name in _OVER):
+        if not any((submitted.parent / name).exists() for name in OVER):
             found.add(submitted.read_text())
     return found
 

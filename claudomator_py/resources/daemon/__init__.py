@@ -137,13 +137,14 @@ def numbers_text(counts: Mapping[str, int]) -> str | None:
 HOSTS = Table[HostView](
     Column("HOST", lambda host: host.name),
     Column("KIND", lambda host: host.kind, wide=True),
-    Column("RUNS", lambda host: host.live, right=True),
+    Column("SLOTS", lambda host: f"{host.live}/{host.slots}", right=True),
     Column("AGENTS", lambda host: numbers_text(host.agents), flexible=True),
     Column("CPUS", lambda host: None if host.cpus is None else f"{host.cpus_used}/{host.cpus}", right=True),
     Column("WAITING", lambda host: numbers_text(host.waits), flexible=True),
     Column("NODES", lambda host: numbers_text(host.nodes), flexible=True),
     Column("DRAINED", lambda host: None if host.drained is None else host.drained or "yes", flexible=True),
     Column("PROBLEM", lambda host: host.problem, flexible=True),
+    Column("CLOCK", lambda host: f"{host.clock_skew:+.1f} s" if host.clock_skew else None, right=True),
     Column("VERSION", lambda host: host.version, wide=True),
 )
 

@@ -1,18 +1,20 @@
 """The daemon itself: draining it, backing up its database, and cleaning up after it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import Connection
 
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import NotFound, Unavailable
 from claudomator_py.domain.health import DrainView, StandingView
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
 from claudomator_py.domain.units import format_instant
+from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.resources.daemon import (
     BackupCalls,
@@ -110,8 +112,13 @@ class DaemonService(Service):
             self._write(note)
 
 
-def with_runs(connection: Connection, hosts: Sequence[HostView], host_of: Callable[[str], str]) -> list[HostView]:
-    """Return the hosts with the live runs on each, by agent, and whether it is drained."""
+def with_runs(
+    connection: Connection, hosts: Sequence[HostView], host_of: Callable[[str], str], agents: Iterable[AgentSpec]
+) -> list[HostView]:
+    """Return the hosts with the live runs and the slots of these agents on each, and whether it is drained."""
+    slots = Counter[str]()
+    for agent in agents:
+        slots.update(dict.fromkeys(agent.hosts, agent.max_concurrent))
     drained, runs = hold_rows.drained_hosts(connection), defaultdict[str, Counter[str]](Counter)
     for run in run_rows.live(connection):
         runs[host_of(run.id)][run.agent] += 1
@@ -119,6 +126,7 @@ def with_runs(connection: Connection, hosts: Sequence[HostView], host_of: Callab
         view.model_copy(
             update={
                 "live": runs[view.name].total(),
+                "slots": slots[view.name],
                 "agents": dict(sorted(runs[view.name].items())),
                 "drained": drained[view.name] or "" if view.name in drained else None,
             }
@@ -131,9 +139,17 @@ class Hosts(Service):
     """The service of hosts, which belong to no organisation. name: a host's; methods raise NotFound if there is no such
     host."""
 
-    def __init__(self, database: Database, host: RunHost, names: Callable[[], Sequence[str]], clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        host: RunHost,
+        registry: AgentRegistry,
+        names: Callable[[], Sequence[str]],
+        clock: Clock,
+    ) -> None:
         super().__init__(database)
         self._host = host
+        self._registry = registry
         self._names = names
         self._clock = clock
 
@@ -141,12 +157,12 @@ class Hosts(Service):
     def all(self) -> list[HostView]:
         """Return all hosts."""
         hosts = self._host.hosts()  # outside of the transaction: it takes time
-        return self._read(lambda connection: with_runs(connection, hosts, self._host.host_of))
+        return self._read(lambda connection: self._with_runs(connection, hosts))
 
     def last_known(self) -> Sequence[HostView]:
         """Return all hosts without asking their engines; none if this machine is the only one."""
         hosts = self._host.hosts(ask=False)
-        return self._read(lambda connection: with_runs(connection, hosts, self._host.host_of)) if len(hosts) > 1 else ()
+        return self._read(lambda connection: self._with_runs(connection, hosts)) if len(hosts) > 1 else ()
 
     @answers(HostCalls.drain_host)
     def drain(self, name: str, wanted: DrainRequest) -> DrainView:
@@ -157,6 +173,9 @@ class Hosts(Service):
     def undrain(self, name: str) -> DrainView:
         """Start tasks on it again. Repeating it changes nothing."""
         return self._switched(name, lambda connection: undrain(connection, self._clock(), host=name))
+
+    def _with_runs(self, connection: Connection, hosts: Sequence[HostView]) -> list[HostView]:
+        return with_runs(connection, hosts, self._host.host_of, self._registry.agents)
 
     def _switched(self, name: str, switch: Callable[[Connection], None]) -> DrainView:
         if name not in self._names():

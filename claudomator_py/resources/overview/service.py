@@ -128,7 +128,7 @@ class Overview(Service):
 
     def _hosts(self, connection: Connection) -> Sequence[HostView]:
         hosts = self._host.hosts(ask=False)
-        return with_runs(connection, hosts, self._host.host_of) if len(hosts) > 1 else ()
+        return with_runs(connection, hosts, self._host.host_of, self._registry.agents) if len(hosts) > 1 else ()
 
     @answers(OverviewCalls.inbox_page)
     def inbox_page(self, cursor: str | None, limit: int) -> FileProblemPage:

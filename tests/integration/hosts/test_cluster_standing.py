@@ -1,6 +1,7 @@
 """What a cluster says of runs that it has not placed, and of its nodes, in the words of programs that stand in for
 Slurm's: its own are too slow to be asked for each of these."""
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from claudomator_py.domain.host import LOCAL, HostNeeds, HostSpec, HostType
 from claudomator_py.domain.run import RunFate, RunSpec
 from claudomator_py.hosts.local.launcher import Launcher
+from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.hosts.slurm.host import ClusterRunHost
 from tests.integration.hosts.rig import LIMITS
 from tests.patience import wait_until
@@ -162,3 +164,19 @@ def test_slurm_is_asked_for_what_a_run_needs(
     assert found == options
     assert "--licenses=claude-max:1" in asked
     assert "--partition=night" in asked
+
+
+@pytest.mark.parametrize(("node_is_ahead_s", "noted_s"), [(3_600, 3_600), (-60, -60), (0, 0)])
+def test_a_node_whose_clock_differs_is_noticed_by_its_runs(
+    host: ClusterRunHost, commands: Commands, node_is_ahead_s: int, noted_s: int
+) -> None:
+    for name in ("sbatch", "squeue", "sinfo"):
+        commands.say(name, "")
+    submitted(host)
+    assert host.hosts()[1].clock_skew is None
+    ended_ms = now_ms() + node_is_ahead_s * 1_000
+    record = {"exit_code": 0, "ended_by": None, "started_ms": ended_ms, "ended_ms": ended_ms, "error": None, "step": 0}
+    (host.path(RUN_ID) / "exit.json").write_text(json.dumps(record))
+    for _ in range(2):
+        assert host.reconcile(RUN_ID).fate is RunFate.ENDED
+        assert host.hosts()[1].clock_skew == pytest.approx(noted_s, abs=5)

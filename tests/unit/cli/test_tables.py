@@ -430,11 +430,12 @@ def test_it_paints_and_measures_as_rich_does(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_hosts_are_part_of_the_whole_once_there_are_some() -> None:
-    cluster = HostView(name="cluster", kind="slurm", live=3, agents={"claude": 2, "codex": 1}, waits={"Priority": 1})
+    cluster = HostView(name="cluster", kind="slurm", live=3, slots=8, agents={"claude": 2, "codex": 1})
+    cluster = cluster.model_copy(update={"waits": {"Priority": 1}, "clock_skew": -61.24})
     assert "HOSTS" not in overview(StatusView())
     shown = overview(StatusView(hosts=(HostView(name="local", kind="local", live=0), cluster))).splitlines()
     assert [line.split() for line in shown[shown.index("HOSTS") + 1 :]] == [
-        ["HOST", "RUNS", "AGENTS", "WAITING"],
-        ["local", "0"],
-        ["cluster", "3", "2", "claude,", "1", "codex", "1", "Priority"],
+        ["HOST", "SLOTS", "AGENTS", "WAITING", "CLOCK"],
+        ["local", "0/0"],
+        ["cluster", "3/8", "2", "claude,", "1", "codex", "1", "Priority", "-61.2", "s"],
     ]

@@ -479,6 +479,8 @@ def test_where_runs_take_place_is_shown_once_there_is_more_than_this_machine(
         shown = page[page.index('id="hosts"') :]
         assert "1 not placed yet: no node has room (Resources)" in shown
         assert shown.count("claude 1") == 2
+        assert shown.count("</span>1/2</span>") == 1, "an agent works on this machine unless it says where"
+        assert shown.count("</span>1/0</span>") == 1
     assert operator.post("/hosts/cluster/drain").status == 404, "the daemon of this test has none"
     assert operator.post("/hosts/local/drain").status == 303
     assert 'action="/hosts/local/undrain"' in operator.get("/agents").body.decode()

@@ -1,0 +1,172 @@
+"""Deciding what became of the runs on a cluster: from their directories first, from Slurm's list only where nobody
+holds a run."""
+
+import os
+import time
+from collections import deque
+from concurrent.futures import Future
+from typing import Final
+
+from claudomator_py.domain.run import ExitRecord, RunFate, RunStatus
+from claudomator_py.domain.units import SECOND_MS
+from claudomator_py.hosts.local.fate import decide_fate
+from claudomator_py.hosts.shim import record
+from claudomator_py.hosts.slurm.engine import Slurm, run_of
+from claudomator_py.ports import Clock
+
+SUBMITTED: Final = "submitted"
+"""File in a run directory that was submitted to Slurm, or is about to be; such a directory is never submitted again. It
+contains the path of the archive from which its supervisor is imported."""
+OVER: Final = (record.EXIT, record.REVOKED)
+"""Files of which a run directory has one once the run is over."""
+ABSENT_S: Final = 30.0
+"""How long Slurm must have listed no job of a run before the run is revoked; a submission may still be in progress."""
+FORCE_S: Final = 30.0
+"""How long after the grace period a cancelled run may live before its job is ended."""
+
+_UNASKED_S: Final = 3.0
+"""After its submission a run is left alone for this long: most have begun by then, so that Slurm need not be asked."""
+_SIGNS: Final = (record.STARTED, record.CANCEL, *OVER)
+_MAX_SKEWS: Final = 20
+
+
+class Fates:
+    """Decides the fate of runs on clusters, and remembers what that needs. Times are on the monotonic clock."""
+
+    def __init__(self, absent_s: float) -> None:
+        """absent_s: see ``ABSENT_S``."""
+        self._absent_s = absent_s
+        self._submitting: dict[str, Future[None]] = {}
+        self._absent: dict[str, float] = {}
+        """By job: when Slurm first did not list it."""
+        self._asked_from: dict[str, float] = {}
+        """By job: when its submission ended."""
+        self._loose: dict[str, float] = {}
+        """By job: when nobody was found to hold its run, which has begun and not ended."""
+        self._cancelled: dict[str, float] = {}
+
+    def submitted(self, key: str, submitting: Future[None]) -> None:
+        """Remember the submission of a job."""
+        self._submitting[key] = submitting
+
+    def submission(self, key: str) -> Future[None] | None:
+        """Return the submission of a job, if its outcome still matters."""
+        return self._submitting.get(key)
+
+    def cancelled(self, key: str) -> bool:
+        """Remember that the run of a job was cancelled. Returns whether that is new."""
+        is_new = key not in self._cancelled
+        if is_new:
+            self._cancelled[key] = time.monotonic()
+        return is_new
+
+    def is_absent(self, run_id: str) -> bool:
+        """Return whether Slurm was not seen to have a job of the run since its submission."""
+        return any(run_of(key) == run_id for key in [*self._absent])
+
+    def forget(self, key: str) -> None:
+        """Forget a job."""
+        for kept in (self._absent, self._asked_from, self._loose, self._cancelled, self._submitting):
+            kept.pop(key, None)
+
+    def decide(self, engine: Slurm, path: str, key: str, grace_ms: int) -> RunStatus:
+        """Return what became of the run in that directory. Raises OSError."""
+        if self._is_on_its_way(path, key):
+            return RunStatus(RunFate.STARTING)
+        status = decide_fate(path, awaited=True)
+        match status.fate:
+            case RunFate.STARTING:
+                return self._starting(engine, path, key)
+            case RunFate.UNFINISHED | RunFate.ORPHANED:
+                return self._unfinished(engine, key)
+            case RunFate.ALIVE:
+                self._loose.pop(key, None)
+                self._force(engine, path, key, grace_ms)
+            case RunFate.ENDED | RunFate.REVOKED:
+                self.forget(key)
+        return status
+
+    def _is_on_its_way(self, path: str, key: str) -> bool:
+        """Return whether it was submitted recently and has left no file yet. Each tick asks this, so no lock is
+        taken."""
+        submitting = self._submitting.get(key)
+        if submitting is None:
+            is_new = time.monotonic() < self._asked_from.get(key, -_UNASKED_S) + _UNASKED_S
+        else:
+            is_new = not submitting.done()
+        return is_new and not any(os.path.exists(f"{path}/{name}") for name in _SIGNS)
+
+    def _starting(self, engine: Slurm, path: str, key: str) -> RunStatus:
+        """Decide about a run that has not begun. It is revoked under its lock."""
+        if os.path.exists(f"{path}/{record.CANCEL}") or not os.path.exists(f"{path}/{SUBMITTED}"):
+            return decide_fate(path)
+        submitting = self._submitting.get(key)
+        if submitting is not None and not submitting.done():
+            return RunStatus(RunFate.STARTING)
+        if self._submitting.pop(key, None) is not None:
+            self._absent[key] = self._asked_from[key] = time.monotonic()
+        if time.monotonic() < self._asked_from.get(key, 0.0) + _UNASKED_S:
+            return RunStatus(RunFate.STARTING)
+        listed = engine.listed()
+        if listed is None or key in listed.jobs:
+            self._absent[key] = time.monotonic()
+            return RunStatus(RunFate.STARTING)
+        since = self._absent.setdefault(key, listed.asked_at)
+        if listed.asked_at - since < self._absent_s:
+            return RunStatus(RunFate.STARTING)
+        status = decide_fate(path)
+        if status.fate is RunFate.REVOKED:
+            self.forget(key)
+            # If the job starts later after all, its supervisor finds `revoked` and leaves.
+            engine.end(key)
+        return status
+
+    def _unfinished(self, engine: Slurm, key: str) -> RunStatus:
+        """Decide about a run that has begun, has not ended, and that nobody holds: it is over once Slurm lists no job
+        of its name."""
+        listed = engine.listed()
+        if key not in self._loose:
+            self._loose[key] = time.monotonic()
+            engine.end(key)
+        if listed is None or listed.asked_at <= self._loose[key] or key in listed.jobs:
+            return RunStatus(RunFate.ALIVE)
+        return RunStatus(RunFate.UNFINISHED)
+
+    def _force(self, engine: Slurm, path: str, key: str, grace_ms: int) -> None:
+        """End the job of a cancelled run that does not end, for example because its node does not see the file."""
+        if not os.path.exists(f"{path}/{record.CANCEL}"):
+            return
+        since = self._cancelled.setdefault(key, time.monotonic())
+        if time.monotonic() - since > grace_ms / SECOND_MS + FORCE_S:
+            self._cancelled[key] = time.monotonic()
+            engine.end(key)
+
+
+class ClockSkew:
+    """By how much the clocks of a cluster's nodes differ at least from this machine's, as its latest runs show.
+
+    A run begins after its submission and ends before its end is seen. If its own times contradict that, its node's
+    clock is wrong by at least the difference.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._submitted: dict[str, int] = {}
+        """By job: the time before its submission, in epoch milliseconds."""
+        self._latest: deque[int] = deque(maxlen=_MAX_SKEWS)
+
+    def submitting(self, key: str) -> None:
+        """Note the time at which a job is submitted."""
+        self._submitted[key] = self._clock()
+
+    def over(self, key: str, exit_record: ExitRecord | None) -> None:
+        """Compare the times in the exit record, if there is one, with this machine's. Repeating it changes nothing."""
+        submitted_ms = self._submitted.pop(key, None)
+        if submitted_ms is not None and exit_record is not None:
+            ahead, behind = exit_record.ended_ms - self._clock(), exit_record.started_ms - submitted_ms
+            self._latest.append(max(ahead, 0) or min(behind, 0))
+
+    @property
+    def seconds(self) -> float | None:
+        """The largest difference, positive if the node's clock is ahead; None until a run has ended."""
+        return max(self._latest, key=abs) / SECOND_MS if self._latest else None
