@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from claudomator_py.acts import Reach
-from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
+from claudomator_py.acts.catalogue import catalogue, without_version
 from claudomator_py.acts.pattern import UNKNOWN, Place
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
@@ -53,45 +53,45 @@ class CommandText:
     """What it does. Only a command in code may have none: it counts because its program is known."""
 
 
-def commands_in(text: str, known: Catalogue | None = None) -> tuple[CommandText, ...]:
+def commands_in(text: str) -> tuple[CommandText, ...]:
     """Return the commands in the text, in order.
 
     In code, a line counts if its program is known; in running text, only if it does something that is known.
     """
-    data = known or catalogue()
+    plain_words = catalogue().plain_words
     found: list[CommandText] = []
     covered = bytearray(len(text))
     for code in _in_code(text):
         if any(covered[slice(*code.span())]):
             continue
         covered[slice(*code.span())] = b"\x01" * (code.end() - code.start())
-        found += _lines(text, *code.span("code"), data)
+        found += _lines(text, *code.span("code"))
     for word in _WORD.finditer(text):
         if len(found) >= MAX_COMMANDS:
             break
-        if covered[word.start()] or not _is_program(word[1], data) or word[1] in data.plain_words:
+        if covered[word.start()] or not _is_program(word[1]) or word[1] in plain_words:
             continue
         end = _end_of_clause(text, word.start())
-        does = _acts(text[word.start() : end], data)
+        does = _acts(text[word.start() : end])
         if does:
             found.append(CommandText(word.start(), end, text[word.start() : end], False, does))
             covered[word.start() : end] = b"\x01" * (end - word.start())
     return tuple(sorted(found, key=lambda one: one.start)[:MAX_COMMANDS])
 
 
-def needed_commands(text: str, known: Catalogue | None = None) -> tuple[str, ...]:
+def needed_commands(text: str) -> tuple[str, ...]:
     """Return the commands with reach "publish" that the text evidently asks for, in the form of ``Act.command``.
 
     In running text a command ends where the sentence continues: "run npm publish in packages/ui".
     """
-    data, text = known or catalogue(), text[:MAX_TEXT]
+    text = text[:MAX_TEXT]
     found: list[Act] = []
-    told = commands_in(text, data)
+    told = commands_in(text)
     for one in told:
-        found += one.acts if one.in_code else _acts(_GOES_ON.split(one.text, maxsplit=1)[0], data)
+        found += one.acts if one.in_code else _acts(_GOES_ON.split(one.text, maxsplit=1)[0])
     for runner in _RUNNER.finditer(text):
         if not any(one.start <= runner.start() < one.end for one in told):
-            found += _acts(runner[0], data)
+            found += _acts(runner[0])
     never = {act.command for act in found if act.reach is Reach.ANY or act.kind in _NEVER_NEEDED}
     lines = (act.command for act in found if act.reach is Reach.PUBLISH and act.command not in never)
     return tuple(dict.fromkeys(line for line in lines if UNKNOWN not in line and len(line) <= MAX_NEEDED))[:MAX_TOLD]
@@ -102,13 +102,13 @@ def _in_code(text: str) -> Iterator[re.Match[str]]:
         yield from marked.finditer(text)
 
 
-def _acts(text: str, known: Catalogue) -> tuple[Act, ...]:
+def _acts(text: str) -> tuple[Act, ...]:
     """Return what the command does. A shell's or interpreter's bare name is a mention, not a command."""
-    does = acts(text, Place(), known)
+    does = acts(text, Place())
     return tuple(act for act in does if act.kind != "hidden" or " " in act.command)
 
 
-def _lines(text: str, start: int, end: int, known: Catalogue) -> Iterator[CommandText]:
+def _lines(text: str, start: int, end: int) -> Iterator[CommandText]:
     """Yield the commands of a code passage: one per line; a trailing backslash joins lines."""
     at = start
     while at < end:
@@ -123,14 +123,14 @@ def _lines(text: str, start: int, end: int, known: Catalogue) -> Iterator[Comman
         command = text[begin:stop].rstrip()
         word = re.match(r"(?:\w+=\S*\s+)*(?:\./|/\S*/)?([\w.+-]+)", command)
         if command and word:
-            does = _acts(command, known)
-            if does or _is_program(word[1], known):
+            does = _acts(command)
+            if does or _is_program(word[1]):
                 yield CommandText(begin, begin + len(command), command, True, does)
         at = stop + 1
 
 
-def _is_program(word: str, known: Catalogue) -> bool:
-    names = (word, without_version(word))
+def _is_program(word: str) -> bool:
+    known, names = catalogue(), (word, without_version(word))
     return any(name in known.patterns or name in known.wrappers or name in known.shell_options for name in names)
 
 

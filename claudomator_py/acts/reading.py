@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
 
-from claudomator_py.acts import Reach, code, recipes
-from claudomator_py.acts.catalogue import Catalogue, catalogue, without_version
+from claudomator_py.acts import code, recipes
+from claudomator_py.acts.catalogue import catalogue, without_version
 from claudomator_py.acts.pattern import UNKNOWN, Call, Place
 from claudomator_py.acts.state import State
 from claudomator_py.acts.task_files import defined
@@ -31,28 +31,15 @@ _NOTHING: Final[Mapping[str, str]] = {}
 def acts(
     command_line: str,
     place: Place | None = None,
-    known: Catalogue | None = None,
     allowed: Collection[str] = (),
 ) -> tuple[Act, ...]:
     """Return what the command line does beyond the working directory: distinct acts in order, as far as known.
 
     allowed: commands that a person has allowed, in the form of ``Act.command``; their acts are left out.
     """
-    reader = _ActsReader(known or catalogue(), State(place or Place()), allowed=frozenset(allowed))
+    reader = _ActsReader(catalogue(), State(place or Place()), allowed=frozenset(allowed))
     reader.text(command_line)
     return tuple(dict.fromkeys(reader.acts))
-
-
-def code_acts(text: str, place: Place | None = None, known: Catalogue | None = None) -> tuple[Act, ...]:
-    """Return what program code and the commands that it starts do, like ``acts``."""
-    reader = _ActsReader(known or catalogue(), State(place or Place()))
-    reader.code(text)
-    return tuple(dict.fromkeys(reader.acts))
-
-
-def least_reach(found: Sequence[Act]) -> Reach:
-    """Return the smallest reach that allows all these acts."""
-    return max((act.reach for act in found), key=lambda reach: reach.rank, default=Reach.TREE)
 
 
 class _ActsReader(Walk):

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from claudomator_py.acts import DIGEST_LENGTH, Reach
-from claudomator_py.acts.catalogue import Catalogue, catalogue
+from claudomator_py.acts.catalogue import catalogue
 from claudomator_py.acts.pattern import Call, Place
 from claudomator_py.acts.reading import acts
 from claudomator_py.acts.walk import Act
@@ -74,33 +74,18 @@ def rule_for(tool: str, given: Mapping[str, Any], digest: str) -> str:
     return f"beyond-reach:{digest} {tool}({words if words.isprintable() else '...'})"
 
 
-def beyond(
-    tool: str,
-    given: Mapping[str, Any],
-    reach: Reach,
-    place: Place,
-    granted: Collection[str] = (),
-    known: Catalogue | None = None,
-    allowed: Collection[str] = (),
-) -> BeyondReach | None:
-    """Return how the call exceeds the reach, or None if it does not. granted: digests of calls that a person allowed;
-    allowed: commands they allowed, see ``reading.acts``."""
-    found = exceeding(tool, given, reach, place, known, allowed)
-    return None if found is None or found.digest in granted else found
-
-
 def exceeding(
     tool: str,
     given: Mapping[str, Any],
     reach: Reach,
     place: Place,
-    known: Catalogue | None = None,
     allowed: Collection[str] = (),
 ) -> BeyondReach | None:
-    """Return how the call exceeds the reach, granted or not, or None if it does not."""
+    """Return how the call exceeds the reach, or None if it does not. allowed: commands that a person allowed, see
+    ``reading.acts``."""
     if reach is Reach.ANY:
         return None
-    found = [act for act in tool_acts(tool, given, place, known, allowed) if act.reach > reach]
+    found = [act for act in tool_acts(tool, given, place, allowed) if act.reach > reach]
     if not found:
         return None
     digest = f"{digest_of(tool, subject_of(given))}.{digest_of_acts(found)}"
@@ -111,19 +96,18 @@ def tool_acts(
     tool: str,
     given: Mapping[str, Any],
     place: Place,
-    known: Catalogue | None = None,
     allowed: Collection[str] = (),
 ) -> tuple[Act, ...]:
     """Return what the call does beyond the working directory: distinct acts, as far as known."""
-    data = known or catalogue()
+    data = catalogue()
     if any(fnmatchcase(tool, free) for free in data.free):
         return ()
     found: list[Act] = []
     for name in _COMMANDS:
         if isinstance(command := given.get(name), str):
-            found += acts(command, place, data, allowed)
+            found += acts(command, place, allowed)
         elif isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-            found += acts(_line(command), place, data, allowed)
+            found += acts(_line(command), place, allowed)
     paths = [path for name in _PATHS if isinstance(path := given.get(name), str)]
     patch = next((text for name in ("input", "patch", "command") if isinstance(text := given.get(name), str)), "")
     patched = [one[1] or one[2] for one in _PATCHED.finditer(patch)]

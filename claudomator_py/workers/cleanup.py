@@ -44,13 +44,11 @@ class Cleaner:
         host: RunHost,
         worktrees: WorktreeManager,
         clock: Clock,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._host = host
         self._worktrees = worktrees
         self._clock = clock
-        self._monotonic = monotonic
         self._one_at_a_time = threading.Lock()
 
     def clean(self, request: CleanupRequest) -> CleanupView:
@@ -80,13 +78,13 @@ class Cleaner:
         return len(gone)
 
     def _clean(self, request: CleanupRequest) -> CleanupView:
-        end_s = self._monotonic() + MAX_S
+        end_s = time.monotonic() + MAX_S
         items: list[CleanupItemView] = []
         remains = False
         for item in self._items(request):
             items.append(item)
             removed = sum(item.removed for item in items)
-            if removed >= MAX_AT_ONCE or self._monotonic() > end_s:
+            if removed >= MAX_AT_ONCE or time.monotonic() > end_s:
                 remains = True
                 break
         freed = sum(item.bytes for item in items if item.removed)

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,8 @@ _FAULTS = (GitRefused, OSError, ValueError, RuntimeError)
 class ChangeRecorder:
     """Makes the records of runs. Safe to use from many threads; ``close`` ends what is under way."""
 
-    def __init__(self, environ: Mapping[str, str], monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, environ: Mapping[str, str]) -> None:
         self._git = Git(environ)
-        self._monotonic = monotonic
         self._indexes = Indexes()
 
     def close(self) -> None:
@@ -90,10 +89,10 @@ class ChangeRecorder:
 
     def _state(self, run_dir: Path, folder: str) -> PlaceState:
         """How a folder stands."""
-        until = self._monotonic() + DEADLINE_S
+        until = time.monotonic() + DEADLINE_S
         try:
             if not _is_in_repository(folder):
-                return PlaceState(folder, files=files_in(folder, lambda: self._monotonic() > until))
+                return PlaceState(folder, files=files_in(folder, lambda: time.monotonic() > until))
             return self._look(run_dir, discover(self._git, folder), until).state()
         except _FAULTS as error:
             return PlaceState(folder, fault=_fault(error))
@@ -101,7 +100,7 @@ class ChangeRecorder:
     def _compared(self, run_dir: Path, before: PlaceState) -> RunChanges:
         if before.fault is not None:
             return RunChanges(place=text_of(before.place), fault=before.fault)
-        until = self._monotonic() + DEADLINE_S
+        until = time.monotonic() + DEADLINE_S
         if before.git_dir is None or before.common_dir is None:
             after = self._state(run_dir, before.place)
             fault = after.fault or ("the run has made a repository around its files" if after.git_dir else None)
@@ -117,7 +116,7 @@ class ChangeRecorder:
             )
 
     def _look(self, run_dir: Path, repository: Repository, until: float) -> Look:
-        return Look(self._git, self._indexes, run_dir, repository, lambda: until - self._monotonic())
+        return Look(self._git, self._indexes, run_dir, repository, lambda: until - time.monotonic())
 
 
 def recorded(run_dir: Path) -> RunChanges | None:

@@ -5,7 +5,8 @@ import pytest
 from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.prose import MAX_TOLD, needed_commands
-from claudomator_py.acts.reading import acts, least_reach
+from claudomator_py.acts.reading import acts
+from tests.fakes.acts import least_reach
 
 MAKEFILE = "publish:\n\trsync -a public/ web1:/code/blog\n\nwipe:\n\tssh web1 rm -r /code/blog\n"
 PLACE = Place("/code/blog", ("/code/blog",), "/home/ada", {"PATH": "/usr/bin"}, {"/code/blog/Makefile": MAKEFILE}.get)

@@ -8,8 +8,9 @@ import pytest
 from claudomator_py.acts import Reach
 from claudomator_py.acts.catalogue import catalogue, data, read
 from claudomator_py.acts.pattern import Call, Pattern, Place
-from claudomator_py.acts.reading import acts, least_reach
+from claudomator_py.acts.reading import acts
 from claudomator_py.acts.words import WordTests
+from tests.fakes.acts import least_reach
 
 ENTRIES: list[Mapping[str, Any]] = data()["act"]
 

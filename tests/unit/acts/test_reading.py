@@ -6,7 +6,8 @@ import pytest
 
 from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Place
-from claudomator_py.acts.reading import acts, code_acts, least_reach
+from claudomator_py.acts.reading import acts
+from tests.fakes.acts import least_reach
 
 FILES = {
     "/code/shop/Makefile": """
@@ -293,8 +294,8 @@ def test_what_is_shown_is_the_command_that_does_it() -> None:
 
 
 def test_code_is_read_whatever_its_language() -> None:
-    assert code_acts("import subprocess as s\ns.check_call(['git', 'push', '--force'])")
-    assert not code_acts("print('git push --force')  # or run git push")
+    assert acts("python -c \"import subprocess as s\ns.check_call(['git', 'push', '--force'])\"")
+    assert not acts("python -c \"print('git push --force')  # or run git push\"")
 
 
 @pytest.mark.parametrize("line", ["true;" * 4_000 + "npm publish", "eval " * 12 + "npm publish"])

@@ -1,5 +1,6 @@
 """Whether a tool call goes beyond a reach, and what allows exactly it."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -7,9 +8,10 @@ import pytest
 from claudomator_py.acts import Reach, digest_in, without_words
 from claudomator_py.acts.pattern import Place
 from claudomator_py.acts.tool_calls import (
-    beyond,
+    BeyondReach,
     digest_of,
     digest_of_acts,
+    exceeding,
     rule_for,
     subject_of,
 )
@@ -43,6 +45,14 @@ PLACE = Place("/code/shop", ("/code/shop",), "/home/ada")
 )
 def test_how_far_a_call_goes(tool: str, given: dict[str, Any], least: Reach) -> None:
     assert next(reach for reach in Reach if beyond(tool, given, reach, PLACE) is None) is least
+
+
+def beyond(
+    tool: str, given: dict[str, Any], reach: Reach, place: Place, granted: Collection[str] = ()
+) -> BeyondReach | None:
+    """How the call exceeds the reach, unless somebody has granted just that."""
+    found = exceeding(tool, given, reach, place)
+    return None if found is None or found.digest in granted else found
 
 
 def granted_by(tool: str, given: dict[str, Any], place: Place = PLACE) -> str:
