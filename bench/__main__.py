@@ -26,6 +26,7 @@ from bench import (
     load,
     metrics,
     pages,
+    peers,
     queue,
     routing,
     scale,
@@ -36,6 +37,7 @@ from bench import (
 MEASUREMENTS: dict[str, tuple[Callable[[], None], int]] = {
     "hotpath": (hotpath.measure, 900),
     "beside": (beside.measure, 600),
+    "peers": (peers.measure, 900),
     "size": (size.measure, 1200),
     "adoption": (adoption.measure, 300),
     "queue": (queue.measure, 300),
