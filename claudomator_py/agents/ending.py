@@ -61,7 +61,7 @@ class Result:
     conversation_id: str | None = None
     text: str | None = None
     """The final answer."""
-    tokens: Tokens = field(default_factory=Tokens)
+    tokens: Tokens = Tokens()
     cost_usd: float | None = None
     question: str | None = None
     """The question that the run asked a person."""

@@ -18,6 +18,8 @@ from claudomator_py.environment.worktrees import folder_in_tree, isolated
 from claudomator_py.store.tables import Run
 from claudomator_py.values import dataclass
 
+_NOTHING_USED = Usage()
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchRules:
@@ -80,7 +82,7 @@ def launch_request(
 ) -> LaunchRequest:
     """Return the agent kind's view of the run. The keyword arguments are needed only to start it, not to read its
     output."""
-    prior = Usage() if run.prior is None else Usage.model_validate(run.prior)
+    prior = _NOTHING_USED if run.prior is None else Usage.model_validate(run.prior)
     return LaunchRequest(
         run_id=run.id,
         agent=agent,

@@ -19,7 +19,7 @@ _PER = 1_000_000
 class Used:
     """What a run has used so far, as far as reported. windows: used share of each of its account's windows."""
 
-    tokens: Tokens = field(default_factory=Tokens)
+    tokens: Tokens = Tokens()
     cost_usd: float | None = None
     windows: Mapping[str, WindowUse] = field(default_factory=dict)
 

@@ -38,7 +38,7 @@ class LaunchRequest:
     resume: bool = False
     prompt_file: str = "/dev/stdin"
     """Where the agent finds the prompt as a file; its standard input is one."""
-    prior_tokens: Tokens = field(default_factory=Tokens)
+    prior_tokens: Tokens = Tokens()
     """What a resumed conversation had used before this run, if known; for an agent that reports totals, the run's share
     is the difference."""
     prior_cost_usd: float | None = None

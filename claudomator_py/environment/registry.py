@@ -29,6 +29,9 @@ def _asks_for_all() -> TaskSpec:
     )
 
 
+_UNCHECKED = AgentHealth(installed=True)
+
+
 def _lacks_fence(agent: AgentSpec, reach: Reach | None, why: str | None) -> list[str]:
     return [] if why is None else [f"{agent.name} cannot be kept within reach {reach}: {why}"]
 
@@ -181,7 +184,7 @@ class AgentRegistry:
     def health(self, name: str) -> AgentHealth:
         """Return the latest result. Before the first check, nothing is held against an agent."""
         with self._lock:
-            return self._health.get(name, AgentHealth(installed=True))
+            return self._health.get(name, _UNCHECKED)
 
 
 def _is_elsewhere(spec: TaskSpec, agent: AgentSpec) -> list[str]:

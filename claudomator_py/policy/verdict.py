@@ -1,7 +1,7 @@
 """From the rules and a task to what they allow: the rules are evaluated in order, and their demands add up."""
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
 from claudomator_py.domain.agent import TIERS, Tier
 from claudomator_py.domain.decision import PolicyCheck
@@ -53,7 +53,7 @@ class Verdict:
     """Specialists that may not do it."""
     requires: tuple[str, ...] = ()
     """Capabilities that the specialist must have."""
-    constraints: Constraints = field(default_factory=Constraints)
+    constraints: Constraints = Constraints()
     """What is allowed of agents, tiers and tools."""
 
     @property

@@ -209,6 +209,8 @@ class _Compiled:
         self._forms: dict[tuple[int, ...], _Form] = {}
         self.only = None if self._lists else self.form({})
         """The only form, if there are no lists."""
+        if self.only is not None:
+            del self._compiler  # several times as large as all that is needed from now on
         self.results: list[tuple[int, _Process]] | None = None
         """Conversions of the driver's values, by index of the column; None: not known yet, see ``find_results``."""
 
@@ -231,7 +233,7 @@ class _Compiled:
             process = column.type.dialect_impl(self._dialect).result_processor(self._dialect, described[1])
             if process is not None:
                 found.append((index, process))
-        self.results = found
+        self.results, self._columns = found, []
         return found
 
     def _missing(self, names: tuple[str, ...]) -> list[str]:
