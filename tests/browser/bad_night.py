@@ -26,6 +26,8 @@ from tests.e2e.site import Site
 from tests.patience import wait_until
 
 NIGHT_MS: Final = 9 * HOUR_MS
+ZONE: Final = "Europe/Berlin"
+"""Of the daemon, and of the browser that shows the night."""
 STUCK_S: Final = 300.0
 PHASES: Final = (80, 200)
 """How many tasks have ended when the daemon is killed, and when the night nears its end."""
@@ -74,7 +76,7 @@ class BadNight:
         began_ms = round(time.time() * SECOND_MS)
         tasks, schedules = list(self._tasks()), list(_schedules())
         (self.site.root / "scripts.json").write_text(json.dumps(self._scripts))
-        self._daemon = self.site.start().ready()
+        self._daemon = self.site.start(TZ=ZONE).ready()
         self._daemon.client.drain("the night's work is being handed in")
         for task in tasks:
             self._daemon.client.submit(task)
@@ -85,7 +87,7 @@ class BadNight:
         self._until(PHASES[0], "a third of the night")
         self._daemon.kill()
         time.sleep(2)
-        self._daemon = self.site.start().ready()
+        self._daemon = self.site.start(TZ=ZONE).ready()
         self._until(PHASES[1], "most of the night")
         wait_until(self._is_over, "all accounts to be used up", STUCK_S)
         # Nothing runs in the repositories themselves any more.
@@ -93,7 +95,7 @@ class BadNight:
             self._daemon.client.merge(merged)
         assert self._daemon.stop() == 0
         stretch(self.site.state / FILE_NAME, began_ms)
-        return self.site.start().ready()
+        return self.site.start(TZ=ZONE).ready()
 
     def _until(self, number: int, what: str) -> None:
         def ended() -> bool:

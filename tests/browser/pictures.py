@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Literal
 
-from playwright.sync_api import Page, Route, ViewportSize, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from tests.browser.bad_night import BadNight, configuration
 from tests.browser.conftest import CHROMIUM, NARROW, Complaints, Desktop
@@ -23,9 +23,9 @@ HOME: Final = "/home/ann"
 WIDE: Final[ViewportSize] = {"width": 1_440, "height": 900}
 MAX_BYTES: Final = 200_000
 OF_README: Final[Mapping[str, tuple[str, ViewportSize]]] = {
-    "overview": ("/", {"width": 1_280, "height": 860}),
-    "task": ("/tasks/login-redirect", {"width": 1_120, "height": 1_180}),
-    "report": ("/report", {"width": 1_120, "height": 1_180}),
+    "overview": ("/", {"width": 1_180, "height": 780}),
+    "task": ("/tasks/login-redirect", {"width": 1_040, "height": 1_060}),
+    "report": ("/report", {"width": 1_040, "height": 1_000}),
     "night": ("/night", {"width": 1_280, "height": 700}),
 }
 """The page and the size of each picture."""
@@ -45,6 +45,11 @@ FORMS: Final = (
 )
 SETTLED_MS: Final = 800
 """After which a page has its live log."""
+RENAMED: Final = """([found, shown]) => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(found, shown);
+  for (const field of document.querySelectorAll("input, textarea")) field.value = field.value.replaceAll(found, shown);
+}"""
 
 
 def main() -> int:
@@ -67,7 +72,7 @@ def main() -> int:
 def _take_those_of_the_readme(desktop: Desktop) -> None:
     for name, (path, size) in OF_README.items():
         page = _page(desktop, "light", size)
-        _open(page, desktop.url + path)
+        _open(desktop, page, path)
         file = IMAGES / f"{name}.png"
         page.screenshot(path=file)
         sys.stdout.write(f"{file}: {file.stat().st_size:,} bytes\n")
@@ -82,25 +87,19 @@ def _take_all(desktop: Desktop, folder: Path) -> None:
         for path in paths:
             for words, size in (("wide", WIDE), ("narrow", NARROW)):
                 page.set_viewport_size(size)
-                _open(page, desktop.url + path)
+                _open(desktop, page, path)
                 name = path.strip("/").replace("/", "-").replace("?", "-") or "overview"
                 page.screenshot(path=folder / f"{name}.{words}.{scheme}.png", full_page=True)
 
 
 def _page(desktop: Desktop, scheme: Literal["light", "dark"], size: ViewportSize) -> Page:
-    page = desktop.page("/login", color_scheme=scheme, viewport=size, reduced_motion="reduce")
-
-    def renamed(route: Route) -> None:
-        answer = route.fetch()
-        route.fulfill(response=answer, body=answer.text().replace(str(desktop.site.root), HOME))
-
-    page.route(lambda url: url.startswith(desktop.url) and "/static/" not in url and "/v1/" not in url, renamed)
-    return page
+    return desktop.page("/login", color_scheme=scheme, viewport=size, reduced_motion="reduce")
 
 
-def _open(page: Page, url: str) -> None:
-    page.goto(url)
+def _open(desktop: Desktop, page: Page, path: str) -> None:
+    page.goto(desktop.url + path)
     page.wait_for_timeout(SETTLED_MS)
+    page.evaluate(RENAMED, [str(desktop.site.root), HOME])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ MAX_FILE_CHARS = 20_000
 MAX_OPEN_LINES = 15
 MAX_OPEN_FILES = 3
 _HEADER = "diff --git "
+_SAID = ("index ", "--- ", "+++ ")
+"""Beginnings of lines above the first hunk that say what stands above the patch on the page, or nothing to a person."""
 _FILE = regex(f"^(?={_HEADER})", re.MULTILINE)
 _HUNK = regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _QUOTED = regex(r"\\([0-7]{3}|.)")
@@ -154,7 +156,8 @@ def _lines(entry: str, patch: str) -> Iterator[PatchLine]:
             old, new = int(hunk[1]), int(hunk[2])
             yield PatchLine("", None, "hunk", line)
         elif not new and not old:
-            yield PatchLine("", None, "", line)
+            if not line.startswith(_SAID):
+                yield PatchLine("", None, "", line)
         elif sign == "-":
             yield PatchLine(f"{entry}-L{old}", old, "removed", line)
             old += 1

@@ -122,6 +122,8 @@ def test_each_line_of_a_patch_can_be_linked_to(operator: Visitor, prepared: Prep
     ]
     assert body.count('href="#change-1-1-') == len(found)
     assert 'class="hunk">@@ -7,3' in body
+    assert "index 1..2" not in body
+    assert "+++ b/tap.py" not in body
 
 
 def test_the_largest_patches_are_shown_within_bounds(operator: Visitor, prepared: PreparedService) -> None:
