@@ -434,8 +434,7 @@ def stop(
     until_ms = by_ms if demanded.within_ms is None else now_ms + demanded.within_ms
     request = InputRequest(
         kind=InputKind.APPROVAL,
-        text=f"asks for approval, which the policy requires ({_rules_text(verdict, demanded)})"
-        f"{_ceiling_text(verdict, named)}",
+        text=f"needs approval by policy ({_rules_text(verdict, demanded)}){_ceiling_text(verdict, named)}",
         since_ms=now_ms,
         rules=demanded.rules,
         approvers=demanded.by,

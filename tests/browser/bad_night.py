@@ -129,9 +129,8 @@ def _nth(series: Mapping[str, Any], number: int) -> dict[str, Any]:
     task = {**series, "name": name, "instructions": series["instructions"].format(number)}
     if "steps" in series:
         return task
-    share = min(0.9, 0.2 + number / 90)
     step: dict[str, Any] = {"takes_s": 0.5 + number % 7 / 4, "tokens": 8_000 + 613 * (number % 17)}
-    step |= {"share": share, "week": 0.4 + number / 300, "in_s": 5400, "text": "Everything was in order."}
+    step["text"] = "Everything was in order."
     if number % 5 == 0:
         step |= {"files": {f"notes/{name}.md": f"# {name}\n"}, "commit": f"{name}: mend what was wrong"}
         step |= {"text": "Mended and committed."}

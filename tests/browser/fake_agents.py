@@ -15,6 +15,10 @@ from typing import Any, Final
 
 MODELS: Final = {"claude": "claude-sonnet-5-5", "codex": "gpt-5.5"}
 DOLLARS_PER_TOKEN: Final = 0.000004
+USED_UP_S: Final = 200.0
+"""After which the five hours of an account are used up."""
+RESETS_S: Final = 6_000.0
+"""After which they reset."""
 
 
 def main() -> int:
@@ -35,11 +39,8 @@ def main() -> int:
 
 def _claude(step: dict[str, Any], session: str) -> int:
     emit(type="system", subtype="init", session_id=session, model=MODELS["claude"], permissionMode="acceptEdits")
-    limit = step.get("limit")
-    if limit:
-        emit(
-            type="rate_limit_event", rate_limit_info=_windows(limit["share"], limit["week"], limit["in_s"], "rejected")
-        )
+    if step.get("limit"):
+        emit(type="rate_limit_event", rate_limit_info=_windows(1.0, "rejected"))
         said = "Claude AI usage limit reached"
         block = [{"type": "text", "text": said}]
         emit(
@@ -58,9 +59,8 @@ def _claude(step: dict[str, Any], session: str) -> int:
         content = [{"type": "tool_result", "tool_use_id": call, "content": answer}]
         emit(type="user", message={"content": content}, session_id=session)
     _work(step)
-    if step.get("share") is not None:
-        told = {name: step[name] for name in ("share", "week", "in_s")}
-        emit(type="rate_limit_event", rate_limit_info=_windows(**told, status="allowed"))
+    share = min(1.0, 0.1 + (time.time() - _begun_s()) / USED_UP_S)
+    emit(type="rate_limit_event", rate_limit_info=_windows(share, "allowed"))
     text = step.get("text", "Done.")
     if step.get("fails"):
         return _result(step, session, step["fails"], error=True)
@@ -73,11 +73,16 @@ def _message(step: dict[str, Any], number: int, content: list[Any]) -> dict[str,
     return {"id": f"msg_{number}", "model": MODELS["claude"], "content": content, "usage": usage}
 
 
-def _windows(share: float, week: float, in_s: float, status: str) -> dict[str, Any]:
-    resets, weekly = int(time.time() + in_s), int(time.time() + 3.4 * 86400)
+def _begun_s() -> float:
+    """Return when the night began: windows are the same for all runs of an account."""
+    return Path(sys.argv[2]).stat().st_mtime
+
+
+def _windows(share: float, status: str) -> dict[str, Any]:
+    resets, weekly = int(_begun_s() + RESETS_S), int(_begun_s() + 3.4 * 86400)
     windows = {
         "five_hour": {"utilization": share, "resetsAt": resets, "status": status},
-        "seven_day": {"utilization": week, "resetsAt": weekly, "status": "allowed"},
+        "seven_day": {"utilization": 0.4 + share / 5, "resetsAt": weekly, "status": "allowed"},
     }
     return {"status": status, "resetsAt": resets, "rateLimitType": "five_hour", "unifiedWindows": windows}
 
@@ -111,7 +116,7 @@ def _codex(step: dict[str, Any], _: str) -> int:
     emit(type="thread.started", thread_id="01a1ffd5-0a48-7893-b4ef-414b54faaf20")
     emit(type="turn.started")
     if step.get("limit"):
-        at = time.strftime("%-I:%M %p", time.localtime(time.time() + step["limit"]["in_s"]))
+        at = time.strftime("%-I:%M %p", time.localtime(_begun_s() + 1.5 * RESETS_S))
         said = f"You\u2019ve hit your usage limit. Try again at {at}."
         emit(type="error", message=said)
         emit(type="turn.failed", error={"message": said})
