@@ -98,7 +98,7 @@ def fit(labelled: Sequence[Labelled], found: Sequence[Found]) -> Fitted:
     counts = np.array([one.weight for one in labelled])
     counts = counts / counts.mean()
     values = np.zeros(len(names) + 1)
-    decay = np.array([0.0, *(DECAY_OF_WORDS if " " in name else DECAY for name in names)])
+    decay = np.array([0.0, *(DECAY_OF_WORDS if " " in name or _is_cross(name) else DECAY for name in names)])
     mean, square = np.zeros_like(values), np.zeros_like(values)
     for step in range(1, STEPS + 1):
         scores = matrix @ values
@@ -109,6 +109,12 @@ def fit(labelled: Sequence[Labelled], found: Sequence[Found]) -> Fitted:
         square = 0.999 * square + 0.001 * gradient**2
         values = values - 0.08 * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
     return Fitted(["bias", *names], values)
+
+
+def _is_cross(name: str) -> bool:
+    """Whether it is a verb of one class with a thing of another, which few texts have."""
+    verb, _, thing = name.partition("&t:")
+    return bool(thing) and verb != f"v:{thing}"
 
 
 def _matrix(found: Sequence[Found], at: Mapping[str, int]) -> tuple[Floats, Floats]:

@@ -8,9 +8,9 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial, reduce
+from functools import cache, lru_cache, reduce
 from operator import or_
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from claudomator_py.values import regex
 
@@ -27,7 +27,7 @@ _MIXED: Final = regex(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w
 _SPACED: Final = regex(r"[ ._*-][^\W\d_][ ._*-][^\W\d_][ ._*-][^\W\d_](?![^\W_])")
 _ALSO_SPACED: Final = regex(r"(?<![^\W_])[^\W_](?:[ ._*-][^\W_])+(?![^\W_])")
 _TOKEN: Final = regex(
-    r"(?<!\w)@[\w-]+|[^\W_]+(?:'[^\W_]+)*|[,:](?!\S)|[\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
+    r"(?<!\w)@[\w-]+|[^\W_]+(?:'[^\W_]+)*|[,:;](?!\S)|[\[\]{}\"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014|*&]"
     r"|(?<!\S)-+(?!\S)|-->"
 )
 
@@ -67,62 +67,58 @@ ENGLISH: Final = "en"
 SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 """Languages whose words are parts of the text."""
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
-_ROLES: Final = "reads builds code test prod many own not fails when strong lead passive det back stops breaks"
-_PROGRAMS: Final = "program plain"
-_FINDS: Final = "phrase orders known number harm script strange"
+_ROLES: Final = "known reads builds code test prod many own not fails when strong lead passive det back stops breaks"
+_LISTS: Final = frozenset({"words", "program", *_ROLES.split()})
+_FINDS: Final = "number program phrase orders script strange"
 _CLAUSES: Final = (
-    "order alone bare nothing thing.last code.last code.object code.else heading quoted sole foreign f.pair f.cross "
-    "test.beside prod.beside not.beside prod.before after.order after.read after.build pasted cmd.order cmd.named"
+    "order alone bare nothing code.last code.object code.else heading quoted sole pasted foreign f.pair f.cross "
+    "cmd.order cmd.named"
 )
 _NAMES: Final = (
     *(f"{part}:{kind}" for part in ("v", "done", "t") for kind in KINDS),
-    *f"{_ROLES} {_PROGRAMS} {_FINDS} {_CLAUSES}".split(),
+    *f"{_ROLES} {_FINDS} {_CLAUSES}".split(),
 )
 BIT: Final = {name: 1 << place for place, name in enumerate(_NAMES)}
-"""What a word or a clause can tell. Of each class: that it is its verb (``v``), another form of that (``done``), or
-what it is done to (``t``). Then lists of the lexicon: a language's, and programs, of which ``plain`` ones are words of
-prose too. ``phrase``: one may begin with it; ``orders``: one that orders, or leads to an order; ``script``: it is in
-letters of a language of their own; ``strange``: it is a word of another language. Last, what only a clause tells."""
+"""What a word or a clause can tell. For each class: that the word is its verb (``v``), another form of it (``done``),
+or what it acts on (``t``). Then the lists of a language, what is found in a word (``phrase``: a phrase
+may begin with it; ``orders``: such a phrase orders, or leads to an order; ``script``: its letters are those of one
+language; ``strange``: another language has it), and what only a clause tells."""
 SEEN: Final = len(_NAMES)
-"""From this bit on: what is seen in letters, in the order of the lexicon."""
+"""The first bit for expressions (``seen``) and harm (``harm``), in the order of the lexicon."""
 VERB, DONE, THING = (sum(BIT[f"{part}:{kind}"] for kind in KINDS) for part in ("v", "done", "t"))
 DONE_AT, THING_AT = len(KINDS), 2 * len(KINDS)
-"""How far their bits are from those of verbs."""
+"""How far these bits are from those of verbs."""
 ACTS: Final = VERB | BIT["reads"] | BIT["builds"]
-_LEADS: Final = BIT["lead"] | BIT["reads"] | BIT["builds"]
 _ORDERS: Final = ACTS | DONE | BIT["lead"] | BIT["passive"]
 _KNOWN, _PHRASE = BIT["known"], BIT["phrase"]
-_PASSED_ON: Final = _KNOWN | BIT["program"] | BIT["plain"] | BIT["harm"]
-_LOANED: Final = _PASSED_ON | VERB | THING | BIT["code"] | BIT["test"] | BIT["prod"]
-"""What English words are in other languages, where they are none of theirs."""
+_LOANED: Final = VERB | THING | BIT["code"] | BIT["test"] | BIT["prod"]
+"""What English words mean in other languages that do not have them."""
 _SHORT: Final = 3
-"""Letters of an entry that is a whole word in any language."""
+"""An entry with so few letters is a whole word in any language."""
 _KEY: Final = 4
-"""Letters of the second word of a phrase by which it is found."""
+"""Letters of the second word of a phrase that it is found by."""
 _ANY: Final = "_"
 _MAX_GAP: Final = 6
 """Words among which the second part of a phrase with a gap begins."""
 _MAX_MEMO: Final = 20_000
-_MAX_STEM: Final = 30
-_WITHOUT: Final = -1
-_Phrases: TypeAlias = dict[str, dict[tuple[str, ...], int]]
-_SPACELESS: Final = regex("[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class Language:
     """The words of a language."""
 
-    def __init__(self, name: str, said: Mapping[str, Any], english: "Language | None", harmful: Iterable[str]) -> None:
+    def __init__(
+        self, name: str, said: Mapping[str, Any], english: "Language | None", harmful: Mapping[str, int]
+    ) -> None:
         self.name, self.english, self.common = name, english, frozenset(listed(said["words"]))
         self.tells = lru_cache(_MAX_MEMO)(self._tells)
-        self._whole, self._stems = dict[str, int](), dict[str, int]()
-        self._phrases = dict[str, _Phrases]()
-        """By their first word and how the second begins; those with a gap by what is behind it."""
-        for word in self.common:
-            self._put(word, _KNOWN, whole=True)
-        for role in f"{_ROLES} {_PROGRAMS}".split():
-            for entry in listed(said.get(role, "")):
-                self._put(entry, BIT[role], whole=role == "own", plural=role == "code")
+        self._whole, self._stems = dict[str, int](), dict(harmful)
+        self._phrases = dict[str, dict[str, dict[tuple[str, ...], int]]]()
+        """By the first word and how the second begins; those with a gap by ``_``, with what follows the gap."""
+        self._nouns = (*listed(said.get("nouns", "")),)
+        for role, text in said.items():
+            for entry in listed(text) if role in _LISTS else ():
+                bits = BIT["known" if role == "words" else role]
+                self._put(entry, bits, whole=role in ("words", "own"), plural=role == "code")
         for kind in KINDS:
             irregular = dict(pair.split() for pair in listed(said[kind].get("irregular", "")))
             for entry in listed(said[kind]["verbs"]):
@@ -131,8 +127,6 @@ class Language:
                     self._put(form, BIT[f"done:{kind}"])
             for entry in listed(said[kind]["things"]):
                 self._put(entry, BIT[f"t:{kind}"], plural=True)
-        add(self._stems, harmful, BIT["harm"])
-        self._lengths = sorted({len(stem) for stem in self._stems})
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
 
     def _put(self, entry: str, tells: int, *, whole: bool = False, plural: bool = False) -> None:
@@ -148,59 +142,56 @@ class Language:
 
     def _tells(self, word: str) -> int:
         """What a word tells; ``self.tells`` remembers it."""
-        # Whoever is addressed stands before an order: "@ops restart the mail server".
+        # A person who is addressed stands before an order: "@ops restart the mail server".
         breaks = 0 if word[0].isalnum() else BIT["breaks"]
         tells = BIT["lead"] if word[0] == "@" else self._whole.get(word, breaks)
-        for length in self._lengths:
-            if length > len(word):
-                break
-            tells |= self._stems.get(word[:length], 0)
+        for end in range(1, min(len(word), self._longest.get(word[0], 0)) + 1):
+            tells |= self._stems.get(word[:end], 0)
+        tells &= ~VERB if word.endswith(self._nouns) else -1
         tells |= BIT["number"] if word[-1].isdigit() else 0
-        tells |= _KNOWN if tells & ~BIT["harm"] else 0
+        tells |= _KNOWN if tells & ((1 << SEEN) - 1) else 0
         if self.english is not None:
-            tells |= self.english.tells(word) & (_LOANED if not tells and len(word) >= _SHORT else _PASSED_ON)
+            loaned = _LOANED if not tells and len(word) >= _SHORT else 0
+            tells |= self.english.tells(word) & (loaned | _KNOWN | BIT["program"] | -1 << SEEN)
         return tells
 
-    def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[Sequence[str], Sequence[int]]:
-        """Return words and what each tells, with those of a phrase as one."""
-        said, told, done = list[str](), list[int](), 0
-        for place in [at for at, one in enumerate(tells[:-1]) if one & _PHRASE]:
-            known = self._phrases[words[place]]
-            if place >= done and (_ANY in known or words[place + 1][:_KEY] in known):
-                length, here = self._phrase(known, words, tells, place)
-                # One that tells no more than its first word is left in words.
-                if here != tells[place]:
-                    said += [*words[done:place], " ".join(words[place : place + length])]
-                    told += [*tells[done:place], here]
-                    done = place + length
-        return ([*said, *words[done:]], [*told, *tells[done:]]) if done else (words, tells)
+    def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[list[str], list[int], list[int]]:
+        """Return words with those of a phrase as one, what each tells, and where it begins."""
+        said, told, begins, at = list[str](), list[int](), list[int](), 0
+        while at < len(words):
+            length, bits = self._phrase(words, tells, at) if tells[at] & _PHRASE else (1, tells[at])
+            said.append(" ".join(words[at : at + length]) if length > 1 else words[at])
+            told.append(bits)
+            begins.append(at)
+            at += length
+        return said, told, begins
 
-    def _phrase(self, known: _Phrases, words: Sequence[str], tells: Sequence[int], place: int) -> tuple[int, int]:
-        """How many words the longest of these phrases has that is there, and what it tells."""
-        length, told = 1, tells[place]
-        for rest, tell in known.get(words[place + 1][:_KEY], {}).items():
-            end = place + len(rest)
-            if length <= len(rest) and (*words[place + 1 : end],) == rest[:-1] and self._ends(words[end:], rest[-1]):
-                length, told = len(rest) + 1, tell | reduce(or_, tells[place : end + 1]) & ~_hidden(tell) | _KNOWN
+    def _phrase(self, words: Sequence[str], tells: Sequence[int], at: int) -> tuple[int, int]:
+        """How many words the longest phrase has that is there, and what it tells."""
+        known, length, told = self._phrases[words[at]], 1, tells[at]
+        second = words[at + 1][:_KEY] if at + 1 < len(words) else ""
+        for rest, tell in known.get(second, {}).items():
+            end = at + len(rest)
+            if length <= len(rest) and (*words[at + 1 : end],) == rest[:-1] and self._ends(words[end:], rest[-1]):
+                length, told = len(rest) + 1, tell | reduce(or_, tells[at : end + 1]) & ~_hidden(tell) | _KNOWN
         for (last,), tell in known.get(_ANY, {}).items():
-            if last in words[place + 1 : place + 1 + _MAX_GAP]:
+            if last in words[at + 1 : at + 1 + _MAX_GAP]:
                 # "Get it out" is an order, though "get" alone only leads to one.
-                told = (told & ~_LEADS if tell & VERB else told) | tell
-        return length, told
+                told = (told & ~(ACTS ^ VERB | BIT["lead"]) if tell & VERB else told) | tell
+        # A phrase that tells no more than its first word is left in words.
+        return (length, told) if told != tells[at] else (1, told)
 
     def _ends(self, words: Sequence[str], last: str) -> bool:
         """Whether these words begin with the last one of a phrase."""
-        if self.english is None:
-            return words[:1] in ([last], [f"{last}s"])
-        return bool(words) and words[0].startswith(last)
+        return bool(words) and (words[0].startswith(last) if self.english else words[0] in (last, f"{last}s"))
 
     def parts(self, text: str) -> dict[str, int]:
         """Return the words in a text without spaces, and what they tell."""
         found = dict[str, int]()
-        for place, letter in enumerate(text):
-            if letter > "\x7f" or not place or text[place - 1] > "\x7f":
-                for end in range(place + 1, place + 1 + self._longest.get(letter, 0)):
-                    if (part := text[place:end]) in self._stems:
+        for at, letter in enumerate(text):
+            if letter > "\x7f" or not at or text[at - 1] > "\x7f":
+                for end in range(at + 1, at + 1 + self._longest.get(letter, 0)):
+                    if (part := text[at:end]) in self._stems:
                         found[part] = self._stems[part]
         return found
 
@@ -210,56 +201,10 @@ class Harm(NamedTuple):
 
     refuse: bool
     """Whether it is refused; a person is asked about others."""
-    needs: frozenset[int]
-    """Numbers of the lists of which the sentence has to have an entry each."""
-
-
-class Harms:
-    """All of them, with what is refused first; found by words that must stand together."""
-
-    def __init__(self, said: Mapping[str, Any]) -> None:
-        named = {f"${name}": listed(text) for name, text in said["harm_words"].items()}
-        common = {*words_in(f"{said['vague']['words']} {said[ENGLISH]}")}
-        self.all = list[Harm]()
-        self.stems, self.keys = dict[str, list[str]](), dict[str, list[str]]()
-        """Entries by their rarest word, with which words of texts begin; and those of the first lists."""
-        self._lists = dict[str, set[tuple[int, int]]]()
-        """By entry: which harm it is told of, and in which list."""
-        self._keys, self._stems = (lru_cache(_MAX_MEMO)(partial(_begun, table)) for table in (self.keys, self.stems))
-        for number, one in enumerate(sorted(said["harm"], key=lambda one: not one.get("refuse", True))):
-            lists = dict(enumerate((one["key"], *one["with"]))) | {_WITHOUT: one.get("without", "")}
-            self.all.append(Harm(one.get("refuse", True), frozenset(lists) - {_WITHOUT}))
-            for part, text in lists.items():
-                for entry in (entry for one in listed(text) for entry in named.get(one, [one])):
-                    words = re.findall(r"[^\W_]+", entry) or [entry]
-                    rarest = max(words, key=lambda word: (len(word) > 2 and word not in common, len(word)))
-                    self.stems.setdefault(rarest, []).append(entry)
-                    if part == 0:
-                        self.keys.setdefault(rarest, []).append(entry)
-                    self._lists.setdefault(entry, set()).add((number, part))
-
-    def of(self, folded: str, keys: Iterable[str], words: Iterable[str]) -> Harm | None:
-        """Return what a folded sentence asks for; None: nothing of these. words: of it; keys: such as are of a key."""
-        if not any(entry in folded for key in keys for entry in self._keys(key)):
-            return None
-        found = dict[int, set[int]]()
-        for entry in {entry for word in (*keys, *words) for entry in self._stems(word)}:
-            if entry in folded and _stands(entry).search(folded):
-                for number, part in self._lists[entry]:
-                    found.setdefault(number, set()).add(part)
-        asked = [number for number, parts in found.items() if parts == self.all[number].needs]
-        return self.all[min(asked)] if asked else None
-
-
-def _begun(stems: Mapping[str, Sequence[str]], word: str) -> Sequence[str]:
-    """What stands in the table under beginnings of a word."""
-    return [one for end in range(1, min(len(word), _MAX_STEM) + 1) for one in stems.get(word[:end], ())]
-
-
-@cache
-def _stands(entry: str) -> re.Pattern[str]:
-    """Where a word begins with that, or anywhere in a text without spaces."""
-    return re.compile(re.escape(entry) if _SPACELESS.search(entry) else rf"(?<!\w){re.escape(entry)}")
+    bit: int
+    """What words tell with which its key may begin."""
+    needs: Sequence[re.Pattern[str]]
+    without: re.Pattern[str]
 
 
 class Lexicon(NamedTuple):
@@ -272,10 +217,18 @@ class Lexicon(NamedTuple):
     """Of ``[commands]``, ``open`` and ``vague``."""
     lines: Mapping[str, re.Pattern[str]]
     """How lines begin that are ``pasted``, or behind which somebody tells what was ``reported``."""
-    harms: Harms
+    harms: Sequence[Harm]
+    """What is refused comes first."""
     scripts: Mapping[str, re.Pattern[str]]
     seen: Mapping[str, tuple[int, re.Pattern[str]]]
     """Expressions, each with the bits of what has it."""
+
+    def harm(self, told: int, folded: str) -> Harm | None:
+        """Return what a folded sentence asks for; None: nothing of these."""
+        for one in self.harms:
+            if told & one.bit and all(need.search(folded) for need in one.needs) and not one.without.search(folded):
+                return one
+        return None
 
 
 def data() -> dict[str, Any]:
@@ -289,22 +242,45 @@ def lexicon() -> Lexicon:
     said = data()
     sets = {name: frozenset(listed(text)) for name, text in said["commands"].items() if isinstance(text, str)}
     sets |= {"open": frozenset(listed(said["wrapped"]["open"])), "vague": frozenset(listed(said["vague"]["words"]))}
-    harms = Harms(said)
-    programs = ", ".join(re.split("[-.]", name)[0] for name in sets["programs"] - sets["plain"])
-    named = {"program": programs, "plain": said["commands"]["plain"]}
-    english = Language(ENGLISH, said[ENGLISH] | named, None, harms.keys)
+    programs = ", ".join(re.split("[-.]", name)[0] for name in sets["programs"])
+    seen, harms, stems = dict[str, tuple[int, re.Pattern[str]]](), list[Harm](), dict[str, int]()
+    for number, (name, one) in enumerate(said["seen"].items(), SEEN):
+        what, _, kind = name.partition(":")
+        seen[what] = (1 << number | (BIT[f"t:{kind}"] if kind else 0), re.compile(one))
+    named = {f"${name}": text for name, text in said["harm_words"].items()}
+    common = {*words_in(f"{said['vague']['words']} {said[ENGLISH]}")}
+    for number, one in enumerate(sorted(said["harm"], key=lambda one: not one.get("refuse", True)), SEEN + len(seen)):
+        needs = [
+            listed(", ".join(named.get(entry.strip(), entry) for entry in text.split(",")))
+            for text in (one["key"], *one["with"], one.get("without", "$none"))
+        ]
+        add(stems, (_rarest(entry, common) for entry in needs[0]), 1 << number)
+        *needed, without = map(_beginnings, needs)
+        harms.append(Harm(one.get("refuse", True), 1 << number, needed, without))
+    english = Language(ENGLISH, said[ENGLISH] | {"program": programs}, None, stems)
     languages = {ENGLISH: english} | {
-        name: Language(name, one, english, harms.stems if name in SPACELESS else ())
+        name: Language(name, one, english, stems if name in SPACELESS else {})
         for name, one in said.items()
         if "reads" in one and name != ENGLISH
     }
-    seen = {}
-    for number, (name, one) in enumerate(said["seen"].items()):
-        what, _, kind = name.partition(":")
-        seen[what] = (1 << SEEN + number | (BIT[f"t:{kind}"] if kind else 0), re.compile(one))
     lines, scripts = ({name: re.compile(one) for name, one in said[key].items()} for key in ("lines", "scripts"))
     latin = [one for name, one in languages.items() if name not in scripts]
     return Lexicon(languages, latin, sets, lines, harms, scripts, seen)
+
+
+def _rarest(entry: str, common: set[str]) -> str:
+    """The word of an entry by which it is found, as it is in few texts."""
+    words = re.findall(r"[^\W_]+", entry) or [entry]
+    return max(words, key=lambda word: (len(word) > 2 and word not in common, len(word)))
+
+
+def _beginnings(entries: Iterable[str]) -> re.Pattern[str]:
+    """Where words begin with one of the entries, or where one is in a text without spaces."""
+    latin, other = list[str](), list[str]()
+    for entry in entries:
+        (other if re.search("[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", entry) else latin).append(entry)
+    anywhere = "".join(f"|{re.escape(entry)}" for entry in other)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, latin)) or '(?!)'}){anywhere}")
 
 
 def listed(text: str) -> list[str]:

@@ -14,7 +14,7 @@ WEIGHTS: Final = "weights.json"
 _SURE: Final = BIT["cmd.order"] | BIT["sole"]
 _ONLY_SHOWN: Final = BIT["pasted"] | BIT["quoted"] | BIT["heading"] | BIT["test"] | BIT["not"]
 """Of a command: it is not meant to be run, or where it harms nobody."""
-_PROD: Final = BIT["prod"] | BIT["prod.beside"] | BIT["prod.before"]
+_PROD: Final = BIT["prod"]
 _ROUNDED: Final = 1e-6
 """Weights have three decimals: what is nearer to none than that comes of adding them in another order."""
 _APART: Final = frozenset({"reads", "builds", "code", "own", "not", "fails", "when", "strong"})
@@ -41,7 +41,7 @@ def _sum(tells: int) -> float:
 
 def _names(tells: int) -> frozenset[str]:
     named = {name for name, bit in BIT.items() if tells & bit}
-    named |= {name for name, (bits, _) in lexicon().seen.items() if tells & bits >> SEEN << SEEN}
+    named |= {name for name, (bits, _) in lexicon().seen.items() if tells & bits & -1 << SEEN}
     language = "f" if "foreign" in named else "e"
     verbs, things = ([kind for kind in KINDS if f"{part}:{kind}" in named] for part in ("v", "t"))
     found = {f"{language}.{name}" if name in _APART else name for name in named}
