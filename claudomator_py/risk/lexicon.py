@@ -270,7 +270,7 @@ def lexicon() -> Lexicon:
 
 def _rarest(entry: str, common: set[str]) -> str:
     """The word of an entry by which it is found, as it is in few texts."""
-    words = re.findall(r"[^\W_]+", entry) or [entry]
+    words: list[str] = re.findall(r"[^\W_]+", entry) or [entry]
     return max(words, key=lambda word: (len(word) > 2 and word not in common, len(word)))
 
 

@@ -202,7 +202,7 @@ def _sentence(text: str, around: int) -> Sentence:
     # What stands in brackets parts no verb from its place: "Run the scan (ZAP, full policy) on production".
     text = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), text) if "(" in text else text
     chunks = [*map(_chunk, text.split())]
-    told, share, language = 0, [0, 0], known.languages[ENGLISH]
+    told, share, language, words = 0, [0, 0], known.languages[ENGLISH], list[str]()
     for chunk in chunks:
         told |= chunk.told
         share[0] += chunk.known
