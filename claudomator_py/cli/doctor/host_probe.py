@@ -19,8 +19,10 @@ from claudomator_py.domain.host import HostSpec
 
 _START_S = 120.0
 _ANSWER_S = 30.0
+_ASK_EVERY_S = 2.0
+_GONE_S = 4.0
+"""How long after the end of the job its files may take to appear here."""
 _MAX_SKEW_S = 5.0
-_JOB = "claudomator-probe"
 _LOCKS = "Use a file system whose locks hold across machines, such as NFS of version 4."
 
 
@@ -36,20 +38,22 @@ def probe_findings(name: str, host: HostSpec) -> Iterator[Finding]:
     except OSError as fault:
         yield problem(title, f"no folder can be created in {host.root}: {fault.strerror}", "Give this user the folder.")
         return
+    # By name: Slurm gives the id of a job that it has forgotten to another one. The folder's name is unique.
+    job = f"claudomator-{folder.name.removeprefix('.')}"
     try:
-        job = _submit(host, folder)
         try:
+            _submit(host, folder, job)
             yield from _compared(title, folder, job)
         finally:
-            subprocess.run(["scancel", job], capture_output=True, timeout=_ANSWER_S, check=False)
+            subprocess.run(["scancel", "--me", f"--name={job}"], capture_output=True, timeout=_ANSWER_S, check=False)
     except _Fault as fault:
         yield problem(title, *fault.args)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _submit(host: HostSpec, folder: Path) -> str:
-    """Return the id of the job."""
+def _submit(host: HostSpec, folder: Path, job: str) -> None:
+    """Submit the job under that name."""
     for made in ("lock", "mine", "before"):
         (folder / made).touch()
     # Nodes need no Claudomator.
@@ -57,7 +61,7 @@ def _submit(host: HostSpec, folder: Path) -> str:
     command = shlex.join([host.python or sys.executable, "-I", "-S", str(program), str(folder)])
     chosen = {name: getattr(host, name) for name in ("partition", "constraint", "account", "qos")}
     options = [f"--{name}={value}" for name, value in chosen.items() if value is not None]
-    fixed = ["--parsable", "--no-requeue", f"--job-name={_JOB}", "--time=2", "--chdir=/", f"--output={folder}/log"]
+    fixed = ["--parsable", "--no-requeue", f"--job-name={job}", "--time=2", "--chdir=/", f"--output={folder}/log"]
     try:
         done = subprocess.run(
             ["sbatch", *fixed, *options],
@@ -71,7 +75,6 @@ def _submit(host: HostSpec, folder: Path) -> str:
         raise _Fault(f"sbatch: {fault}", "See `sinfo`, and the log of slurmctld.") from fault
     if done.returncode != 0:
         raise _Fault(" ".join(done.stderr.split()), "Correct the host's entry, or ask the cluster's administrators.")
-    return done.stdout.strip().partition(";")[0]
 
 
 def _compared(title: str, folder: Path, job: str) -> Iterator[Finding]:
@@ -102,17 +105,32 @@ def _compared(title: str, folder: Path, job: str) -> Iterator[Finding]:
 
 
 def _said(file: Path, patience_s: float, job: str) -> dict[str, Any]:
-    """Return what the node has written into the file, waiting for it."""
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
+    """Return what the node has written into the file, waiting for it, but not for a job that is gone."""
+    began = time.monotonic()
+    next_question, last_seen, state = began, began, ""
+    while (now := time.monotonic()) < began + patience_s and now - last_seen < _GONE_S + _ASK_EVERY_S:
         # Listing the folder makes network file systems refresh it.
         if file in file.parent.iterdir():
             said: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             return said
+        if now >= next_question:
+            state = _state_of(job)
+            next_question = time.monotonic() + _ASK_EVERY_S
+            last_seen = last_seen if state == "" else next_question
         time.sleep(0.1)
-    squeue = ["squeue", "--noheader", f"--jobs={job}", "--format=%T %r"]
-    state = subprocess.run(squeue, capture_output=True, text=True, timeout=_ANSWER_S, check=False).stdout.strip()
     log = file.parent / "log"
     words = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] if log.exists() else []
-    why = words[0] if words else f"its job is {state}" if state else "its job is gone"
-    raise _Fault(f"no node has answered within {patience_s:.0f} s: {why}", "See `squeue` and `sinfo -R`.")
+    so_far = "" if state == "" else f" within {patience_s:.0f} s"
+    where = "gone" if state == "" else state or "not known to squeue"
+    why = "".join(f": {line}" for line in words)
+    raise _Fault(f"no node has answered{so_far}, and its job is {where}{why}", "See `squeue` and `sinfo -R`.")
+
+
+def _state_of(job: str) -> str | None:
+    """Return the job's state and reason in Slurm's words, empty if there is no such job; None if squeue fails."""
+    command = ["squeue", "--me", "--noheader", f"--name={job}", "--format=%T (%r)"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

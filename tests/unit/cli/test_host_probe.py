@@ -2,13 +2,15 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from claudomator_py.cli.doctor import Finding
+from claudomator_py.cli.doctor import Finding, host_probe
 from claudomator_py.cli.doctor.host_probe import probe_findings
 from claudomator_py.domain.host import HostSpec, HostType
+from tests.patience import PATIENCE_S
 
 # What is handed in is started, as Slurm does, and its id is said.
 STARTS = """#!/bin/sh
@@ -32,8 +34,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    for name in ("scancel", "squeue"):
-        program(folder / name, "#!/bin/sh\nexit 0\n")
+    program(folder / "scancel", "#!/bin/sh\nexit 0\n")
+    program(folder / "squeue", "#!/bin/sh\necho 'RUNNING (None)'\n")
     return folder
 
 
@@ -71,3 +73,30 @@ def test_a_job_that_is_refused_says_why(programs: Path, tmp_path: Path) -> None:
     program(programs / "sbatch", "#!/bin/sh\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")
     (one,) = found(tmp_path)
     assert (one.verdict, one.detail) == ("problem", "sbatch: error: invalid partition")
+
+
+def test_a_job_that_is_gone_is_not_waited_for(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_probe, "_ASK_EVERY_S", 0.1)
+    monkeypatch.setattr(host_probe, "_GONE_S", 0.1)
+    program(programs / "sbatch", "#!/bin/sh\necho 7\n")
+    program(programs / "squeue", "#!/bin/sh\nexit 0\n")
+    began = time.monotonic()
+    (one,) = found(tmp_path)
+    assert (one.verdict, one.detail) == ("problem", "no node has answered, and its job is gone")
+    assert time.monotonic() - began < PATIENCE_S
+
+
+@pytest.mark.parametrize(
+    ("squeue", "words"),
+    [("echo 'PENDING (Resources)'", "PENDING (Resources)"), ("exit 1", "not known to squeue")],
+)
+def test_a_job_that_may_be_there_is_waited_for(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, squeue: str, words: str
+) -> None:
+    monkeypatch.setattr(host_probe, "_ASK_EVERY_S", 0.1)
+    monkeypatch.setattr(host_probe, "_GONE_S", 0.1)
+    monkeypatch.setattr(host_probe, "_START_S", 1.0)
+    program(programs / "sbatch", "#!/bin/sh\necho 7\n")
+    program(programs / "squeue", f"#!/bin/sh\n{squeue}\n")
+    (one,) = found(tmp_path)
+    assert one.detail == f"no node has answered within 1 s, and its job is {words}"
