@@ -107,7 +107,8 @@ def _compared(title: str, folder: Path, job: str) -> Iterator[Finding]:
 def _said(file: Path, patience_s: float, job: str) -> dict[str, Any]:
     """Return what the node has written into the file, waiting for it, but not for a job that is gone."""
     began = time.monotonic()
-    next_question, last_seen, state = began, began, ""
+    next_question, last_seen = began, began
+    state: str | None = ""
     while (now := time.monotonic()) < began + patience_s and now - last_seen < _GONE_S + _ASK_EVERY_S:
         # Listing the folder makes network file systems refresh it.
         if file in file.parent.iterdir():
