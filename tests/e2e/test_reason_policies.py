@@ -83,7 +83,7 @@ CASES: dict[Reason, Case] = {
 ELSEWHERE = {
     Reason.HANDOFF_REFUSED: "tests/contract/test_service_handoffs.py",
     Reason.UNREACHABLE: "tests/e2e/test_remote_agents.py",
-    Reason.NOT_RUNNING: "tests/e2e/test_hub.py",
+    Reason.NOT_RUNNING: "tests/e2e/test_hub_connections.py",
     Reason.CLONE_FAILED: "tests/e2e/test_slurm_clones.py",
     Reason.PUSH_FAILED: "tests/e2e/test_slurm_clones.py",
     Reason.EXPIRED: "tests/contract/test_service_policy.py",

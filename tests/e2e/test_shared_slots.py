@@ -13,9 +13,9 @@ from claudomator_py.client import Client, TaskSpec
 from claudomator_py.domain.blocked import BlockCode
 from claudomator_py.resources.access import TokenRequest
 from tests.e2e.daemon import Daemon
+from tests.e2e.hub_agent import Agent
 from tests.e2e.scenarios_support import document, ended, in_state, waits_for, why
 from tests.e2e.site import Site, open_site
-from tests.e2e.test_hub import Agent
 from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 

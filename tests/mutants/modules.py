@@ -22,7 +22,7 @@ MODULES = {
     "domain/lifecycle.py": ["tests/unit/domain/test_lifecycle.py", "tests/unit/domain/test_schedule.py"],
     "domain/handoff.py": ["tests/unit/domain/test_handoff.py", "tests/unit/domain/test_handing_on.py"],
     "domain/health.py": ["tests/unit/domain/test_breaker.py"],
-    "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py"],
+    "dispatch/classify.py": [f"{_DISPATCH}/test_classifying.py", f"{_DISPATCH}/test_classifier_limits.py"],
     "dispatch/policing.py": [f"{_DISPATCH}/test_policing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/cheap_model.py": [f"{_DISPATCH}/test_choosing.py", f"{_DISPATCH}/test_weighing.py"],
     "dispatch/deciding.py": [
@@ -47,6 +47,7 @@ MODULES = {
     "dispatch/agent_states.py": [f"{_DISPATCH}/test_probing.py"],
     "protocols/hub/hub.py": [
         f"{_PROTOCOLS}/test_hub.py",
+        f"{_PROTOCOLS}/test_hub_ends.py",
         f"{_PROTOCOLS}/test_hub_results.py",
         f"{_PROTOCOLS}/test_hub_absence.py",
         f"{_PROTOCOLS}/test_hub_meanwhile.py",

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from claudomator_py.schema.validation import MAX_JSON_PARTS
+from tests.e2e.hub_agent import Agent
 from tests.e2e.security.test_principals import Served
 from tests.e2e.site import open_site
-from tests.e2e.test_hub import Agent
 from tests.warm.starter import WarmStarter
 
 ROOM = 1_000_000

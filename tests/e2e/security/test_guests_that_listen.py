@@ -13,10 +13,10 @@ from websockets.exceptions import ConnectionClosed
 
 from claudomator_py.api.guard.pace import ONE_PRINCIPAL
 from claudomator_py.protocols.hub.mailbox import MAX_PROGRESS_BYTES
+from tests.e2e.hub_agent import Agent
 from tests.e2e.processes import cpu_s
 from tests.e2e.security.test_principals import Served
 from tests.e2e.site import open_site
-from tests.e2e.test_hub import Agent
 from tests.patience import PATIENCE_S, wait_until
 from tests.warm.starter import WarmStarter
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from tests.e2e.hub_agent import Agent
 from tests.e2e.scenarios_support import ended, in_state
 from tests.e2e.security.test_principals import Served
 from tests.e2e.site import open_site
-from tests.e2e.test_hub import Agent
 from tests.e2e.test_shared_slots import SILENT, done_by_operator, running
 from tests.patience import wait_until
 from tests.warm.starter import WarmStarter

@@ -1,10 +1,14 @@
 """Fixtures of the tests of runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from claudomator_py.domain.changes import RunChanges
+from claudomator_py.hosts.git.changes import ChangeRecorder
+from tests.integration.hosts.described import Recorded, SlowRecorder
+from tests.integration.hosts.repository import Repository
 from tests.integration.hosts.rig import Rig
 
 
@@ -16,3 +20,36 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     rig = Rig(root)
     yield rig
     rig.clean()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "shop", tmp_path / "home")
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def recorded(repository: Repository, run_dir: Path) -> Recorded:
+    """Records what is done between the two looks, at the repository or at another folder."""
+    recorder = ChangeRecorder(repository.environ)
+
+    def record(act: Callable[[], object], folder: Path = repository.path) -> RunChanges:
+        recorder.before(run_dir, str(folder))
+        act()
+        found = recorder.after(run_dir)
+        assert found is not None
+        assert recorder.after(run_dir) == found, "it is read again after a crash of the daemon"
+        return found
+
+    return record
+
+
+@pytest.fixture
+def recorder() -> SlowRecorder:
+    return SlowRecorder()

@@ -6,6 +6,7 @@ import pytest
 
 from tests.fakes.command import Command, QuickCommand
 from tests.fakes.daemon import Daemon
+from tests.unit.cli.cards import PLUMBER
 from tests.warm.starter import WarmStarter
 
 
@@ -37,3 +38,13 @@ def process(command: Command) -> Command:
 def forked(command: Command, warm: WarmStarter) -> Command:
     """The same, as a process of its own that has imported all that it needs: where it is not about how it starts."""
     return Command(command.home, words=warm.command)
+
+
+@pytest.fixture
+def cards(command: Command, daemon: Daemon) -> Path:
+    """A file with a card, and a registry without any."""
+    for one in daemon.ask("GET", "/v1/specialists").json()["items"]:
+        assert daemon.ask("DELETE", f"/v1/specialists/{one['id']}").status == 204
+    file = command.home / "plumber.yaml"
+    file.write_text(PLUMBER)
+    return file

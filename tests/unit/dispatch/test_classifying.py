@@ -2,8 +2,6 @@
 where an account is.
 """
 
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,111 +9,20 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
-from claudomator_py.dispatch.cheap_model import GuardedModel
-from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.health import FAILURES, FIRST_PAUSE_MS
-from claudomator_py.domain.limits import FIRST_ESTIMATE_MS, Bucket, Hold
-from claudomator_py.domain.outcome import Provenance, Reason
 from claudomator_py.domain.rationale import RationaleCode
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, format_instant
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.faults import Activity
-from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ModelFault, ModelQuestion
+from claudomator_py.scheduler.classification import PROMPT_VERSION, Cause, ModelFault
 from claudomator_py.scheduler.decision import TierRecord
-from claudomator_py.scheduler.tiers import AskTier
-from claudomator_py.store import classification_rows, decision_rows, hold_rows
+from claudomator_py.store import classification_rows, decision_rows
 from claudomator_py.store.database import Database
-from claudomator_py.store.events import of_task
 from claudomator_py.store.tables import TIER_ANSWER, ClassificationRow
-from tests.fakes.agents import CLAUDE
 from tests.fakes.decisions import classification_of
-from tests.fakes.world import START_MS, World
+from tests.unit.dispatch.asking import FAST, ROOMY, TIMEOUT_MS, Asking
 
-TIMEOUT_MS = 5_000
-FAST = '{"tier": "fast", "reason": "a recipe", "agent_type": "claude"}'
 DOWN = ModelFault(Cause.UNREACHABLE, "nobody there")
-LIMITED = ModelFault(Cause.LIMITED, "it answered with HTTP 429", retry_after_s=600)
-ROOMY = CLAUDE.model_copy(update={"max_concurrent": 40})
-
-
-class Model:
-    """A model that says what it is told to say. asked: the names of the tasks that it was asked about."""
-
-    model = "lite"
-
-    def __init__(self, *says: str | Exception) -> None:
-        self.says = list(says)
-        self.asked: list[str] = []
-        self.closed = False
-
-    def ask(self, question: ModelQuestion, timeout_s: float) -> str:
-        self.asked.append(question.subject)
-        said = self.says.pop(0) if self.says else FAST
-        if isinstance(said, Exception):
-            raise said
-        return said
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Inline(Executor):
-    """Does at once what it is given. before: what happens in the meantime. shut: how it was ended (wait, drop)."""
-
-    def __init__(self) -> None:
-        self.shut: list[tuple[bool, bool]] = []
-        self.before: Callable[[], None] = lambda: None
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        self.before()
-        fn(*args, **kwargs)
-        return Future()
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self.shut.append((wait, cancel_futures))
-
-
-class Asking:
-    """A world with a classifier. asked: the one that asks."""
-
-    def __init__(self, database: Database, *says: str | Exception, account: tuple[str, str] | None = None) -> None:
-        self.world = World(database, agents=(ROOMY,), classifier=True, total=40)
-        self.model, self.inline = Model(*says), Inline()
-        guarded = GuardedModel(self.model, lambda: self.world.now_ms, account)
-        self.asker = TierAsker(database, guarded, TIMEOUT_MS, lambda: self.world.now_ms, pool=self.inline)
-
-    def ask(self, name: str) -> ClassificationRow:
-        """Submit a task, and ask for its tier as a tick would; what is known of that then."""
-        self.world.submit(name)
-        return self.ask_again(name)
-
-    def ask_again(self, name: str) -> ClassificationRow:
-        assert self.asker.ask(self.questions(name)) == {}
-        return self.known(name)
-
-    def questions(self, name: str) -> list[AskTier]:
-        """What a tick would ask now about that task."""
-        observed = self.world.database.read(self.world.observer.observe)
-        return [question for question in observed.questions if question.head.name == name]
-
-    def told(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """What the events of that kind about the task say."""
-        task_id = self.world.row(name).id
-        found = self.world.database.read(lambda connection: of_task(connection, task_id))
-        return [event.data or {} for event in found if event.kind == kind]
-
-    def tiers(self, name: str) -> list[TierRecord]:
-        """The decisions on the task's tier, oldest first."""
-        task_id = self.world.row(name).id
-        found = self.world.database.read(lambda connection: decision_rows.of_task(connection, task_id))
-        tiers = sorted((one for one in found if one.kind == "tier"), key=lambda one: one.generation or 0)
-        return [TierRecord.model_validate(one.data) for one in tiers]
-
-    def known(self, name: str) -> ClassificationRow:
-        task = self.world.row(name)
-        found = self.world.database.read(lambda c: classification_rows.find(c, task.id, task.generation))
-        assert found is not None, f"nobody was asked about {name}"
-        return found
 
 
 def test_a_failing_classifier_is_told_of_until_it_answers(database: Database) -> None:
@@ -380,118 +287,3 @@ def test_a_question_that_cannot_be_stored_waits_for_its_next_try_and_no_other_wa
     world.tick(MINUTE_MS)
     assert asking.model.asked == ["good", "bad"]
     assert failed() == []
-
-
-def test_a_tick_carries_on_where_nothing_can_be_asked_at_all(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asking = Asking(database)
-    asking.world.asker = asking.asker
-    asking.world.submit("pinned", agent={"tier": "fast"}, priority="low")
-    asking.world.submit("t")
-    monkeypatch.setattr(asking.asker, "ask", lambda asks: 1 / 0)
-    asking.world.tick()
-    assert list(asking.world.running()) == ["pinned"]
-    monkeypatch.undo()
-    asking.world.tick(MINUTE_MS)
-    assert asking.model.asked == ["t"]
-
-
-def test_a_task_whose_question_is_given_up_starts_before_an_urgent_one_whose_question_is_open(
-    database: Database,
-) -> None:
-    asking = Asking(database, *[RuntimeError("a crash in the middle")] * 2)
-    asking.ask("early")
-    asking.world.now_ms += 1
-    asking.world.submit("late", priority="urgent")
-    assert asking.ask_again("late").deadline_ms == asking.known("early").deadline_ms + 1
-    asking.world.tick(TIMEOUT_MS - 1)
-    assert list(asking.world.running()) == ["early"]
-
-
-def test_an_answer_about_an_agent_that_is_gone_counts_for_another(database: Database) -> None:
-    asking = Asking(database, FAST)
-    asking.ask("t")
-    asking.world.agents = (ROOMY.model_copy(update={"name": "other"}),)
-    asking.world.restarted_daemon()
-    asking.world.tick()
-    assert (asking.world.live("t").agent, asking.world.live("t").tier) == ("other", Tier.FAST)
-
-
-def test_once_nothing_is_asked_any_more_an_answer_from_before_says_nothing(database: Database) -> None:
-    asking = Asking(database, FAST)
-    assert asking.ask("t").tier == Tier.FAST
-    without = World(database, agents=(ROOMY,))
-    without.tick()
-    assert without.live("t").tier == ROOMY.default_tier != Tier.FAST
-    (decided,) = without.service.why("t").decisions[:1]
-    assert (classification_of(decided).source, classification_of(decided).cause) == ("default", Cause.OFF)
-
-
-@pytest.mark.parametrize("wait", [True, False])
-def test_closing_drops_what_waits_unless_it_is_awaited_and_then_closes_the_model(
-    database: Database, wait: bool
-) -> None:
-    asking = Asking(database)
-    asking.asker.close(wait=wait)
-    assert asking.inline.shut == [(wait, not wait)]
-    assert asking.model.closed
-
-
-# --- one account ------------------------------------------------------------------------------------------------------
-
-ACCOUNT = ("claude", "default")
-
-
-def test_a_limit_of_the_classifier_holds_no_agent(database: Database) -> None:
-    asking = Asking(database, LIMITED)
-    assert asking.ask("t").cause == Cause.LIMITED
-    assert asking.world.roster.all()[0].holds == ()
-    asking.world.service.cancel("t")
-    hold = Hold(Bucket(kind="claude", account="default"), Reason.AUTH, None, Provenance.REPORTED, "log in", START_MS)
-    database.write(lambda connection: hold_rows.add(connection, hold, None))
-    assert asking.ask("u").source == "classifier", "nor does a limit of the agent hold the classifier"
-
-
-def test_a_limit_of_the_classifier_holds_the_agents_of_its_account(database: Database) -> None:
-    asking = Asking(database, LIMITED, account=ACCOUNT)
-    assert asking.ask("t").cause == Cause.LIMITED
-    (claude,) = asking.world.roster.all()
-    assert (claude.limited, claude.limited_until) == (True, format_instant(START_MS + 600_000))
-    assert [hold.bucket for hold in claude.holds] == ["claude/default"]
-    (told,) = asking.told("t", "hold")
-    assert (told["bucket"], told["reason"], told["until"]) == ("claude/default", "rate_limited", START_MS + 600_000)
-    asking.world.tick()
-    assert asking.world.state("t") == "QUEUED limited"
-
-
-def test_a_limit_that_names_no_time_is_guessed(database: Database) -> None:
-    asking = Asking(database, ModelFault(Cause.LIMITED, "slow down"), account=ACCOUNT)
-    assert asking.ask("t").cause == Cause.LIMITED
-    (hold,) = database.read(lambda connection: hold_rows.in_force(connection, START_MS))
-    assert (hold.until_ms, hold.provenance) == (START_MS + FIRST_ESTIMATE_MS, Provenance.ESTIMATED)
-
-
-def held(asking: Asking, family: str | None) -> None:
-    bucket = Bucket(kind="claude", account="default", family=family)
-    hold = Hold(bucket, Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "five_hour", START_MS)
-    asking.world.database.write(lambda connection: hold_rows.add(connection, hold, None))
-
-
-@pytest.mark.parametrize(("family", "asked"), [("lite", False), ("opus", True)])
-def test_a_limit_of_its_account_and_model_holds_the_classifier(database: Database, family: str, asked: bool) -> None:
-    asking = Asking(database, account=ACCOUNT)
-    held(asking, family)
-    assert asking.ask("t").cause == (None if asked else Cause.LIMITED), "it could start now, and so is not kept waiting"
-    assert asking.model.asked == (["t"] if asked else [])
-    asking.world.now_ms += HOUR_MS
-    assert asking.ask("u").source == "classifier"
-
-
-def test_while_the_account_holds_the_task_too_the_question_waits_with_it(database: Database) -> None:
-    asking = Asking(database, account=ACCOUNT)
-    held(asking, None)
-    with pytest.raises(AssertionError, match="nobody was asked"):
-        asking.ask("t")
-    asking.world.now_ms += HOUR_MS
-    assert asking.ask_again("t").source == "classifier"

@@ -13,18 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
-from claudomator_py.domain.agent import AgentSpec, Tier
-from claudomator_py.domain.blocked import Blocked
+from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.budget import AgentBudget, DayBudget, day_of
 from claudomator_py.domain.limits import Bucket, Hold
 from claudomator_py.domain.outcome import Provenance, Reason
-from claudomator_py.domain.task import TaskSpec
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.faults import Activity, item_of
 from claudomator_py.policy.rule import Rule
-from claudomator_py.resources.daemon import DrainRequest
-from claudomator_py.scheduler.plan import Action, Planner, StartRun, plan
-from claudomator_py.scheduler.snapshot import QueueHead, Snapshot
+from claudomator_py.scheduler.plan import Action, StartRun, plan
+from claudomator_py.scheduler.snapshot import Snapshot
 from claudomator_py.store import hold_rows, task_rows
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import TASK
@@ -33,15 +29,8 @@ from tests.fakes.agents import CLAUDE, CODEX, LINT
 from tests.fakes.cards import card
 from tests.fakes.steps import spec
 from tests.fakes.world import START_MS, World
+from tests.unit.dispatch.looks import SECOND, Looks, queue
 
-SECOND = AgentSpec(
-    name="second",
-    kind="claude",
-    max_concurrent=1,
-    models=CLAUDE.models,
-    fallback_model="haiku",
-    default_tier=Tier.POWERFUL,
-)
 AGENTS = (CLAUDE, CODEX, LINT, SECOND)
 HELD = (
     *(Bucket(agent=agent.name) for agent in AGENTS),
@@ -89,10 +78,6 @@ def everything(world: World) -> Snapshot:
 
 def started(actions: Sequence[Action]) -> list[tuple[str, str]]:
     return [(action.head.task_id, action.decision.agent) for action in actions if isinstance(action, StartRun)]
-
-
-def queue(world: World, *contents: TaskSpec, path: str = "/in/queue.yaml") -> None:
-    assert world.take(path, *contents) == []
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -152,28 +137,6 @@ def test_lanes_start_what_a_look_at_the_whole_queue_would(
         assert plan(stored) == observed.actions
         assert [action.head for action in observed.actions] == list(observed.snapshot.heads)
         assert classifier or not observed.questions
-
-
-class Looks:
-    """What observing has done so far. read, decided: the names of the tasks whose content it has read, and on which it
-    has decided, as often as it has."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.read: list[str] = []
-        self.decided: list[str] = []
-        consider, read_spec = Planner.consider, task_rows.read_spec
-
-        def considering(planner: Planner, head: QueueHead) -> StartRun | Blocked:
-            self.decided.append(head.name)
-            return consider(planner, head)
-
-        def reading(content: object) -> TaskSpec:
-            content_read = read_spec(content)
-            self.read.append(content_read.name)
-            return content_read
-
-        monkeypatch.setattr(Planner, "consider", considering)
-        monkeypatch.setattr(task_rows, "read_spec", reading)
 
 
 def test_a_tick_decides_on_each_task_once_and_reads_its_content_once(
@@ -389,115 +352,3 @@ def test_a_limit_that_is_tried_is_tried_by_one(database: Database) -> None:
     world.now_ms += HOUR_MS // 2
     queue(world, spec("tries"), spec("waits"))
     assert [start.head.name for start in database.read(world.observer.observe).starts] == ["tries"]
-
-
-# --- questions for tiers ----------------------------------------------------------------------------------------------
-
-
-def asks(database: Database, *tasks: TaskSpec, running: Sequence[TaskSpec] = (), **rules: Any) -> World:
-    """A world that asks for tiers, in which these run, those wait, and codex is limited."""
-    world = World(database, agents=(CLAUDE, CODEX, SECOND), classifier=True, **rules)
-    limited = Hold(Bucket(agent="codex"), Reason.RATE_LIMITED, START_MS + HOUR_MS, Provenance.REPORTED, "", START_MS)
-    database.write(partial(hold_rows.add, hold=limited, run_id=None))
-    for one in running:
-        queue(world, one)
-        world.tick()
-    assert len(world.running()) == len(running)
-    world.take("/in/waiting.yaml", *tasks)
-    return world
-
-
-def asked_about(world: World) -> list[str]:
-    return [question.head.name for question in world.database.read(world.observer.observe).questions]
-
-
-ON_CODEX = {"agent": {"type": "codex", "strict": True}}
-ON_SECOND = {"agent": {"type": "second", "strict": True}}
-PINNED = {"agent": {"tier": "fast"}}
-
-
-def test_what_is_not_to_start_after_all_leaves_the_rest_of_the_plan_as_it_is(database: Database) -> None:
-    world = asks(database, spec("one", **PINNED), spec("two", **PINNED), spec("a"), total=4)
-    observed = database.read(world.observer.observe)
-    left = observed.without({world.row("one").id})
-    assert [start.head.name for start in observed.starts] == ["one", "two"]
-    assert [start.head.name for start in left.starts] == ["two"]
-    assert [question.head.name for question in left.questions] == ["a"]
-
-
-def test_no_more_is_asked_nor_looked_at_than_may_be(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    many = [spec(f"t{number}") for number in range(9)]
-    limited = spec("limited", agent={"type": "codex", "strict": True, "tier": "fast"})
-    world = asks(database, limited, *many, spec("in-another-lane", max_turns=9), total=1)
-    looks = Looks(monkeypatch)
-    assert asked_about(world) == ["t0", "t1"]
-    assert looks.decided == ["limited", "t0", "t1", "in-another-lane"]
-
-
-def test_a_lane_that_may_ask_nothing_more_is_looked_at_again_when_a_start_has_changed_who_would_take_it(
-    database: Database,
-) -> None:
-    """Once claude is full, it is codex, of which there is nothing to ask."""
-    agents = CLAUDE.model_copy(update={"max_concurrent": 1}), CODEX.model_copy(update={"models": {}})
-    world = World(database, agents=agents, classifier=True, total=2)
-    alike = [f"t{number}" for number in range(4)]
-    queue(world, *map(spec, alike), spec("fills", agent={"type": "claude", "strict": True, "tier": "fast"}), spec("t4"))
-    assert world.row("t0").lane == world.row("t4").lane
-    observed = database.read(world.observer.observe)
-    assert [(start.head.name, start.decision.agent) for start in observed.starts] == [
-        ("fills", "claude"),
-        ("t4", "codex"),
-    ]
-    assert [question.head.name for question in observed.questions] == alike
-
-
-def test_where_its_agent_is_busy_one_task_of_those_alike_is_asked_about(database: Database) -> None:
-    busy = spec("busy", agent={"type": "second", "strict": True, "tier": "fast"})
-    alike = [spec(name, **ON_SECOND) for name in ("first", "second", "third")]
-    world = asks(database, *alike, running=[busy], total=9)
-    in_another_lane = TASK.update().where(TASK.c.name == "second").values(failed_on="second", failed_for="overloaded")
-    database.write(partial(Connection.execute, statement=in_another_lane))
-    assert asked_about(world) == ["first"]
-    is_asked = TASK.update().where(TASK.c.name == "third").values(asked_tier="open")
-    database.write(partial(Connection.execute, statement=is_asked))
-    assert asked_about(world) == []
-
-
-def test_while_no_slot_is_free_the_next_tasks_that_wait_for_nothing_else_are_asked_about(database: Database) -> None:
-    world = asks(
-        database,
-        *(spec(f"limited{number}", **ON_CODEX) for number in range(4)),
-        spec("odd", max_turns=9),
-        spec("pinned", **PINNED),
-        *(spec(name) for name in ("a", "b", "asked", "beyond")),
-        running=[spec("one", **PINNED), spec("two", **PINNED)],
-        total=2,
-    )
-    for name, column in (("odd", {"tier": "no such tier"}), ("asked", {"asked_tier": "open"})):
-        change = TASK.update().where(TASK.c.name == name).values(name=name, **column)
-        database.write(partial(Connection.execute, statement=change))
-    assert asked_about(world) == ["a", "b"]
-    world.daemon.drain(DrainRequest())
-    assert asked_about(world) == []
-
-
-@pytest.mark.parametrize("total", [1, 9])
-def test_what_is_asked_about_a_task_does_not_make_up_for_its_starts_that_failed(database: Database, total: int) -> None:
-    """Whether or not a slot is free."""
-    world = asks(database, spec("a"), running=[spec("busy", **PINNED)], total=total)
-    item = item_of(Activity.START, world.row("a"))
-    world.faults.note(item, OSError("no such folder"))
-    fault = world.faults.note(item, OSError("no such folder"))
-    assert asked_about(world) == [], "it is in its pause"
-    world.now_ms = fault.again_ms
-    assert asked_about(world) == ["a"]
-    assert world.faults.find(item) == fault
-
-
-def test_five_hundred_tasks_on_one_busy_directory_hide_nobody(world: World) -> None:
-    busy = [spec(f"busy{number}", working_dir="/srv/busy", priority="urgent") for number in range(500)]
-    queue(world, *busy, spec("elsewhere", working_dir="/srv/quiet", priority="low"), spec("scratch"))
-    world.tick()
-    assert set(world.running()) - {"elsewhere", "scratch"} == {"busy0"}
-    assert len(world.running()) == 3
-    assert world.database.read(world.observer.observe).snapshot.heads == ()
