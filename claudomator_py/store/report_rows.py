@@ -2,12 +2,24 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
 
 from claudomator_py.domain.changes import RunChanges
-from claudomator_py.domain.lifecycle import StateName
+from claudomator_py.domain.lifecycle import ENDED, StateName
 from claudomator_py.domain.limits import Bucket
 from claudomator_py.domain.outcome import Outcome
 from claudomator_py.domain.principal import Principal
@@ -24,6 +36,7 @@ STARTED = "daemon_started"
 MAX_ENDED_RUN_MS = 2 * DAY_MS
 """Ended runs that began earlier than this before the span are left out, because only their start is indexed."""
 MAX_RUNS = 50_000
+_NEVER_MS = 2**62
 _PART = 500
 """Ids per query."""
 
@@ -182,6 +195,32 @@ def ended_tasks(connection: Connection, state: StateName, since_ms: int, until_m
     """Return the number of tasks visible to the principal that reached this state in the span and still have it."""
     query = select(func.count()).select_from(TASK).where(_ended(state, since_ms, until_ms, by))
     return connection.execute(query).scalar_one()
+
+
+def open_tasks(connection: Connection, since_ms: int, width_ms: int, parts: int, by: Principal) -> Sequence[int]:
+    """Return how many of the tasks visible to the principal had been accepted and not ended by the end of each part of
+    a span. width_ms: length of a part. A task that was restarted counts as open until its last end.
+    """
+    place = select(literal(0, BigInteger).label("place")).cte("part", recursive=True)
+    place = place.union_all(select(place.c.place + 1).where(place.c.place < parts))
+    begin = since_ms + place.c.place * width_ms
+    end = case((place.c.place == parts, literal(_NEVER_MS, BigInteger)), else_=begin + width_ms)
+
+    def count(column: ColumnElement[int], *conditions: ColumnElement[bool]) -> ColumnElement[int]:
+        # A count per part reads an index alone; grouping by part takes several times as long.
+        query = select(func.count()).select_from(TASK).where(column >= begin, column < end, *conditions, tasks_seen(by))
+        return query.correlate(place).scalar_subquery()
+
+    ended = [count(TASK.c.updated_ms, TASK.c.state == literal_column(f"'{state}'")) for state in ENDED]
+    rows = connection.execute(select(place.c.place, count(TASK.c.created_ms) - sum(ended[1:], ended[0])))
+    changes = {row[0]: row[1] for row in rows}
+    is_open = TASK.c.state.in_([state for state in get_args(StateName) if state not in ENDED])
+    number = connection.execute(select(func.count()).select_from(TASK).where(is_open, tasks_seen(by))).scalar_one()
+    found = []
+    for part in range(parts, 0, -1):
+        number -= changes[part]
+        found.append(number)
+    return found[::-1]
 
 
 def completed_ids(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> frozenset[str]:

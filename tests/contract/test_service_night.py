@@ -155,6 +155,26 @@ def test_numbers_over_time_add_up(world: World) -> None:
     assert [place for place, one in enumerate(found.bins) if one.done or one.failed] == [6, 12]
 
 
+@pytest.mark.both_databases
+def test_open_tasks_are_those_that_were_accepted_and_had_not_ended(world: World) -> None:
+    for name in ("before", "cancelled"):
+        world.submit(name, not_before="2099-01-01T00:00:00Z")
+    world.tick(10 * HOUR_MS)
+    since_ms = world.now_ms
+    run(world, "one", 60)
+    run(world, "two", 60)
+    world.service.cancel("cancelled")
+    world.tick(HOUR_MS)
+    found = [one.open for one in night(world, 10, since_ms=since_ms).bins]
+    assert found == [3] * 12 + [1] * 48
+    world.submit("later")
+    assert [one.open for one in night(world, 10, since_ms=since_ms).bins] == [*found[:18], *[2] * 42]
+    assert [one.open for one in night(world, 5, since_ms=since_ms - 5 * HOUR_MS).bins] == [2] * BINS
+    stranger = Principal("p", Role.READ, "elsewhere")
+    assert {one.open for one in night(world, 10, stranger, since_ms).bins} == {0}
+    assert "3 tasks open" in drawn(night(world, 10, since_ms=since_ms), world.now_ms).columns[0].words
+
+
 def test_what_ran_for_a_moment_is_counted_among_what_ran_at_a_time(world: World) -> None:
     """Though it ran in the middle of no part of the span."""
     for name in ("one", "two", "three"):

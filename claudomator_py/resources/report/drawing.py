@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, format_duration
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration
 from claudomator_py.resources.report.night import Bin, Lane, Night
 from claudomator_py.store.report_rows import DrawnRun
 from claudomator_py.values import dataclass
@@ -95,6 +95,7 @@ class Column:
     done: float
     failed: float
     running: float
+    open: float
     words: str
 
 
@@ -112,6 +113,7 @@ class Picture:
     max_ended: int
     """What the tallest column stands for."""
     max_running: int
+    max_open: int
 
 
 def drawn(night: Night, now_ms: int) -> Picture:
@@ -134,8 +136,9 @@ def drawn(night: Night, now_ms: int) -> Picture:
     starts = [Band(_x(night, at), 0, 0, top, f"daemon started at {_clock(night, at)}") for at in night.starts]
     max_ended = max((one.done + one.failed for one in night.bins), default=0)
     max_running = max((one.running for one in night.bins), default=0)
-    columns = [_column(night, one, max_ended, max_running) for one in night.bins]
-    return Picture(top, labels, bars, holds, starts, list(_ticks(night)), columns, max_ended, max_running)
+    max_open = max((one.open for one in night.bins), default=0)
+    columns = [_column(night, one, max_ended, max_running, max_open) for one in night.bins]
+    return Picture(top, labels, bars, holds, starts, list(_ticks(night)), columns, max_ended, max_running, max_open)
 
 
 def _x(night: Night, at_ms: int) -> float:
@@ -237,16 +240,18 @@ def _ticks(night: Night) -> Iterator[Tick]:
         at += timedelta(milliseconds=step_ms)
 
 
-def _column(night: Night, one: Bin, max_ended: int, max_running: int) -> Column:
+def _column(night: Night, one: Bin, max_ended: int, max_running: int, max_open: int) -> Column:
     left = _x(night, one.begin_ms)
     width = (WIDTH - LEFT) / max(1, len(night.bins))
     per_ended, per_running = CHART / max(1, max_ended), CHART / max(1, max_running)
-    words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, at most {one.running} at once"
+    words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, at most {one.running} at once, "
+    words += f"{counted(one.open, 'task')} open"
     return Column(
         left,
         round(width - 1, 1),
         round(one.done * per_ended, 1),
         round(one.failed * per_ended, 1),
         round(one.running * per_running, 1),
+        round(one.open * CHART / max(1, max_open), 1),
         words,
     )

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
-from math import inf
+from math import ceil, inf
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.host import LOCAL
@@ -56,6 +56,8 @@ class Bin:
     """Runs that succeeded in it."""
     failed: int
     """Runs that failed in it, or were lost."""
+    open: int
+    """Tasks that were accepted and had not ended at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ class Nights(Service):
         """Return the span, which must not be empty."""
         # Whole minutes, so that the cached runs also serve a little later.
         begin_ms, end_ms = since_ms - since_ms % MINUTE_MS, until_ms - until_ms % -MINUTE_MS
-        found, holds, starts, has_earlier = self._read(
+        width_ms = max(1, ceil((until_ms - since_ms) / BINS))
+        found, holds, starts, has_earlier, open_tasks = self._read(
             lambda connection: (
                 self._unchanged.read(
                     connection,
@@ -127,6 +130,7 @@ class Nights(Service):
                 report_rows.holds(connection, since_ms, until_ms),
                 report_rows.starts(connection, since_ms, until_ms) if self._by.sees_all else (),
                 report_rows.has_earlier(connection, since_ms, self._by),
+                report_rows.open_tasks(connection, since_ms, width_ms, BINS, self._by),
             )
         )
         runs = [
@@ -155,7 +159,7 @@ class Nights(Service):
             until_ms,
             zone,
             lanes,
-            _bins(runs, since_ms, until_ms, now_ms),
+            _bins(runs, open_tasks, since_ms, until_ms, now_ms),
             starts,
             _days(runs, zone),
             has_earlier,
@@ -169,7 +173,9 @@ def _lane(name: str, runs: Sequence[DrawnRun], holds: Sequence[DrawnHold], since
     return Lane(name, runs, holds, counts, busy_ms, sum(costs) if costs else None)
 
 
-def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -> Sequence[Bin]:
+def _bins(
+    runs: Sequence[DrawnRun], open_tasks: Sequence[int], since_ms: int, until_ms: int, now_ms: int
+) -> Sequence[Bin]:
     width = (until_ms - since_ms) / BINS
     done, failed = ([0] * (BINS + 1) for _ in range(2))  # the last one is for what comes afterwards
     ends: list[float] = []
@@ -192,7 +198,7 @@ def _bins(runs: Sequence[DrawnRun], since_ms: int, until_ms: int, now_ms: int) -
                 running, ended = running - 1, ended + 1
             else:
                 running, begun = running + 1, begun + 1
-        found.append(Bin(round(begin), max(most, running), done[place], failed[place]))
+        found.append(Bin(round(begin), max(most, running), done[place], failed[place], open_tasks[place]))
     return found
 
 

@@ -16,9 +16,9 @@ from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
 from claudomator_py.resources.report.drawing import bars_svg, drawn
-from claudomator_py.resources.report.night import BINS, DayTotal, Lane, Nights
+from claudomator_py.resources.report.night import BINS, Bin, DayTotal, Lane, Nights
 from claudomator_py.resources.session import Access
-from claudomator_py.surface.table import Column, Table
+from claudomator_py.surface.table import Column, Table, Time
 
 HOURS = (1, 3, 6, 12, 24, 72, 168)
 """The spans to choose from."""
@@ -38,6 +38,13 @@ LANES = Table[Lane](
     Column("RUNNING", lambda lane: lane.counts.get("running", 0), right=True),
     Column("BUSY", lambda lane: _busy(lane.busy_ms), right=True),
     Column("COST", lambda lane: _cost_of(lane), right=True),
+)
+PARTS = Table[Bin](
+    Column("FROM", lambda one: Time(format_instant(one.begin_ms), "at")),
+    Column("SUCCEEDED", lambda one: one.done, right=True),
+    Column("FAILED", lambda one: one.failed, right=True),
+    Column("AT A TIME", lambda one: one.running, right=True),
+    Column("OPEN TASKS", lambda one: one.open, right=True),
 )
 DAYS = Table[DayTotal](
     Column("DAY", lambda one: f"{one.day:%Y-%m-%d}"),
@@ -65,6 +72,8 @@ def router(access: Access) -> APIRouter:
             "drawing": drawing,
             "lanes": with_all([lane for lane in night.lanes if lane.runs or lane.holds]),
             "lane_table": LANES,
+            "parts": night.bins,
+            "part_table": PARTS,
             "days": night.days,
             "day_table": DAYS,
             "zone": str(night.zone),
