@@ -74,7 +74,7 @@ class BadNight:
     def play(self) -> Daemon:
         """Play the night. Return the daemon of the morning, which is ready."""
         began_ms = round(time.time() * SECOND_MS)
-        tasks, schedules = list(self._tasks()), list(_schedules())
+        tasks, schedules = list(self.tasks()), list(_schedules())
         (self.site.root / "scripts.json").write_text(json.dumps(self._scripts))
         self._daemon = self.site.start(TZ=ZONE).ready()
         self._daemon.client.drain("the night's work is being handed in")
@@ -109,7 +109,8 @@ class BadNight:
         limited = [agent.limited for agent in status.agents if agent.auto_select]
         return status.counts.get("RUNNING", 0) == 2 and all(limited)
 
-    def _tasks(self) -> Iterator[TaskSpec]:
+    def tasks(self) -> Iterator[TaskSpec]:
+        """Yield the tasks of the night, and note what their runs do."""
         for task in DATA["tasks"]:
             yield self._task(task)
         for series in DATA["series"]:

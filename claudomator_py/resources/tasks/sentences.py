@@ -144,7 +144,7 @@ def tree_sentences(events: Sequence[Event]) -> list[str]:
     if tree is None:
         return []
     at = f" of {tree['begun_at']}" if tree.get("begun_at") else ""
-    sentences = [f"It works on branch {tree['branch']}, from commit {tree['base'][:_COMMIT]}{at}, in {tree['path']}."]
+    sentences = [f"Its branch is {tree['branch']}, from commit {tree['base'][:_COMMIT]}{at}, in {tree['path']}."]
     if passed_over := tree.get("passed_over"):
         remedy = "Merge them, or name one of these tasks as `base`."
         sentences.append(f"None of {', '.join(passed_over)} contains the others, so it began at none of them. {remedy}")

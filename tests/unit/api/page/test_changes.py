@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.changes import RunChanges
+from claudomator_py.domain.lifecycle import Completed
 from claudomator_py.domain.outcome import Outcome, OutcomeStatus
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.units import DAY_MS, HOUR_MS
@@ -221,3 +222,13 @@ def test_an_approval_shows_what_was_changed_so_far_and_why_it_is_risky(
     form = operator.get(f"/tasks/{task}/approve")
     assert "What it changed so far" in text_of(form)
     assert "+drip = 0" in text_of(form)
+
+
+def test_a_success_that_changed_nothing_but_says_otherwise_is_doubted_beside_its_state(
+    operator: Visitor, prepared: PreparedService
+) -> None:
+    task = prepared.add("t", Completed())
+    same = RunChanges.model_validate({"place": "/srv/shop", "head": "a" * 40, "head_before": "a" * 40})
+    prepared.add_run(task, outcome=Outcome(status=OutcomeStatus.SUCCEEDED, text="Fixed it.", changes=same))
+    head = operator.get(f"/tasks/{task}").body.decode().partition("<dl")[0]
+    assert re.search(r"completed</span>\s*<span class=\"chip ask\">no changes, says otherwise", head)
