@@ -199,12 +199,10 @@ def _router(
     fitted: Mapping[str, Fitted],
     former: Configured | None,
     policing: Policing,
-) -> tuple[SpecialistDirectory | None, SpecialistRouter | None]:
+) -> tuple[SpecialistDirectory | None, SpecialistRouter]:
     """Return the former router and directory if their settings are unchanged, so that nothing is encoded again."""
     routing = settings.routing
-    if not routing.enabled and not policing.has_rules:
-        return None, None
-    if former is not None and former.asker is asker and former.fitted == fitted:
+    if former is not None and former.router is not None and (former.asker, former.fitted) == (asker, fitted):
         before, after = (
             (one.routing, one.policy, one.budget, one.reach, one.reach_configured)
             for one in (former.settings, settings)
@@ -315,7 +313,6 @@ def configured_by(
     policing = _policing(settings)
     shadowed, shadow = _shadow(settings, environ, state, database, registry, former)
     directory, router = _router(settings, environ, database, registry, faults, rules, asker, fitted, former, policing)
-    decider = None if router is None else router.decider
     return Configured(
-        settings, rules, launch, workdirs, asker, router, decider, directory, fitted, policing, shadowed, shadow
+        settings, rules, launch, workdirs, asker, router, router.decider, directory, fitted, policing, shadowed, shadow
     )

@@ -35,7 +35,7 @@ from claudomator_py.routing.ranking import (
     unless_vague,
 )
 from claudomator_py.routing.role import agent_name
-from claudomator_py.scheduler.decision import HandoffRecord, SpecialistRecord
+from claudomator_py.scheduler.decision import HandoffRecord, PolicyVerdict, SpecialistRecord
 from claudomator_py.schema.agent_settings import asks_no_model, reads_task
 from claudomator_py.schema.routing_settings import OnAmbiguity, OnVague
 from claudomator_py.store import dependency_rows, queue, specialist_rows, task_rows
@@ -105,6 +105,11 @@ class Subject:
         """Whether the policy keeps it from starting now."""
         return self.judged.stopped
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a person has to approve it before it starts."""
+        return self.judged.says is PolicyVerdict.HELD
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
@@ -173,9 +178,7 @@ class Decider:
         def read(connection: Connection) -> Subject:
             visible_to = {(task.creator, task.organisation): frozenset(specialist_rows.assignable_ids(connection, by))}
             subject = self.subject(connection, task, spec, visible_to)
-            # For a task that would be held, show who does it after approval.
-            needs = replace(subject.asked.needs, approved=subject.judged.held)
-            return replace(subject, asked=replace(subject.asked, request=request, needs=needs))
+            return replace(subject, asked=replace(subject.asked, request=request))
 
         subject = self._database.read(read)
         return self.rejudge(subject, self.decide([subject])[task.id])
@@ -367,8 +370,8 @@ class Decider:
 
 
 def _needs_of(task: Task, spec: TaskSpec, judged: Judged) -> Needs:
-    """Return the needs of the task and of the policy."""
-    approved = bool(judged.approved) or (spec.approval and task.approved_ms is not None)
+    """Return the needs of the task and of the policy; of one that is held, those that it has once approved."""
+    approved = bool(judged.approved) or judged.held or (spec.approval and task.approved_ms is not None)
     verdict = judged.verdict
     capabilities = tuple(dict.fromkeys((*spec.requires, *verdict.requires)))
     return Needs(verdict.risk, capabilities, verdict.excluded, approved=approved, unread=judged.unread)

@@ -374,6 +374,7 @@ class Observer:
             skill=task.skill,
             constraints=constraints,
             routed=task.constraints is not None,
+            asks=spec.approval and task.approved_ms is None,
             names_specialist=spec.specialist is not None or specialist_meant(task) is not None,
             tenant=tenant_of(task.creator, task.organisation),
         )

@@ -14,7 +14,7 @@ from claudomator_py.domain.budget import DayBudget, Spending
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.decision import PolicyCheck, Versions
 from claudomator_py.domain.errors import Forbidden
-from claudomator_py.domain.inputs import InputRequest
+from claudomator_py.domain.inputs import ASKS_FIRST, InputRequest
 from claudomator_py.domain.lifecycle import Failing, InputKind
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, Role
@@ -28,12 +28,12 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.workdirs import local_zone
 from claudomator_py.policy.expression import Allowance
 from claudomator_py.policy.facts import WEBHOOK, Facts, paths_in
-from claudomator_py.policy.rule import MODEL_RISK
+from claudomator_py.policy.rule import BEFORE_FIRST_RUN, MODEL_RISK
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
 from claudomator_py.risk.assessment import Assessment, assess
 from claudomator_py.routing.role import done_by
-from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route
+from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route, SpecialistRecord
 from claudomator_py.schema.agent_settings import reads_task
 from claudomator_py.store import access_rows, channel_rows, decision_rows, events, queue, remembered, task_rows
 from claudomator_py.store.events import EventQuery
@@ -72,6 +72,8 @@ class Judged:
     """The model that assessed a higher risk than the words do."""
     unanswered_by: str | None = None
     """The model that was asked for the risk and gave no valid answer."""
+    asks: bool = False
+    """Whether the task itself requires approval before its first run, and has none."""
 
     @property
     def stopped(self) -> bool:
@@ -150,7 +152,7 @@ class Policing:
             actor, role = self._author(connection, actor, None if asked is None else asked.author)
         facts = Facts(spec, actor, task.source, spec.specialist, spec.skill, risk, role=role, creator=task.creator)
         facts = local_facts(facts, self._budgets.total, spent, now_ms) if self.has_rules else facts
-        judged = Judged(facts, Verdict())
+        judged = Judged(facts, Verdict(), asks=spec.approval and task.approved_ms is None)
         if judgement is not None:
             judged = replace(judged, harmful=judgement.harmful, unread=judgement.unread, words=judgement.words)
         return _with_approval(connection, task, self._judged(judged))
@@ -252,7 +254,12 @@ class Policing:
             check = PolicyCheck(rule=MODEL_RISK, allowed=True, effect="risk", detail=detail)
             verdict = replace(verdict, checks=(check, *verdict.checks))
         verdict = with_built_in(
-            verdict, harmful=judged.harmful, unread=judged.unread, reviews=self._reviews, words=words
+            verdict,
+            harmful=judged.harmful,
+            unread=judged.unread,
+            reviews=self._reviews,
+            words=words,
+            asks=judged.asks,
         )
         return replace(judged, verdict=verdict)
 
@@ -335,12 +342,7 @@ def _with_approval(connection: Connection, task: Task, judged: Judged) -> Judged
     """Return the verdict with the approvals that a person has given, if it requires any."""
     if not judged.held:
         return judged
-    approved, demanded = approved_rules(connection, task), judged.verdict.demanded
-    asks_itself = judged.facts.spec.approval and task.approved_ms is not None
-    if asks_itself and not approved and demanded is not None and not demanded.by:
-        # The approval that the task itself requires before its first run was given for this content: do not ask twice.
-        approved = frozenset(demanded.rules)
-    return replace(judged, approved=approved)
+    return replace(judged, approved=approved_rules(connection, task))
 
 
 def _ceiling_text(verdict: Verdict, named: Card | None) -> str:
@@ -350,10 +352,16 @@ def _ceiling_text(verdict: Verdict, named: Card | None) -> str:
     return f"; {named.id} takes tasks up to {named.risk_ceiling} risk, and this one has {verdict.risk} risk"
 
 
-def _rules_text(verdict: Verdict, demanded: Demanded) -> str:
-    """Return the rules that require approval, each with its detail."""
+def _approval_text(verdict: Verdict, demanded: Demanded) -> str:
+    """Return the request for approval, with the rules that require it, each with its detail."""
     details = {check.rule: check.detail for check in verdict.checks if check.detail}
-    return "; ".join(f"{rule}: {details[rule]}" if rule in details else rule for rule in demanded.rules)
+    rules = [rule for rule in demanded.rules if rule != BEFORE_FIRST_RUN]
+    told = "; ".join(f"{rule}: {details[rule]}" if rule in details else rule for rule in rules)
+    if not rules:
+        return ASKS_FIRST
+    if len(rules) < len(demanded.rules):
+        return f"{ASKS_FIRST}, and needs it by policy ({told})"
+    return f"needs approval by policy ({told})"
 
 
 def try_rules(
@@ -372,7 +380,12 @@ def try_rules(
     facts, judgement = judged_by_words(facts, registry.agents)
     verdict = policy.judge(local_facts(facts, limits, spent, now_ms), Allowance.of_task(share))
     verdict = with_built_in(
-        verdict, harmful=judgement.harmful, unread=judgement.unread, reviews=reviews, words=judgement.words
+        verdict,
+        harmful=judgement.harmful,
+        unread=judgement.unread,
+        reviews=reviews,
+        words=judgement.words,
+        asks=facts.spec.approval,
     )
     left = verdict.constraints
     lacking = registry.lacking(done_by(facts.spec, None, left), left)
@@ -412,12 +425,14 @@ def stop(
     record: PolicyRecord,
     now_ms: int,
     by_ms: int | None = None,
-    named: Card | None = None,
+    who: SpecialistRecord | None = None,
+    card: Card | None = None,
 ) -> None:
     """Refuse the task, or ask a person to approve it.
 
-    by_ms: default deadline of the approval in epoch milliseconds; None for no deadline. named: card of the specialist
-    that the task names; the approval covers a risk above that specialist's ceiling. Raises VersionConflict.
+    by_ms: default deadline of the approval in epoch milliseconds; None for no deadline. who: the decision on who does
+    the task once it is approved; None if no specialist does. card: that specialist's; the approval covers a risk above
+    its ceiling. Raises VersionConflict.
     """
     verdict = judged.verdict
     if verdict.denied_by is not None:
@@ -434,7 +449,9 @@ def stop(
     until_ms = by_ms if demanded.within_ms is None else now_ms + demanded.within_ms
     request = InputRequest(
         kind=InputKind.APPROVAL,
-        text=f"needs approval by policy ({_rules_text(verdict, demanded)}){_ceiling_text(verdict, named)}",
+        text=f"{_approval_text(verdict, demanded)}{_ceiling_text(verdict, card)}",
+        unclear=who.reason if who is not None and who.route is Route.CLARIFY else None,
+        candidates=() if who is None or who.specialist is None else (who.specialist,),
         since_ms=now_ms,
         rules=demanded.rules,
         approvers=demanded.by,

@@ -119,17 +119,22 @@ class SpecialistRouter:
         unspecialised: list[Subject] = []
         subjects: list[Subject] = []
         for subject in ready:
-            group = stopped if subject.stopped else unspecialised if self.decider.needs_no_route(subject) else subjects
-            group.append(subject)
+            needs_no_route = self.decider.needs_no_route(subject)
+            # The specialist of a held task is decided first, so that the one question to a person covers everything.
+            if subject.stopped and (needs_no_route or not subject.is_held):
+                stopped.append(subject)
+            elif needs_no_route:
+                unspecialised.append(subject)
+            elif self._weigher is None or subject.stopped:
+                subjects.append(subject)
+            else:
+                self._submit([subject.task], partial(self._weigh, self._weigher, subject))
         self._write_all([Decided(subject, None, subject.judged) for subject in stopped])
         if unspecialised:
             self._skip(unspecialised, planned)
         if not subjects:
             return
-        if self._weigher is not None:
-            for subject in subjects:
-                self._submit([subject.task], partial(self._weigh, self._weigher, subject))
-        elif self.decider.answers_at_once:
+        if self.decider.answers_at_once:
             self._decide(subjects, digest)
         else:
             self._submit([subject.task for subject in subjects], partial(self._decide, subjects))
@@ -244,7 +249,8 @@ class SpecialistRouter:
         """Route the tasks. digest: the registry's hash, if just read."""
         decided = []
         for subject, record in self._records(subjects, digest):
-            if self._chooser is not None and len(close_of(record)) > 1 and not subject.asked.was_asked:
+            is_open = len(close_of(record)) > 1 and not (subject.asked.was_asked or subject.stopped)
+            if self._chooser is not None and is_open:
                 self._submit([subject.task], partial(self._choose, self._chooser, subject, record))
             else:
                 decided.append(self._attempt(subject.task, partial(self.decider.rejudge, subject, record)))
@@ -280,7 +286,7 @@ class SpecialistRouter:
             subject = self._database.read(raised)
         else:
             subject = replace(subject, judged=self.decider.policing.judge_unanswered(subject.judged, by))
-        if subject.stopped:
+        if subject.stopped and not subject.is_held:
             self._write_all([Decided(subject, None, subject.judged)])
         else:
             self._decide([subject])
@@ -316,9 +322,7 @@ class SpecialistRouter:
             return False
         try:
             if policy_record is not None and judged.stopped:
-                named = subject.claims.specialist
-                cards = {} if named is None else specialist_rows.cards(connection, [named])
-                stop(connection, task, judged, policy_record, now_ms, by_ms, cards.get(named or ""))
+                stop(connection, task, judged, policy_record, now_ms, by_ms, record, card)
                 return True
             if record is not None and record.route is Route.CLARIFY:
                 task = ask(connection, task, _question(record, now_ms, by_ms), now_ms)

@@ -18,7 +18,7 @@ MARKER = "CLAUDOMATOR QUESTION:"
 """Starts a line in an agent's last message; everything from there to the end is a question to the operator."""
 MAX_QUESTION = 4_000
 """Maximum characters kept of a question."""
-BEFORE_FIRST_RUN = "asks for approval before its first run"
+ASKS_FIRST = "asks for approval before its first run"
 UNSAID = "It ended with a question, and did not say which."
 _NAMED = 5
 _MAX_CALL = 300
@@ -42,7 +42,7 @@ class InputRequest(BaseModel):
     unclear: StoredRationale | None = None
     """Why it is unknown which specialist is meant."""
     candidates: tuple[str, ...] = ()
-    """Specialists that may be meant, best first."""
+    """Specialists that may be meant, best first; before an approval, the one that does the task then."""
     since_ms: int
     """Time of the request, in epoch milliseconds."""
     agent: str | None = None
@@ -86,11 +86,19 @@ class InputRequest(BaseModel):
                 else f"would hand it on to {refused.to}, but {refused.why.text}."
             )
             return f"{said} If you approve, {self.agent} continues with it"
+        if self.unclear is not None and self.kind is InputKind.APPROVAL:
+            return f"{self.text}; {self.unclear.text}, so whoever approves it says which specialist is meant"
         if self.unclear is not None:
             choice = f" Candidates: {', '.join(self.candidates)}." if self.candidates else ""
             asks = "Which specialist is meant? Answer with its id, or say more about the task."
             return f"{sentence(self.unclear.text)} {asks}{choice}"
         return self.text
+
+    @property
+    def specialist(self) -> str | None:
+        """The specialist that does the task once its first run is approved; None if none does, or if a run asks."""
+        before = self.kind is InputKind.APPROVAL and self.run_id is None
+        return self.candidates[0] if before and self.candidates else None
 
     @property
     def asks_to_continue(self) -> bool:

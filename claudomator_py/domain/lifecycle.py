@@ -319,14 +319,12 @@ def readiness(
     backoff_until_ms: int | None,
     now_ms: int,
     *,
-    approved: bool = True,
     spent: bool = False,
-) -> Queued | Waiting | NeedsInput | Failing:
+) -> Queued | Waiting | Failing:
     """Return whether the task itself is ready: first its dependencies, then its earliest start, then its pause after a
     failure.
 
-    spent: True if its budget is used up; it then does not become ready with time. approved: False if a person must
-    approve it first, which is checked last, once nothing else blocks it.
+    spent: True if its budget is used up; it then does not become ready with time.
     """
     if any(dependency.state in UNSUCCESSFUL for dependency in dependencies):
         return Failing(Reason.DEPENDENCY_FAILED)
@@ -338,4 +336,4 @@ def readiness(
         return Waiting(WaitReason.TIME, not_before_ms)
     if backoff_until_ms is not None and backoff_until_ms > now_ms:
         return Waiting(WaitReason.BACKOFF, backoff_until_ms)
-    return Queued() if approved else NeedsInput(InputKind.APPROVAL)
+    return Queued()

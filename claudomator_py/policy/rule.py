@@ -32,6 +32,8 @@ MODEL_RISK = "model-risk"
 """Name of the check that reports a model's assessment of a task's risk."""
 NOT_READ = "not-read"
 """Name of the check that reports that a task's text could not be read."""
+BEFORE_FIRST_RUN = "before-first-run"
+"""Name of the check that reports that the task itself demands approval."""
 BUILT_IN = {"high-risk": "approve", "harmful": "deny"}
 """The built-in rules and what each demands; see ``verdict.with_built_in``."""
 
@@ -139,7 +141,7 @@ class Rule(Strict):
             raise refusal("demands nothing", "add `deny`, `approve`, or another effect")
         if self.allow and (self.deny is not None or self.approve is not None):
             raise refusal("both allows and stops the task", "make two rules of it; the first that allows ends the list")
-        if self.name in (*BUILT_IN, MODEL_RISK):
+        if self.name in (*BUILT_IN, MODEL_RISK, BEFORE_FIRST_RUN):
             raise refusal(f"`{self.name}` is the name of a rule that is built in", "choose another name")
         return self
 

@@ -11,7 +11,7 @@ from claudomator_py.domain.verdict import ApprovalView, VerdictView
 from claudomator_py.policy.condition import Condition
 from claudomator_py.policy.expression import Allowance, Context, Unevaluated, context_of
 from claudomator_py.policy.facts import MAX_PATHS, MAX_TEXT, Facts
-from claudomator_py.policy.rule import NOT_READ, Rule, TierBounds, policy_hash
+from claudomator_py.policy.rule import BEFORE_FIRST_RUN, NOT_READ, Rule, TierBounds, policy_hash
 from claudomator_py.values import dataclass
 
 
@@ -141,14 +141,23 @@ def _applies(condition: Condition, facts: Facts, context: Context) -> bool:
     return condition.applies(context)
 
 
-def with_built_in(verdict: Verdict, *, harmful: bool, reviews: bool, words: str = "", unread: bool = False) -> Verdict:
-    """Return the verdict with the built-in rules applied, which hold unless a written rule allows the task: a request
-    for harm is refused, and a high risk requires approval.
+def with_built_in(
+    verdict: Verdict, *, harmful: bool, reviews: bool, words: str = "", unread: bool = False, asks: bool = False
+) -> Verdict:
+    """Return the verdict with the built-in rules applied. Those of risk hold unless a written rule allows the task: a
+    request for harm is refused, and a high risk requires approval.
 
     harmful: True if the text asks for harm. reviews: True if these rules are in force. words: the words on which the
     assessment is based. unread: True if the text cannot be assessed by its words, which is recorded but stops the task
-    only if a rule does.
+    only if a rule does. asks: True if the task itself demands approval.
     """
+    verdict = _by_risk(verdict, harmful=harmful, reviews=reviews, words=words, unread=unread)
+    if asks and verdict.denied_by is None:
+        return _demanding(verdict, Demanded((BEFORE_FIRST_RUN,)), "the task itself demands it")
+    return verdict
+
+
+def _by_risk(verdict: Verdict, *, harmful: bool, reviews: bool, words: str, unread: bool) -> Verdict:
     if unread and verdict.risk is Risk.MEDIUM:
         detail = f"{words}, so its risk is taken to be medium"
         verdict = _checked(verdict, PolicyCheck(rule=NOT_READ, allowed=True, effect="risk", detail=detail))

@@ -96,7 +96,7 @@ def decide(head: QueueHead, agents: Sequence[AgentState], rules: Rules, now_ms: 
     The result is the same for all tasks of a lane, except those waiting for a tier, as each has its own deadline.
     """
     known = open_to(head, agents)
-    if rules.routing and not head.routed and (rules.policed or not _takes_no_role(head, known)):
+    if head.asks or (rules.routing and not head.routed and (rules.policed or not _takes_no_role(head, known))):
         return blocked(BlockCode.ROUTING)
     agents = tuple(_for_task(head, known, agent, rules, now_ms) for agent in known)
     head = _with_choice(head, agents)

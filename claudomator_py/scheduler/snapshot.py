@@ -265,6 +265,8 @@ class QueueHead(_Frozen):
     """The constraints that routing and policy put on the task."""
     routed: bool = False
     """True if it is decided which specialist does the task, including the decision that none does."""
+    asks: bool = False
+    """True if it demands approval before its first run, and has none: whoever routes it has a person asked."""
     names_specialist: bool = False
     """True if the task itself, or a person, has named the specialist."""
     tenant: str = OWN

@@ -176,6 +176,8 @@ def _approve_content(
 ) -> None:
     """Let the task begin: its policy rules or commands are approved before its first run."""
     changes: dict[str, Any] = {}
+    if specialist is None and request.unclear is not None:
+        raise Invalid.of([Problem(field="specialist", message=f"is needed: {request.unclear.text}", remedy="name one")])
     if specialist is not None:
         named, visible = specialists_for(connection, task, by)
         if specialist not in named:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from claudomator_py.acts.prose import needed_commands
 from claudomator_py.domain.budget import Spending, is_spent
 from claudomator_py.domain.errors import Problem
-from claudomator_py.domain.inputs import BEFORE_FIRST_RUN, InputRequest
+from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import (
     ENDED,
     UNSUCCESSFUL,
@@ -19,7 +19,6 @@ from claudomator_py.domain.lifecycle import (
     Failing,
     InputAsked,
     InputKind,
-    NeedsInput,
     Queued,
     Waiting,
     WaitReason,
@@ -36,7 +35,7 @@ def is_ready_when_new(spec: TaskSpec, now_ms: int) -> bool:
     """Return whether a new task with that content can be queued at once."""
     if spec.prerequisites or is_spent(spec.budget, Spending):
         return False
-    return isinstance(readiness((), _not_before(spec), None, now_ms, approved=not spec.approval), Queued)
+    return isinstance(readiness((), _not_before(spec), None, now_ms), Queued)
 
 
 def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
@@ -49,8 +48,7 @@ def ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Ta
 
 def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int) -> Task:
     backoff_until = task.until_ms if task.reason == WaitReason.BACKOFF else None
-    approved = task.approved_ms is not None
-    match readiness_of(connection, task, spec, backoff_until, now_ms, approved=approved):
+    match readiness_of(connection, task, spec, backoff_until, now_ms):
         case Queued():
             if task.state == "QUEUED":
                 return task
@@ -62,10 +60,6 @@ def become_ready(connection: Connection, task: Task, spec: TaskSpec, now_ms: int
             if reason is not WaitReason.DEPENDENCY:
                 task = _follow(connection, task, spec, now_ms)
             return task_rows.advance(connection, task, Deferred(reason, until), now_ms)
-        case NeedsInput(kind):
-            request = InputRequest(kind=kind, text=BEFORE_FIRST_RUN, since_ms=now_ms)
-            task = _follow(connection, task, spec, now_ms)
-            return ask(connection, task, request, now_ms)
         case Failing() as failing:
             return _fail_dependent(connection, task, failing, now_ms)
 
@@ -88,8 +82,7 @@ def go_on(
     """Return the task in the state its readiness demands, after a person gave the needed input. changes: of its
     columns."""
     spec = task_rows.spec_of(connection, task.id, task.revision)
-    approved = changes.get("approved_ms", task.approved_ms) is not None
-    found = readiness_of(connection, task, spec, None, now_ms, approved=approved)
+    found = readiness_of(connection, task, spec, None, now_ms)
     into = found if isinstance(found, Queued | Waiting) else Waiting(WaitReason.DEPENDENCY)
     task = task_rows.advance(connection, task, Answered(into), now_ms, data=data, **changes)
     propagate_rank(connection, task, now_ms)
@@ -190,12 +183,11 @@ def propagate_rank(connection: Connection, task: Task, now_ms: int) -> None:
 
 
 def readiness_of(
-    connection: Connection, task: Task, spec: TaskSpec, backoff_until: int | None, now_ms: int, *, approved: bool
-) -> Queued | Waiting | NeedsInput | Failing:
+    connection: Connection, task: Task, spec: TaskSpec, backoff_until: int | None, now_ms: int
+) -> Queued | Waiting | Failing:
     states = dependency_rows.states(connection, task.id)
     used_up = is_spent(spec.budget, lambda: spending_rows.of_task(connection, task.id))
-    allowed = approved or not spec.approval
-    return readiness(states, _not_before(spec), backoff_until, now_ms, approved=allowed, spent=used_up)
+    return readiness(states, _not_before(spec), backoff_until, now_ms, spent=used_up)
 
 
 def _not_before(spec: TaskSpec) -> int | None:

@@ -149,7 +149,7 @@ def _renew(
     }
     into: Queued | Waiting = Waiting(WaitReason.DEPENDENCY)
     if not spec.prerequisites:
-        readiness = readiness_of(connection, task, spec, None, now_ms, approved=False)
+        readiness = readiness_of(connection, task, spec, None, now_ms)
         into = readiness if isinstance(readiness, Queued | Waiting) else into
     task = task_rows.advance(connection, task, Renewed(into), now_ms, data=data, **changes)
     task = become_ready(connection, task, spec, now_ms)

@@ -14,7 +14,7 @@ from tests.fakes.world import World
 
 @pytest.fixture
 def world(database: Database) -> World:
-    return World(database)
+    return World(database, routes=True)
 
 
 def answer(world: World, text: str = "Blue.", name: str = "t", **more: Any) -> TaskView:
@@ -58,6 +58,7 @@ def test_the_person_comes_after_dependencies_and_time(world: World) -> None:
     world.succeed("first")
     assert world.state("t") == "WAITING time"
     world.tick(60 * MINUTE_MS)
+    world.tick()
     assert world.state("t") == "NEEDS_INPUT approval"
 
 
@@ -66,6 +67,7 @@ def test_what_became_unready_meanwhile_waits_after_the_approval(world: World) ->
     world.submit("t", approval=True, depends_on=["first"])
     world.tick()
     world.succeed("first")
+    world.tick()
     world.restart("first")
     approve(world)
     assert world.state("t") == "WAITING dependency"
@@ -76,16 +78,20 @@ def test_what_became_unready_meanwhile_waits_after_the_approval(world: World) ->
 
 def test_a_restart_and_changed_content_ask_anew(world: World) -> None:
     world.submit("t", approval=True)
+    world.tick()
     approve(world)
     world.tick()
     world.succeed("t")
     world.restart("t")
+    world.tick()
     assert world.state("t") == "NEEDS_INPUT approval"
 
     world.take("a.yaml", spec("f", approval=True))
+    world.tick()
     approve(world, name="f")
     assert world.task("f").state == "QUEUED"
     world.take("a.yaml", spec("f", approval=True, instructions="something else"), mtime_ns=2)
+    world.tick()
     assert world.state("f") == "NEEDS_INPUT approval"
     world.take("a.yaml", spec("f", instructions="something else"), mtime_ns=3)
     assert world.task("f").state == "QUEUED"
@@ -96,6 +102,7 @@ def test_each_task_of_a_schedule_asks(world: World) -> None:
     for _ in range(2):
         world.now_ms += 60 * MINUTE_MS
         name = world.schedules.run("nightly").name
+        world.tick()
         assert world.state(name) == "NEEDS_INPUT approval"
         approve(world, name=name)
         assert world.task(name).state == "QUEUED"
@@ -104,6 +111,7 @@ def test_each_task_of_a_schedule_asks(world: World) -> None:
 def test_a_rejected_task_fails_with_what_the_person_said_and_so_do_its_dependents(world: World) -> None:
     world.submit("t", approval=True)
     world.submit("after", depends_on=["t"])
+    world.tick()
     task = reject(world, "Not on a Friday.")
     assert (task.state, task.reason) == ("FAILED", "rejected")
     assert task.reason_text == "Rejected. Not on a Friday."

@@ -24,7 +24,7 @@ PATH = "/in/t.yaml"
 
 @pytest.fixture
 def world(database: Database) -> World:
-    return World(database)
+    return World(database, routes=True)
 
 
 def test_a_directory_in_which_nothing_is_allowed_is_warned_of(world: World, tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_files_that_are_taken_together_become_what_they_become_one_by_one(world:
         "/in/12.yaml": [spec("m")],
     }
     with open_migrated(tmp_path / "other") as database:
-        other = World(database)
+        other = World(database, routes=True)
         for each in (world, other):
             assert not any(each.take_many(before))
         singly = [other.take(path, *specs) for path, specs in files.items()]

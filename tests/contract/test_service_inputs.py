@@ -24,7 +24,7 @@ ASKS = {"text": f"I looked.\n\n{MARKER} {QUESTION}\n"}
 
 @pytest.fixture
 def world(database: Database) -> World:
-    return World(database)
+    return World(database, routes=True)
 
 
 def begun(world: World, name: str = "t", **fields: Any) -> None:

@@ -105,7 +105,7 @@ class Post:
 
 @pytest.fixture
 def world(database: Database) -> World:
-    return World(database)
+    return World(database, routes=True)
 
 
 @pytest.fixture
@@ -168,6 +168,7 @@ def test_a_question_is_told_as_it_was_asked_and_without_secrets(world: World, po
 
 def test_a_rejection_is_told_as_one(world: World, post: Post) -> None:
     world.submit("t", approval=True)
+    world.tick()
     assert post.mail["phone"].next().text.startswith("asks for approval before its first run\n")
     world.service.reject("t", RejectRequest(reason="Not on a Friday."))
     notice = post.mail["phone"].next()

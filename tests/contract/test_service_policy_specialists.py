@@ -91,16 +91,15 @@ def test_much_risk_is_reviewed_and_harm_refused_without_any_rule(policed: Make) 
     world.submit("plain", instructions="Plan how to drop the customers schema in production.")
     world.tick()
     assert world.state("risky") == "NEEDS_INPUT approval"
-    assert "high-risk: its risk is high: Drop the customers schema on the production cluster)" in str(
-        world.service.why("risky").sentences
-    )
+    said = str(world.service.why("risky").sentences)
+    assert "high-risk: its risk is high: Drop the customers schema on the production cluster)" in said
+    # It fits nobody, and nothing of that risk is done by whoever does the rest.
+    assert "it matches no specialist well; the closest is plumber, so whoever approves it says which" in said
     assert world.state("harmful") == "FAILED rejected"
     assert world.running().keys() == {"plain"}
-    approve(world, "risky")
-    world.tick()
-    # It fits nobody, and nothing of that risk is done by whoever does the rest.
-    assert world.state("risky") == "NEEDS_INPUT clarification"
-    world.service.answer("risky", AnswerRequest(text="plumber"))
+    with pytest.raises(Invalid, match="specialist: is needed: it matches no specialist well"):
+        approve(world, "risky")
+    approve(world, "risky", specialist="plumber")
     world.tick()
     assert world.running().keys() == {"plain", "risky"}
     assert world.live("risky").risk == "high"

@@ -29,7 +29,7 @@ CARL = Principal("carl", Role.OPERATE)
 
 @pytest.fixture
 def world(database: Database) -> World:
-    return World(database)
+    return World(database, routes=True)
 
 
 def unknown(ask: Callable[[], object]) -> str:

@@ -138,9 +138,11 @@ HANDED_ON_ASKED_AND_RESTARTED: Sequence[Step] = (
 
 REJECTED_RESTARTED_AND_CANCELLED: Sequence[Step] = (
     lambda world: world.submit("t", approval=True),
+    lambda world: world.router.route(),
     lambda world: world.tick(MINUTE_MS),
     lambda world: world.service.reject("t", RejectRequest(reason="Not tonight.")),
     lambda world: world.restart("t"),
+    lambda world: world.router.route(),
     lambda world: world.tick(MINUTE_MS),
     lambda world: world.service.cancel("t"),
 )
@@ -226,6 +228,7 @@ def test_waits_say_why_and_for_how_long(world: World, traced: Traced) -> None:
     world.tick()
     world.tick(MINUTE_MS)
     world.succeed("first")
+    world.router.route()
     world.tick(HOUR_MS)
     world.service.approve("t", ApproveRequest())
     go_on(world)

@@ -101,7 +101,7 @@ def test_what_a_task_says_that_it_will_run_is_approved_once(place: Place, cli: C
     held = in_state(daemon, "blog", "NEEDS_INPUT", deadline_s=END_S)
     assert held.asks is not None
     assert held.asks.commands == ("make publish",)
-    assert "lets it start and run `make publish` in its directory" in why(daemon, "blog")
+    assert "lets generalist start it and run `make publish` in its directory" in why(daemon, "blog")
     said = place.site.command("approve", "blog")
     assert "Allowed: make publish" in said.stderr
     task_view = in_state(daemon, "blog", "NEEDS_INPUT", "COMPLETED", "FAILED", deadline_s=END_S)

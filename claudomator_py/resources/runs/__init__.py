@@ -67,6 +67,8 @@ class InputView(View):
     """Requested tools. Approval allows the ``rule`` of each."""
     commands: tuple[str, ...] = ()
     """Commands that the task's text evidently needs. Approval allows them too."""
+    specialist: str | None = None
+    """The specialist that does the task once its first run is approved; null if none does, or a run asks."""
     kept_until: Instant | None = None
     """When its working directory becomes free for other tasks; null if it is free."""
     until: Instant | None = None

@@ -203,6 +203,7 @@ def _asks(task: TaskView, asks: InputView) -> str:
     lines = [plain(asks.text).rstrip()]
     for one in asks.tools:
         lines += _allowed(one)
+    lines += [] if asks.specialist is None else [f"approving gives it to {asks.specialist}"]
     lines += [f"approving also allows it to run exactly: {plain(one)}" for one in asks.commands]
     if asks.until is not None:
         lines.append(f"it fails if nobody acts by then: {until(asks.until, now_ms())}")

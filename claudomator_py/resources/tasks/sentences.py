@@ -186,13 +186,16 @@ def schedule_sentences(connection: Connection, task: Task) -> list[str]:
 
 
 def role_sentences(connection: Connection, task: Task, by: Principal) -> list[str]:
-    """Return the specialist's prompt on one line, if the caller can see the specialist."""
-    card = None if task.specialist is None else specialist_rows.find(connection, task.specialist, by)
+    """Return the prompt of the task's specialist, or of the one that does it once approved, on one line, if the caller
+    can see the specialist."""
+    asked = current_request(task) if task.state == "NEEDS_INPUT" else None
+    specialist = task.specialist if asked is None else asked.specialist or task.specialist
+    card = None if specialist is None else specialist_rows.find(connection, specialist, by)
     prompt = "" if card is None else one_line(card.card.system_prompt)
     if not prompt:
         return []
     shown = prompt if len(prompt) <= _MAX_ROLE else f"{prompt[:_MAX_ROLE].rsplit(' ', 1)[0]} \u2026"
-    return [f"{task.specialist} works by its prompt: {shown}"]
+    return [f"{specialist} works by its prompt: {shown}"]
 
 
 def rejection(task: Task) -> str | None:
@@ -250,11 +253,12 @@ def _remedies(task: Task, asked: InputRequest, *, specialists: bool) -> list[str
     reject = f"`claudomator reject {name}` ends it."
     match asked.kind:
         case InputKind.APPROVAL if asked.run_id is None:
-            lets = "lets it start"
+            lets = "lets it start" if asked.specialist is None else f"lets {asked.specialist} start it"
             if asked.commands:
                 lets += f" and run {', '.join(f'`{one}`' for one in asked.commands)} in its directory"
             if specialists and task.specialist is None:
-                lets += ", `--specialist ID` also says who does it"
+                also = "also says who does it" if asked.specialist is None else "gives it to somebody else"
+                lets += f", `--specialist ID` {also}"
             return [f"`claudomator approve {name}` {lets}; {reject}"]
         case InputKind.APPROVAL if asked.asks_to_continue:
             instead = f'`claudomator answer {name} "..."` also says how'

@@ -6,11 +6,13 @@ import pytest
 
 from claudomator_py.acts import Reach
 from claudomator_py.acts.tool_calls import rule_for
-from claudomator_py.domain.errors import Invalid
+from claudomator_py.domain.errors import Forbidden, Invalid
 from claudomator_py.domain.outcome import Denied, OutcomeStatus
+from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.domain.requests import RestartRequest
 from claudomator_py.policy.rule import Approval, Rule
 from claudomator_py.resources.tasks import ApproveRequest
+from claudomator_py.resources.tasks.service import Tasks
 from claudomator_py.store.database import Database
 from tests.fakes.cards import card
 from tests.fakes.world import World
@@ -197,7 +199,8 @@ def test_one_approval_before_the_first_run_covers_what_it_says_that_it_runs(data
     asks = world.task("sink").asks
     assert asks is not None
     assert asks.commands == ("make publish",)
-    assert any("start and run `make publish` in its directory" in one for one in world.service.why("sink").sentences)
+    told = "lets plumber start it and run `make publish` in its directory"
+    assert any(told in one for one in world.service.why("sink").sentences)
     world.service.approve("sink", ApproveRequest())
     world.tick()
     world.tick()
@@ -207,12 +210,19 @@ def test_one_approval_before_the_first_run_covers_what_it_says_that_it_runs(data
     assert "The operator approved its first run, and `make publish`." in world.service.why("sink").sentences
 
 
-def test_a_rule_that_says_who_approves_asks_them(database: Database) -> None:
+def test_a_rule_that_says_who_approves_asks_them_in_the_same_question(database: Database) -> None:
     world = world_of(database, Rule(name="ask", approve=Approval(by=("admin",))))
     world.submit("sink", approval=True, specialist="plumber")
-    world.service.approve("sink", ApproveRequest())
     world.tick()
-    assert world.state("sink") == "NEEDS_INPUT approval"
+    asks = world.task("sink").asks
+    assert asks is not None
+    assert asks.text == "asks for approval before its first run, and needs it by policy (ask)"
+    joe, mara = (world.access.as_(Principal(*who))[Tasks] for who in (("joe", Role.OPERATE), ("mara", Role.ADMIN)))
+    with pytest.raises(Forbidden, match="approval by admin, and joe is operate"):
+        joe.approve("sink", ApproveRequest())
+    mara.approve("sink", ApproveRequest())
+    world.tick()
+    assert world.state("sink").startswith("RUNNING")
 
 
 def test_what_was_allowed_before_stays_beside_what_is_allowed_later(database: Database) -> None:
@@ -232,6 +242,7 @@ def test_what_was_allowed_before_stays_beside_what_is_allowed_later(database: Da
 def test_a_task_that_only_plans_is_allowed_nothing(database: Database) -> None:
     world = world_of(database)
     world.submit("sink", instructions="Plan: make publish.", approval=True, permissions={"mode": "plan"})
+    world.tick()
     asks = world.task("sink").asks
     assert asks is not None
     assert asks.commands == ()

@@ -161,8 +161,10 @@ def test_all_that_an_older_version_left_waiting_for_nothing_starts_however_much_
     assert set(world.running()) == {"second", "third"}
 
 
-def test_a_task_that_nobody_answers_in_time_fails(world: World) -> None:
+def test_a_task_that_nobody_answers_in_time_fails(database: Database) -> None:
+    world = World(database, routes=True)
     world.submit("t", approval=True)
+    world.tick()
     limited = TASK.update().values(until_ms=START_MS + HOUR_MS)
     world.database.write(lambda connection: connection.execute(limited))
     world.tick(HOUR_MS - 1)
@@ -204,9 +206,11 @@ def test_of_several_such_requests_the_oldest_is_told(world: World) -> None:
     [({}, "QUEUED"), ({"not_before": "2026-09-22T00:00:00Z"}, "WAITING"), ({"approval": True}, "NEEDS_INPUT")],
 )
 def test_a_task_whose_run_ended_just_before_it_was_to_be_cancelled_is_cancelled(
-    world: World, fields: dict[str, Any], state: str
+    database: Database, fields: dict[str, Any], state: str
 ) -> None:
+    world = World(database, routes=True)
     world.submit("t", **fields)
+    world.router.route()
     assert world.row("t").state == state
     asked = TASK.update().values(cancel_requested_ms=START_MS)
     world.database.write(lambda connection: connection.execute(asked))

@@ -78,10 +78,10 @@ def test_who_takes_on_less_is_left_out(database: Database, says: str, who: str) 
     assert (told in str(weighed.world.service.why("pools").sentences)) == (says == "medium")
 
 
-def test_of_what_it_has_held_nobody_asks_who_does_it(database: Database) -> None:
+def test_nobody_is_asked_to_approve_what_a_rule_refuses_for_whoever_would_do_it(database: Database) -> None:
     rule = Rule.model_validate({"name": "busy", "when": 'task.specialist == "careful"', "deny": "on holiday"})
     weighed = Weighed(database, '{"risk": "high"}', rules=(rule,))
-    assert weighed.route("pools").startswith("NEEDS_INPUT approval")
+    assert weighed.route("pools").startswith("FAILED rejected")
 
 
 def test_rules_see_what_it_says(database: Database) -> None:

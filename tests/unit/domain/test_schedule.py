@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 from claudomator_py.domain.lifecycle import (
     DependencyState,
     Failing,
-    InputKind,
-    NeedsInput,
     Queued,
     Waiting,
     WaitReason,
@@ -92,12 +90,11 @@ def test_what_waits_for_a_time_is_ready_once_it_has_come(
         assert readiness((), not_before, backoff_until, max(not_before or 0, backoff_until or 0)) == Queued()
 
 
-def test_a_task_waits_for_its_dependencies_its_budget_its_times_and_then_for_leave() -> None:
+def test_a_task_waits_for_its_dependencies_its_budget_and_its_times() -> None:
     now = 1_790_000_000_000
     done, open_ = DependencyState("a", "COMPLETED"), DependencyState("b", "RUNNING")
     assert readiness([done, open_], now + 1, now + 2, now, spent=True) == Waiting(WaitReason.DEPENDENCY)
     assert readiness([done], now + 1, now + 2, now, spent=True) == Waiting(WaitReason.BUDGET)
-    assert readiness([done], now + 1, now + 2, now, approved=False) == Waiting(WaitReason.TIME, now + 1)
-    assert readiness([done], now, now + 2, now, approved=False) == Waiting(WaitReason.BACKOFF, now + 2)
-    assert readiness([done], now, now, now, approved=False) == NeedsInput(InputKind.APPROVAL)
+    assert readiness([done], now + 1, now + 2, now) == Waiting(WaitReason.TIME, now + 1)
+    assert readiness([done], now, now + 2, now) == Waiting(WaitReason.BACKOFF, now + 2)
     assert readiness([done], now, now, now) == Queued()
