@@ -89,11 +89,11 @@ SHIPPED: Final = {
     ),
     "all-minilm-l6-v2-128-v1": Calibration(
         encoder="all-minilm-l6-v2-128-v1",
-        weights=Weights(semantic=0.6, words=0.4),
+        weights=Weights(semantic=0.5, words=0.5),
         tie_break=_TIE_BREAK,
         threshold=0.22,
-        margin=0.01,
-        own_share=0.2,
+        margin=0.005,
+        own_share=0.1,
         card_share=0.35,
         learned=0.6,
         alike=0.45,
@@ -102,7 +102,7 @@ SHIPPED: Final = {
 """Calibrations that come with Claudomator, by encoder."""
 
 
-SCORING: Final = 5
+SCORING: Final = 6
 """Version of the scoring. Increase it when the same texts would get different scores with the same encoder: earlier
 fitted values are then invalid."""
 

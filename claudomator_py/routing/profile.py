@@ -16,6 +16,7 @@ _SAYS_NOTHING: Final = regex(
     re.IGNORECASE,
 )
 """Meaningless parts of a name: words for any task, numbers, dates and hashes."""
+_NUMBER: Final = regex(r"\d")
 
 
 def text_hash(text: str) -> str:
@@ -93,9 +94,12 @@ class Request:
     @property
     def compared(self) -> str:
         """The text that is compared with cards: without ``unheeded`` passages and courtesy, with its tags, and with its
-        name unless every word of that could be about anything. A name such as ``task-17`` changes nothing."""
+        name unless that could be about anything, such as ``task-17``, or is the key of a ticket, such as ``shop-412``:
+        a single word and a number."""
         text = without_courtesy(unsteered(self.text)[0])
-        name = self.name if says_nothing(_SAYS_NOTHING.sub(" ", self.name)) is None else ""
+        said = _SAYS_NOTHING.sub(" ", self.name)
+        is_key = len(said.split()) < 2 and _NUMBER.search(self.name) is not None
+        name = "" if is_key or says_nothing(said) is not None else self.name
         return "\n".join(part for part in (name, text, " ".join(self.tags)) if part)
 
 

@@ -18,7 +18,7 @@ from tests.patience import wait_until
 from tests.warm.starter import WarmStarter
 
 DONE = "simulate: outcome=success"
-NAMES = ("task-17", "login-timeout", "review", "db-backup", "write-docs", "fix", "deploy")
+NAMES = ("task-17", "login-timeout", "shop", "review", "db-backup", "write-docs", "fix", "deploy")
 CARDS = (
     card(
         "db-admin",

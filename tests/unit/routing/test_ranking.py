@@ -454,6 +454,18 @@ def test_a_name_that_says_something_is_part_of_the_text() -> None:
     assert Request("Do it.", "task 17").compared == Request("Do it.").compared == "Do it."
 
 
+@pytest.mark.parametrize(
+    "name", ["task 17", "ev d028", "SHOP 412", "kanban 7", "gh1234", "q3 12", "2026 11 29", "0001"]
+)
+def test_a_name_that_is_a_key_changes_nothing(name: str) -> None:
+    assert Request("Restore the dump.", name).compared == "Restore the dump."
+
+
+@pytest.mark.parametrize("name", ["login timeout 2", "pg16 upgrade", "3 slow queries", "invoices"])
+def test_a_name_of_words_is_compared_though_there_is_a_number_in_it(name: str) -> None:
+    assert Request("Restore the dump.", name).compared == f"{name}\nRestore the dump."
+
+
 def test_what_was_learned_is_the_reason_where_likeness_alone_is_not() -> None:
     cards = {name: card(name) for name in ("a", "b")}
     likeness = {"a": Likeness(0.5, None), "b": Likeness(0.4, None)}
