@@ -108,7 +108,7 @@ class Subject:
     @property
     def is_held(self) -> bool:
         """Whether a person has to approve it before it starts."""
-        return self.judged.says is PolicyVerdict.HELD
+        return self.judged.outcome is PolicyVerdict.HELD
 
 
 @dataclass(frozen=True, slots=True)
