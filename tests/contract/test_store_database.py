@@ -1,44 +1,21 @@
 """What every caller of the database relies on, the same on SQLite and PostgreSQL."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import BigInteger, Column, Connection, ForeignKey, MetaData, String, Table, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 
 from claudomator_py.domain import crashpoint
 from claudomator_py.store.database import Database, StoreUnavailable
 from claudomator_py.store.writer import MAX_BATCH
+from tests.contract.notes import add, answer, ids, note
 from tests.patience import PATIENCE_S
-
-metadata = MetaData()
-note = Table("note", metadata, Column("id", BigInteger, primary_key=True), Column("body", String, nullable=False))
-answer = Table(
-    "answer",
-    metadata,
-    Column("id", BigInteger, primary_key=True),
-    Column("note_id", ForeignKey("note.id", deferrable=True, initially="DEFERRED")),
-)
-
-
-@pytest.fixture
-def db(database_url: str, tmp_path: Path) -> Iterator[Database]:
-    with Database.open(database_url, state_dir=tmp_path / "state") as opened:
-        opened.write(metadata.create_all)
-        yield opened
-
-
-@pytest.fixture
-def commits(db: Database) -> list[int]:
-    """One entry for each commit from here on."""
-    seen: list[int] = []
-    db.on_commit(lambda: seen.append(len(seen)))
-    return seen
 
 
 class Gate:
@@ -57,18 +34,6 @@ class Gate:
 
     def open(self) -> None:
         self._open.set()
-
-
-def add(number: int) -> Callable[[Connection], int]:
-    def fn(connection: Connection) -> int:
-        connection.execute(insert(note).values(id=number, body=f"note {number}"))
-        return number
-
-    return fn
-
-
-def ids(db: Database) -> list[int]:
-    return db.read(lambda connection: list(connection.scalars(select(note.c.id).order_by(note.c.id))))
 
 
 def test_a_write_returns_its_value_and_is_seen_by_the_next_read(db: Database) -> None:

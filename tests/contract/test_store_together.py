@@ -1,31 +1,16 @@
 """What one thread writes together: one transaction, which it sees itself before anybody else does."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
 
 from claudomator_py.domain import crashpoint
 from claudomator_py.store.database import Database, StoreUnavailable
-from tests.contract.test_store_database import add, ids, metadata
+from tests.contract.notes import add, ids
 from tests.patience import PATIENCE_S
-
-
-@pytest.fixture
-def db(database_url: str, tmp_path: Path) -> Iterator[Database]:
-    with Database.open(database_url, state_dir=tmp_path / "state") as opened:
-        opened.write(metadata.create_all)
-        yield opened
-
-
-@pytest.fixture
-def commits(db: Database) -> list[int]:
-    seen: list[int] = []
-    db.on_commit(lambda: seen.append(len(seen)))
-    return seen
 
 
 def seen_elsewhere(db: Database) -> list[int]:
