@@ -30,7 +30,7 @@ class DrainView(View):
     """Live runs, which are left to finish."""
 
 
-class StandingView(View):
+class StopsView(View):
     """Whether tasks are started, and which agents an operator has put on hold."""
 
     drain: DrainView

@@ -15,7 +15,7 @@ from claudomator_py.api.guard.roles import may
 from claudomator_py.api.page.formatting import remedy_text
 from claudomator_py.domain.errors import ServiceError
 from claudomator_py.domain.event_words import TITLES
-from claudomator_py.domain.health import StandingView
+from claudomator_py.domain.health import StopsView
 from claudomator_py.domain.principal import Principal
 from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
@@ -115,7 +115,7 @@ def page_before(request: Request, otherwise: str = "/") -> Response:
     return RedirectResponse(place or otherwise, 303)
 
 
-def _standing(by: Principal | None) -> StandingView | None:
+def _standing(by: Principal | None) -> StopsView | None:
     """Return whether the daemon starts tasks; None: unknown at present, and the page is shown without it."""
     access = ACCESS.get()
     if by is None or access is None:

@@ -87,7 +87,7 @@ class _ProgressParams(_Params):
     percent: Annotated[float, Field(ge=0, le=100)] | None = None
 
 
-class _Result(_Params):
+class _RunResult(_Params):
     assignment_id: _Id
     status: Annotated[str, Field(pattern="^(succeeded|failed)$")]
     text: _Text = ""
@@ -142,7 +142,7 @@ class Methods:
                 await self._progress(_checked(_ProgressParams, params))
                 return {}
             case "task.result":
-                return await self._result(_checked(_Result, params))
+                return await self._result(_checked(_RunResult, params))
             case "ping":
                 return {}
         raise HubError(NO_METHOD, f"there is no method {method[:60]!r}")
@@ -206,7 +206,7 @@ class Methods:
         if self._link is not None:
             await self._hub.progress(self._link.agent_id, asked.assignment_id, said)
 
-    async def _result(self, asked: _Result) -> dict[str, Any]:
+    async def _result(self, asked: _RunResult) -> dict[str, Any]:
         if self._link is None:
             raise HubError(CONFLICT, "register first")
         end: dict[str, Any] = {"type": "end", "outcome": "completed" if asked.status == "succeeded" else "failed"}

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.errors import NotFound, Unavailable
-from claudomator_py.domain.health import DrainView, StandingView
+from claudomator_py.domain.health import DrainView, StopsView
 from claudomator_py.domain.host import HostView
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason
 from claudomator_py.domain.retention import CleanupRequest, CleanupView
@@ -51,13 +51,13 @@ class DaemonService(Service):
         """Return whether the daemon is drained, and how many runs are live."""
         return self._read(drain_view)
 
-    def standing(self) -> StandingView:
+    def standing(self) -> StopsView:
         """Return what the head of every page says."""
 
-        def read(connection: Connection) -> StandingView:
+        def read(connection: Connection) -> StopsView:
             holds = hold_rows.in_force(connection, self._clock())
             held = {one.bucket.agent for one in holds if one.bucket.agent is not None and one.reason is None}
-            return StandingView(drain=drain_view(connection), held=tuple(sorted(held)))
+            return StopsView(drain=drain_view(connection), held=tuple(sorted(held)))
 
         return self._read(read)
 
