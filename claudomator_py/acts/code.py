@@ -27,7 +27,7 @@ _STRING = regex(
     r"""[rbfu]{0,2}(?:\"\"\"(.*?)\"\"\"|'''(.*?)'''|"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`)""",
     re.DOTALL,
 )
-_BETWEEN = regex(r"[\s,\[\]]*(?:args\s*=\s*)?[\s,\[\]]*")
+_BETWEEN = regex(r"[\s,\[\]{]*(?:args\s*[=:]\s*)?[\s,\[\]]*")
 
 
 def does(text: str, known: Sequence[tuple[re.Pattern[str], ActKind]]) -> Iterator[tuple[ActKind, str]]:

@@ -18,13 +18,14 @@ from claudomator_py.acts.pattern import UNKNOWN, Call, Place
 from claudomator_py.acts.state import State
 from claudomator_py.acts.task_files import defined
 from claudomator_py.acts.walk import SCRIPT, Act, Walk, line_of
-from claudomator_py.acts.wrapped import after, executed, image_of, inner_words, longest_key
+from claudomator_py.acts.wrapped import after, executed, image_of, inner_words, longest_key, program_of
 
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "rbash", "source", "."})
 _INTERACTIVE = frozenset(
     {"-i", "-l", "-il", "-li", "-s", "-", "-q", "-u", "-B", "-x", "-e", "--login", "--interactive"}
 )
 _IMAGES = frozenset({"docker run", "podman run", "nerdctl run"})
+_PACKAGES = frozenset({"npx", "bunx", "pnpx", "npm exec", "npm x", "pnpm dlx", "yarn dlx", "bun x"})
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
@@ -105,6 +106,8 @@ class _ActsReader(Walk):
         inner = inner_words(key, self.known.wrappers[key], words, stdin)
         if key in _IMAGES and (image := image_of(words, self.known.wrappers[key])):
             self._run([image, *inner], own, stdin)  # the image's entry point may be the program it is named after
+        if key in _PACKAGES and inner and (program := program_of(inner[0])) != inner[0]:
+            self._run([program, *inner[1:]], own)
         if len(inner) == 1 and " " in inner[0]:
             self._joined(inner)
         else:
@@ -134,12 +137,12 @@ class _ActsReader(Walk):
 
     def _shell(self, call: Call, stdin: str | None) -> None:
         """Read what a shell runs: a file, or its standard input."""
-        if any(True for _ in call.values("-c")) or call.program in ("source", "."):
-            for word in call.positionals[:1]:
-                self.decoded(word)
-            return
         file = next(iter(call.positionals), None)
-        if file is None or file in ("-", "/dev/stdin"):
+        is_input = file in ("-", "/dev/stdin")
+        if any(True for _ in call.values("-c")) or (call.program in ("source", ".") and not is_input):
+            self.decoded(file or "")
+            return
+        if file is None or is_input:
             if stdin is None:
                 self._typed(call)
             else:
@@ -158,6 +161,8 @@ class _ActsReader(Walk):
     def _interpreter(self, plain: str, call: Call, stdin: str | None) -> None:
         options = self.known.code_options[plain]
         found = [text for option in options for text in call.values(option) if text]
+        if call.positionals[:1] and call.positionals[0] in options:
+            found += call.positionals[1:2]
         for text in found:
             self.code(text)
         if plain in ("python", "pypy") and (module := next(iter(call.values("-m")), None)):

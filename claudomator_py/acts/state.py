@@ -19,6 +19,12 @@ _ALIAS = regex(r"^\s*([\w-]+)\s*=\s*(.+)$", re.MULTILINE)
 _NEW_BRANCH = ("-b", "-B", "-c", "-C", "--create", "--orphan")
 
 
+def arguments(given: Sequence[str]) -> dict[str, str]:
+    """Return the variables that stand for the arguments of a shell, function or script."""
+    joined = " ".join(given)
+    return {str(at): word for at, word in enumerate(given, 1)} | {"@": joined, "*": joined}
+
+
 @dataclass(slots=True)
 class State:
     """The state of a shell at one point of its script."""
@@ -96,9 +102,7 @@ class State:
         elif call.program in ("npm", "pnpm") and call.positionals[:2] == ("pkg", "set"):
             self._package_set(call.positionals[2:])
         elif call.program == "set" and "--" in call.words:
-            given = after(call.words, "--")
-            self.variables |= {"@": " ".join(given), "*": " ".join(given)}
-            self.variables |= {str(at): word for at, word in enumerate(given, 1)}
+            self.variables |= arguments(after(call.words, "--"))
         elif call.program in _SETTING or call.program == "alias":
             for word in call.positionals:
                 name, equals, value = word.partition("=")

@@ -26,7 +26,7 @@ from claudomator_py.acts.shell_tree import (
     Variable,
     Word,
 )
-from claudomator_py.acts.state import State
+from claudomator_py.acts.state import State, arguments
 from claudomator_py.values import dataclass
 
 MAX_DEPTH: Final = 8
@@ -157,6 +157,10 @@ class Walk(ABC):
         said = [self._node(node, None) for node in part.body]
         self.state = outer
         known = _all_of(said)
+        if known is not None and part.text.startswith("<("):
+            path = f"/dev/fd/{63 - len(self.state.files)}"
+            self.state.write(path, known, more=False)
+            return path
         return f"{UNKNOWN}{part.text.removeprefix(UNKNOWN)}" if known is None else known.strip()
 
     def _command(self, command: SimpleCommand, piped: str | None) -> str | None:
@@ -206,7 +210,10 @@ class Walk(ABC):
             return None
         name = posixpath.basename(path.rstrip("/")).removesuffix(".exe").removesuffix(".cmd") or path
         if name in self.state.functions and name not in self.running:
+            outer = {argument: self.state.variables.get(argument) for argument in arguments(rest)}
+            self.state.variables |= arguments(rest)
             self.within(name, lambda: self.script(self.state.functions[name]))
+            self.state.variables |= {argument: value or "" for argument, value in outer.items()}
             return None
         if not own and stdin is None and self.state.is_allowed(line_of(words), self.allowed):
             return None

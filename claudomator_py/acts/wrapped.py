@@ -73,6 +73,14 @@ def image_of(words: Sequence[str], wrapper: Wrapper) -> str:
     return posixpath.basename(image.partition("@")[0]).partition(":")[0].removesuffix("-cli")
 
 
+def program_of(package: str) -> str:
+    """Return the program that a package of npm is named after, such as ``railway`` for ``@railway/cli@3``, and
+    ``firebase`` for ``firebase-tools``."""
+    scope, _, name = package.removeprefix("@").rpartition("/")
+    name = name.partition("@")[0]
+    return scope if scope and name == "cli" else name.removesuffix("-cli").removesuffix("-tools")
+
+
 def executed(words: Sequence[str]) -> Iterator[list[str]]:
     """Yield the commands that ``find -exec`` and the like run."""
     at = 0
