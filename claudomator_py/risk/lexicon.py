@@ -22,6 +22,7 @@ _KEPT: Final = frozenset("\u3099\u309a")
 _LIKE: Final = str.maketrans("авекмнорстухіјѕԁԛԝһӏԍьαβεικνορτυχϲ", "abekmhopctyxijsdqwhlgbabeikvoptuxc")
 """Letters of Cyrillic and Greek that look like Latin ones."""
 _PLAIN: Final = str.maketrans({"ß": "ss", "ł": "l", "\u0131": "i", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
+_NOT_ASCII: Final = regex("[^\\x00-\\x7f]+")
 _OTHER: Final = regex("[\u0370-\u052f]")
 _MIXED: Final = regex(r"\w*(?:[a-z]\w*[\u0370-\u052f]|[\u0370-\u052f]\w*[a-z])\w*")
 _SPACED: Final = regex(r"[ ._*-][^\W\d_][ ._*-][^\W\d_][ ._*-][^\W\d_](?![^\W_])")
@@ -49,7 +50,8 @@ def fold(text: str) -> str:
     """Return the text without case, accents, width and what cannot be seen; a word that mixes alphabets is Latin."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).translate(_LETTERS)
+    plain = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).lower()
+    folded = _NOT_ASCII.sub(lambda letters: letters[0].translate(_LETTERS), plain)
     return _MIXED.sub(lambda word: word[0].translate(_LIKE), folded) if _OTHER.search(folded) else folded
 
 
@@ -69,7 +71,7 @@ SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
 _ROLES: Final = "known reads builds code test prod many own not fails when strong lead passive det back stops breaks"
 _LISTS: Final = frozenset({"words", "program", *_ROLES.split()})
-_FINDS: Final = "number program phrase orders script strange"
+_FINDS: Final = "number program phrase orders leads script strange"
 _CLAUSES: Final = (
     "order alone bare nothing code.last code.object code.else heading quoted sole pasted foreign f.pair f.cross "
     "cmd.order cmd.named"
@@ -89,8 +91,8 @@ VERB, DONE, THING = (sum(BIT[f"{part}:{kind}"] for kind in KINDS) for part in ("
 DONE_AT, THING_AT = len(KINDS), 2 * len(KINDS)
 """How far these bits are from those of verbs."""
 ACTS: Final = VERB | BIT["reads"] | BIT["builds"]
-_ORDERS: Final = ACTS | DONE | BIT["lead"] | BIT["passive"]
-_KNOWN, _PHRASE = BIT["known"], BIT["phrase"]
+_LEADS: Final = ACTS | BIT["lead"] | BIT["passive"]
+_KNOWN, _PHRASE, _STRANGE = BIT["known"], BIT["phrase"], BIT["strange"]
 _LOANED: Final = VERB | THING | BIT["code"] | BIT["test"] | BIT["prod"]
 """What English words mean in other languages that do not have them."""
 _SHORT: Final = 3
@@ -135,10 +137,16 @@ class Language:
         if rest:
             key, end = (_ANY, rest[-1:]) if _ANY in rest else (rest[0][:_KEY], rest)
             add(self._phrases.setdefault(first, {}).setdefault(key, {}), [(*end,)], tells)
-            tells = _PHRASE | (BIT["orders"] if tells & _ORDERS else 0)
+            tells = _PHRASE | (BIT["orders"] if tells & (VERB | DONE) else BIT["leads"] if tells & _LEADS else 0)
         exact = rest or whole or self.english is None or entry.endswith("$") or len(first) <= _SHORT
         forms = _plurals(first) if plural and self.english is None and not rest else (first,)
         add(self._whole if exact and not spaceless else self._stems, forms, tells)
+
+    def meet(self, other: "Language") -> None:
+        """Know the words of another language as strange."""
+        add(self._whole, other._whole, _STRANGE)
+        add(self._stems, other._stems, _STRANGE)
+        self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
 
     def _tells(self, word: str) -> int:
         """What a word tells; ``self.tells`` remembers it."""
@@ -149,28 +157,29 @@ class Language:
             tells |= self._stems.get(word[:end], 0)
         tells &= ~VERB if word.endswith(self._nouns) else -1
         tells |= BIT["number"] if word[-1].isdigit() else 0
-        tells |= _KNOWN if tells & ((1 << SEEN) - 1) else 0
+        tells |= _KNOWN if tells & (1 << SEEN) - 1 & ~_STRANGE else 0
+        tells &= ~_STRANGE if tells & _KNOWN else -1
         if self.english is not None:
             loaned = _LOANED if not tells and len(word) >= _SHORT else 0
             tells |= self.english.tells(word) & (loaned | _KNOWN | BIT["program"] | -1 << SEEN)
         return tells
 
-    def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[list[str], list[int], list[int]]:
-        """Return words with those of a phrase as one, what each tells, and where it begins."""
-        said, told, begins, at = list[str](), list[int](), list[int](), 0
-        while at < len(words):
-            length, bits = self._phrase(words, tells, at) if tells[at] & _PHRASE else (1, tells[at])
-            said.append(" ".join(words[at : at + length]) if length > 1 else words[at])
-            told.append(bits)
-            begins.append(at)
-            at += length
-        return said, told, begins
+    def phrased(self, words: Sequence[str], tells: Sequence[int]) -> tuple[Sequence[str], Sequence[int]]:
+        """Return words with those of a phrase as one, and what each tells."""
+        said, told, done = list[str](), list[int](), 0
+        for at in [at for at, one in enumerate(tells[:-1]) if one & _PHRASE]:
+            if at >= done:
+                length, here = self._phrase(words, tells, at)
+                if here != tells[at]:
+                    said += [*words[done:at], " ".join(words[at : at + length])]
+                    told += [*tells[done:at], here]
+                    done = at + length
+        return ([*said, *words[done:]], [*told, *tells[done:]]) if done else (words, tells)
 
     def _phrase(self, words: Sequence[str], tells: Sequence[int], at: int) -> tuple[int, int]:
-        """How many words the longest phrase has that is there, and what it tells."""
+        """How many words the longest phrase has that is there, and what it tells; no more than its first word: none."""
         known, length, told = self._phrases[words[at]], 1, tells[at]
-        second = words[at + 1][:_KEY] if at + 1 < len(words) else ""
-        for rest, tell in known.get(second, {}).items():
+        for rest, tell in known.get(words[at + 1][:_KEY], {}).items():
             end = at + len(rest)
             if length <= len(rest) and (*words[at + 1 : end],) == rest[:-1] and self._ends(words[end:], rest[-1]):
                 length, told = len(rest) + 1, tell | reduce(or_, tells[at : end + 1]) & ~_hidden(tell) | _KNOWN
@@ -178,8 +187,7 @@ class Language:
             if last in words[at + 1 : at + 1 + _MAX_GAP]:
                 # "Get it out" is an order, though "get" alone only leads to one.
                 told = (told & ~(ACTS ^ VERB | BIT["lead"]) if tell & VERB else told) | tell
-        # A phrase that tells no more than its first word is left in words.
-        return (length, told) if told != tells[at] else (1, told)
+        return length, told
 
     def _ends(self, words: Sequence[str], last: str) -> bool:
         """Whether these words begin with the last one of a phrase."""
@@ -201,8 +209,8 @@ class Harm(NamedTuple):
 
     refuse: bool
     """Whether it is refused; a person is asked about others."""
-    bit: int
-    """What words tell with which its key may begin."""
+    bits: int
+    """What words tell of which each of the lists has some."""
     needs: Sequence[re.Pattern[str]]
     without: re.Pattern[str]
 
@@ -226,7 +234,11 @@ class Lexicon(NamedTuple):
     def harm(self, told: int, folded: str) -> Harm | None:
         """Return what a folded sentence asks for; None: nothing of these."""
         for one in self.harms:
-            if told & one.bit and all(need.search(folded) for need in one.needs) and not one.without.search(folded):
+            if (
+                told & one.bits == one.bits
+                and all(need.search(folded) for need in one.needs)
+                and not one.without.search(folded)
+            ):
                 return one
         return None
 
@@ -248,15 +260,15 @@ def lexicon() -> Lexicon:
         what, _, kind = name.partition(":")
         seen[what] = (1 << number | (BIT[f"t:{kind}"] if kind else 0), re.compile(one))
     named = {f"${name}": text for name, text in said["harm_words"].items()}
-    common = {*words_in(f"{said['vague']['words']} {said[ENGLISH]}")}
-    for number, one in enumerate(sorted(said["harm"], key=lambda one: not one.get("refuse", True)), SEEN + len(seen)):
-        needs = [
-            listed(", ".join(named.get(entry.strip(), entry) for entry in text.split(",")))
-            for text in (one["key"], *one["with"], one.get("without", "$none"))
-        ]
-        add(stems, (_rarest(entry, common) for entry in needs[0]), 1 << number)
-        *needed, without = map(_beginnings, needs)
-        harms.append(Harm(one.get("refuse", True), 1 << number, needed, without))
+    common, bit = {*words_in(f"{said['vague']['words']} {said[ENGLISH]}")}, 1 << SEEN + len(seen)
+    for one in sorted(said["harm"], key=lambda one: not one.get("refuse", True)):
+        bits, needs = 0, list[re.Pattern[str]]()
+        for text in (one["key"], *one["with"], one.get("without", "$none")):
+            entries = listed(", ".join(named.get(entry.strip(), entry) for entry in text.split(",")))
+            add(stems, (_rarest(entry, common) for entry in entries), bit)
+            needs.append(_beginnings(entries))
+            bits, bit = bits | bit, bit << 1
+        harms.append(Harm(one.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1]))
     english = Language(ENGLISH, said[ENGLISH] | {"program": programs}, None, stems)
     languages = {ENGLISH: english} | {
         name: Language(name, one, english, stems if name in SPACELESS else {})
@@ -265,6 +277,8 @@ def lexicon() -> Lexicon:
     }
     lines, scripts = ({name: re.compile(one) for name, one in said[key].items()} for key in ("lines", "scripts"))
     latin = [one for name, one in languages.items() if name not in scripts]
+    for language in latin[1:]:
+        english.meet(language)
     return Lexicon(languages, latin, sets, lines, harms, scripts, seen)
 
 

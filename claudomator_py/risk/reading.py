@@ -7,7 +7,7 @@ what its words tell together. Most sentences have no verb that acts on others, a
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial, reduce
 from itertools import chain
-from operator import or_
+from operator import itemgetter, or_
 from typing import Final, NamedTuple
 
 from claudomator_py.acts.prose import commands_in
@@ -51,7 +51,7 @@ def _bits(names: str) -> int:
 _CODE, _LEAD, _BREAKS, _KNOWN, _PROGRAM_BIT = (BIT[name] for name in ("code", "lead", "breaks", "known", "program"))
 _PASSIVE, _DET, _BACK, _STOP, _SOLE = (BIT[name] for name in ("passive", "det", "back", "stops", "sole"))
 _BEFORE_VERB: Final = _bits("lead number")
-_MAY_BEGIN: Final = ACTS | _bits("lead number orders")
+_MAY_BEGIN: Final = VERB | _bits("lead number orders leads")
 _MAY_ORDER: Final = VERB | DONE | BIT["orders"]
 _SMALL: Final = VERB | _BEFORE_VERB | _BREAKS | _BACK
 """Words of which an order may be that names no thing, as "Deploy." and "Ship it!"."""
@@ -202,38 +202,33 @@ def _sentence(text: str, around: int) -> Sentence:
     # What stands in brackets parts no verb from its place: "Run the scan (ZAP, full policy) on production".
     text = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), text) if "(" in text else text
     chunks = [*map(_chunk, text.split())]
-    told, share, language, words = 0, [0, 0], known.languages[ENGLISH], list[str]()
-    for chunk in chunks:
-        told |= chunk.told
-        share[0] += chunk.known
-        share[1] += len(chunk.words)
+    told, language, words = reduce(or_, map(itemgetter(2), chunks), 0), known.languages[ENGLISH], list[str]()
+    share = (sum(map(itemgetter(3), chunks)), sum(map(len, map(itemgetter(0), chunks))))
     if told & (BIT["script"] | BIT["strange"]):
         words = [*chain.from_iterable(chunk.words for chunk in chunks)]
         language = _language(words, told)
     if language.name in SPACELESS:
         parts = language.parts(fold(text))
         told = reduce(or_, parts.values(), told)
-        share = [sum(map(len, parts)), sum(map(len, words))]
+        share = (sum(map(len, parts)), sum(map(len, words)))
     elif language.name != ENGLISH:
         tells = [*map(language.tells, words)]
-        share = [sum(1 for one in tells if one & _KNOWN), len(words)]
+        share = (sum(1 for one in tells if one & _KNOWN), len(words))
         seen = reduce(or_, (bits for bits, _ in known.seen.values() if bits & told & -1 << SEEN), 0)
         told = reduce(or_, language.phrased(words, tells)[1], seen)
-    return Sentence(text, language, chunks, told, around, (share[0], share[1]))
+    return Sentence(text, language, chunks, told, around, share)
 
 
 @lru_cache(_MAX_MEMO)
 def _chunk(chunk: str) -> _Chunk:
     known, words = lexicon(), words_in(chunk)
     tells = [*map(known.languages[ENGLISH].tells, words)]
-    if words:
+    if words and not (chunk.isascii() and chunk.isalpha() and chunk[1:].islower()):
         tells[0] &= ~ACTS if _NAME.match(chunk) else -1
         letters = (bits for bits, one in known.seen.values() if one.search(chunk[:_MAX_CHUNK]))
         tells[0] = reduce(or_, letters, tells[0])
-        script = any(one.search(word) for one in known.scripts.values() for word in words)
-        unknown = [word for word, tell in zip(words, tells, strict=True) if not tell & _KNOWN and word.isalpha()]
-        strange = any(one.tells(word) & _KNOWN for word in unknown for one in known.latin[1:])
-        tells[0] |= (BIT["script"] if script else 0) | (BIT["strange"] if strange else 0)
+        if not chunk.isascii() and any(one.search(word) for one in known.scripts.values() for word in words):
+            tells[0] |= BIT["script"]
     return _Chunk(words, tells, reduce(or_, tells, 0), sum(1 for one in tells if one & _KNOWN))
 
 
@@ -245,9 +240,9 @@ def _language(words: Sequence[str], told: int) -> Language:
         return known.languages[next(named, ENGLISH)]
     if len(said & known.latin[0].common) * 3 >= max(len(words), 9):
         return known.latin[0]
-    return max(
-        known.latin, key=lambda one: (len(said & one.common), sum(1 for word in words if one.tells(word) & _KNOWN))
-    )
+    shares = [len(said & one.common) for one in known.latin]
+    best = [one for share, one in zip(shares, known.latin, strict=True) if share == max(shares)]
+    return max(best, key=lambda one: sum(1 for word in words if one.tells(word) & _KNOWN)) if best[1:] else best[0]
 
 
 # --- English: an order is where its verb is ---------------------------------------------------------------------------
@@ -255,37 +250,39 @@ def _language(words: Sequence[str], told: int) -> Language:
 
 def _english(sentence: Sentence, around: int) -> Iterator[Order]:
     told = sentence.told
-    tells: Sequence[int] = [*chain.from_iterable(chunk.tells for chunk in sentence.chunks)]
-    begins = (tells[at] for at in range(len(tells)) if not at or tells[at - 1] & _BREAKS)
-    if not (any(one & _MAY_BEGIN for one in begins) or told & (_PASSIVE | BIT["orders"])):
+    tells: Sequence[int] = [*chain.from_iterable(map(itemgetter(1), sentence.chunks))]
+    within = told & (_PASSIVE | BIT["leads"]) and told & (DONE | BIT["orders"])
+    begins = (tells[at] for at, one in enumerate(tells[:-1], 1) if one & _BREAKS)
+    if not (within or tells[0] & _MAY_BEGIN or any(one & _MAY_BEGIN for one in begins)):
         return
-    words: Sequence[str] = [*chain.from_iterable(chunk.words for chunk in sentence.chunks)]
-    words, tells, places = sentence.language.phrased(words, tells)
+    words: Sequence[str] = [*chain.from_iterable(map(itemgetter(0), sentence.chunks))]
+    words, tells = sentence.language.phrased(words, tells)
     told = reduce(or_, tells)
-    within = bool(told & DONE and told & _PASSIVE)
+    within = told & DONE and told & _PASSIVE
     if not (told & BIT["strong"] and all(one & _SMALL for one in tells)):
         around &= ~_SOLE
-    owners = [number for number, chunk in enumerate(sentence.chunks) for _ in chunk.words]
     begin = 0
     # What follows a preposition is of the same clause: "locally and on origin".
     joins = [*(one & _STOP and not one & _BEFORE_VERB for one in tells[1:]), 0]
     for end in (*[at for at, one in enumerate(tells) if one & _BREAKS and not joins[at]], len(words)):
         if begin < end and (within or tells[begin] & (ACTS | _BEFORE_VERB)):
-            place, verb = _verb(tells, begin, end, within=within)
+            place, verb = _verb(tells, begin, end, within=bool(within))
             if verb & VERB:
                 clause = _clause(tells, begin, end, place, verb) | around
                 clause |= BIT["heading"] if words[end : end + 1] == [":"] else 0
                 if begin and words[begin - 1] in _QUOTES and (end - begin) * 2 < len(words):
                     clause |= BIT["quoted"]
                 things = {words[at].removesuffix("s") for at in range(begin, end) if tells[at] & THING and at != place}
-                first, last = owners[places[begin]], owners[places[end - 1]]
-                written = partial(_written, sentence.text, first, last)
+                written = partial(_written, sentence, words, begin, end)
                 yield Order(clause, written, (f"verb {words[place]}", *(f"noun {thing}" for thing in things)))
         begin = end + 1
 
 
-def _written(text: str, first: int, last: int) -> str:
-    return " ".join(text.split()[first : last + 1]).strip(" .,;!?")
+def _written(sentence: Sentence, words: Sequence[str], begin: int, end: int) -> str:
+    """What stands between blanks of which these words are."""
+    owners = [number for number, chunk in enumerate(sentence.chunks) for _ in chunk.words]
+    first, stop = (sum(1 + word.count(" ") for word in words[:at]) for at in (begin, end))
+    return " ".join(sentence.text.split()[owners[first] : owners[stop - 1] + 1]).strip(" .,;!?")
 
 
 def _verb(tells: Sequence[int], begin: int, end: int, *, within: bool) -> tuple[int, int]:
@@ -344,6 +341,7 @@ _QUOTES_PROSE: Final = regex(r"(?<!\")[\w:]\s+\"[^\"]*$")
 _QUOTED: Final = regex(r"'[^']*'|\"[^\"]*\"")
 
 
+@lru_cache(maxsize=500)
 def _command(text: str) -> int:
     """Whether a command stands there that acts on others, and whether it is ordered or only spoken of."""
     known = lexicon().sets
