@@ -1,8 +1,8 @@
-"""A work tree on this node: cloned from the address of its repository before the run, and brought back after it.
+"""A work tree on this node: cloned from the address of its repository before the run, and pushed back after it.
 
-Its commits go to a reference of the run's own there, with what was not committed as one more. If that cannot be, they
-stay as a bundle in the run directory, or, without room for one, on the node. It is brought back by a repository
-of ours beside the clone: git sees nothing that the run has configured there.
+Its commits, and one more with uncommitted changes, are pushed to the run's own reference. If that fails, they are
+stored as a bundle in the run directory; without space for one, the clone stays on the node. The push is done by a
+separate repository next to the clone, so that git does not read anything that the run has configured.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Run = Callable[[list[str], dict[str, str], int, Deadline], record.ExitFields]
 
 
 class NotCloned(NotAllowed):
-    """There is no work tree. ended_by: as ``exit.json`` names it, where that is known."""
+    """The work tree could not be created. ended_by: as in ``exit.json``, if it applies."""
 
     def __init__(self, words: str, ended_by: str | None = None) -> None:
         super().__init__(words)
@@ -48,7 +48,7 @@ class NotCloned(NotAllowed):
 
 
 class Clone:
-    """The work tree of a run, by what ``clone.json`` says. directory: of the run, opened."""
+    """The work tree of a run, as described in ``clone.json``. directory: descriptor of the run directory."""
 
     def __init__(self, directory: int, environ: dict[str, str], run: Run) -> None:
         """Raises OSError, ValueError."""
@@ -61,7 +61,7 @@ class Clone:
         self._title = str(order["title"])
         self.folder = str(order["folder"])
         self.place = os.path.join(self.folder, str(order["inner"]))
-        """Where the run works."""
+        """Working directory of the run."""
         self._ours = f"{self._path}/{_OURS}"
         self._run = run
         self._environ = {
@@ -76,7 +76,7 @@ class Clone:
         self._log = os.open(LOG, flags, 0o600, dir_fd=directory)
 
     def begin(self, further: Callable[[], str | None]) -> None:
-        """Make it. further: what else ends that. Raises NotCloned; OSError."""
+        """Create the work tree. further: returns another reason to stop, or None. Raises NotCloned, OSError."""
         try:
             self._begin(further)
         except NotCloned as problem:
@@ -112,8 +112,8 @@ class Clone:
         os.makedirs(self.place, exist_ok=True)
 
     def _clone(self, further: Callable[[], str | None]) -> record.ExitFields:
-        """Clone the branch, or, where the address has it by the run's own reference alone, that one beside all others.
-        What only a check needs is taken away there. Returns how the command ended that failed, or the last."""
+        """Clone the branch; if the address has its commit only under the run's own reference, fetch that, too. Remove
+        the reference of a check from the address. Return the end of the command that failed, or of the last one."""
         if self._start is None:
             return self._git(["clone", "--quiet", "--branch", self._branch, "--", self._address, self.folder], further)
         here, into = ["-C", self.folder], f"+{self._start}:refs/heads/{self._branch}"
@@ -131,11 +131,11 @@ class Clone:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room left where it is."""
+        """Whether its disk is full."""
         return disk_is_full_at(self.folder)
 
     def end(self) -> None:
-        """Bring back what was done in it, note in ``returned.json`` what became of that, and remove it."""
+        """Push the work back, write the result to ``returned.json``, and remove the work tree."""
         told: dict[str, object] = {"base": self._commit, "commit": None, "pushed": False, "fault": None, "words": ""}
         if self._reference is None:
             _remove(self.folder)
@@ -156,7 +156,7 @@ class Clone:
         self._tell(told)
 
     def _tell(self, told: dict[str, object]) -> None:
-        """Note it. Raises OSError."""
+        """Write ``returned.json``. Raises OSError."""
         new = f"{self._path}/{RETURNED}.new"
         with open(new, "w", encoding="utf-8") as file:
             json.dump(told, file)
@@ -187,7 +187,7 @@ class Clone:
         os.rename(f"{bundle}.new", bundle)
 
     def _gather(self) -> bool:
-        """Have all that was done in a repository of ours, which borrows the objects of the clone. Raises OSError."""
+        """Collect all commits in the separate repository, which borrows the objects of the clone. Raises OSError."""
         if not self._does("init", "--quiet", "--bare", self._ours, at=None):
             return False
         with open(f"{self._ours}/objects/info/alternates", "w", encoding="utf-8") as file:
@@ -206,7 +206,7 @@ class Clone:
         return self._does(*files, "commit", "--quiet", "--no-verify", "--message", self._title, variables=who)
 
     def _does(self, *arguments: str, at: str | None = "", variables: dict[str, str] | None = None) -> bool:
-        """Whether git does that in our repository. at: None: there is none yet."""
+        """Return whether a git command succeeds in the separate repository. at: None if it does not exist yet."""
         place = [] if at is None else ["--git-dir", self._ours]
         said = self._git([*place, *arguments], None, variables)
         return said.ended_by is None and said.exit_code == 0
@@ -220,13 +220,13 @@ class Clone:
         return self._run(["git", *settings, *arguments], environ, self._log, Deadline(_LONGEST_S, further))
 
     def _words(self) -> str:
-        """What git said last."""
+        """Return git's last words."""
         said = os.pread(self._log, 64 * 1024, 0).decode(errors="replace")
         return " ".join(said.split())[-_MAX_WORDS:] or "git said nothing"
 
     @staticmethod
     def _tip(git_dir: str, reference: str) -> str | None:
-        """The commit that a reference is at which git has just written."""
+        """Return the commit of a reference that git has just written."""
         try:
             with open(f"{git_dir}/{reference}", encoding="ascii") as file:
                 return file.read().strip()
@@ -235,7 +235,7 @@ class Clone:
 
 
 def disk_is_full_at(path: str) -> bool:
-    """Return whether there is no space left where that folder is."""
+    """Return whether the disk of that folder is full."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -247,7 +247,7 @@ def disk_is_full_at(path: str) -> bool:
 
 
 def _remove(folder: str) -> None:
-    """Remove what a run may have left in any state."""
+    """Remove a folder that a run may have left in any state."""
 
     def retry(function: Callable[..., object], path: str, _: object) -> None:
         try:

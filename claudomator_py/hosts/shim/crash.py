@@ -1,4 +1,4 @@
-"""Named points at which a test may have the shim killed; outside tests they do nothing."""
+"""Named points at which a test can have the shim killed; they do nothing outside tests."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ POINTS = (
 
 _armed: str | None = None
 _is_known = False
-"""Whether it was said which point it is, if any."""
+"""Whether ``arm`` was called."""
 _passed: set[str] = set()
-"""Before that was known: a process goes through these once, and through the others with each of its runs."""
+"""Points passed before ``arm``: a process passes them once, and the others with each of its runs."""
 
 
 def arm(name: str | None) -> None:
-    """Kill this process when it passes the point of that name, or now if it has. Raises ValueError for a name that is
-    not a point.
+    """Kill this process when it passes the point of that name, or now if it already has. Raises ValueError for an
+    unknown name.
     """
     global _armed, _is_known
     if name is not None and name not in POINTS:
@@ -52,7 +52,7 @@ def arm(name: str | None) -> None:
 
 
 def crash(name: str) -> None:
-    """Mark a line after which the process may be gone."""
+    """Mark a line after which the process may die."""
     if not _is_known:
         _passed.add(name)
     if name == _armed:

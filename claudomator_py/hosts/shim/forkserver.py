@@ -1,13 +1,13 @@
-"""Forks shims, each ahead of its run: starting one costs a fork instead of an interpreter, and waits for neither.
+"""Forks shims ahead of their runs: a start costs a fork instead of an interpreter, and waits for neither.
 
-On the socket at its standard input, which keeps messages apart, it offers one process after the other, as the JSON
-``{"pid"}`` together with a socket to it, or ``{"error"}``, and waits for a byte in between. It ends when the other end
-closes. Whoever has the socket sends the process its run over that: a length of four bytes, then the JSON
-``{"directory", "environ"}``. A process whose socket closes before ends, too.
+Standard input is a socket that preserves message boundaries. On it, the server offers one process after another, as the
+JSON ``{"pid"}`` together with a socket to the process, or ``{"error"}``, and waits for a byte after each. It ends when
+the other end closes. The daemon sends a process its run over its socket: a length of four bytes, then the JSON
+``{"directory", "environ"}``. A process whose socket closes before that exits.
 
-A process whose run has ended by itself, and has left nothing, says so by a byte and waits for another run: what a fork
-costs is for the most part the memory that the two no longer share, so the next run takes a third. One that cannot say
-it, since the daemon has closed the socket or is gone, ends, as do all whose run has ended otherwise.
+A process whose run has ended by itself without leaving anything reports that by a byte and waits for another run. Most
+of the cost of a fork is memory that the processes no longer share, so the next run costs a third. A process that cannot
+report it, because the daemon has closed the socket or is gone, exits, as does each process whose run ended otherwise.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LENGTH_BYTES = 4
 
 
 def serve() -> None:
-    """Offer one process after the other until the other end closes."""
-    # Shims belong to themselves; the kernel drops them without being waited for.
+    """Offer one process after another until the other end closes."""
+    # Shims are on their own: the kernel reaps them without a wait.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    procfs.boot_id()  # read once, for all of them
+    procfs.boot_id()  # read once for all of them
     connection = socket.socket(fileno=0)
     wanted = b"+"
     while wanted:
@@ -41,7 +41,7 @@ def serve() -> None:
 
 
 def _offer(connection: socket.socket) -> None:
-    """Fork a process and hand it over. Raises BrokenPipeError if nobody is there to take it."""
+    """Fork a process and hand it over. Raises BrokenPipeError if the other end is closed."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         try:
@@ -62,7 +62,7 @@ def send(connection: socket.socket, message: dict[str, object]) -> None:
 
 
 def receive(connection: socket.socket) -> dict[str, object] | None:
-    """Return the next message; None when the other end has closed, in the middle of one too. Raises OSError."""
+    """Return the next message; None if the other end has closed, even within a message. Raises OSError."""
     length = _receive_exactly(connection, _LENGTH_BYTES)
     if length is None:
         return None
@@ -85,8 +85,8 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _become_shim(given: socket.socket) -> None:
-    """In the forked child: all that can be done before a run is known, and with that the shim lets go of the standard
-    streams, the server's socket so too. Then one run after the other.
+    """Prepare the forked child as far as possible without a run, which also closes the standard streams and with them
+    the server's socket. Then supervise one run after another.
     """
     try:
         events = shim.detach()

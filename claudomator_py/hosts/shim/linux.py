@@ -1,5 +1,4 @@
-"""What is asked of the kernel: to become a subreaper, to punch holes into files, and to start a program with nothing
-else inherited."""
+"""System calls: becoming a subreaper, punching holes into files, and starting a program that inherits nothing else."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ _libc.prctl.argtypes = (ctypes.c_int,) + (ctypes.c_ulong,) * 4
 
 
 def become_subreaper() -> None:
-    """Have orphaned descendants become children of this process. Raises OSError."""
+    """Make orphaned descendants children of this process. Raises OSError."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def punch_hole(fd: int, start: int, end: int) -> None:
-    """Give back the space of the bytes from start to end; they read as zeros, and the size stays. Raises OSError."""
+    """Free the disk space of the bytes from start to end, which then read as zeros; the size stays. Raises OSError."""
     _check(_libc.fallocate(fd, _FALLOC_FL_PUNCH_HOLE | _FALLOC_FL_KEEP_SIZE, start, end - start))
 
 
@@ -40,10 +39,10 @@ _IGNORED_HERE = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT)
 
 
 def spawn(argv: list[str], env: dict[str, str], cwd: int, streams: tuple[int, int, int]) -> int:
-    """Start it in a session of its own and return its pid. Raises OSError when it cannot be started.
+    """Start a program in its own session and return its pid. Raises OSError if it cannot be started.
 
-    cwd and streams are descriptors above 2; all that are open here close by themselves in the program. It is looked up
-    in the PATH of env. This process is in the directory meanwhile, and in the root of the file system before and after.
+    cwd, streams: descriptors above 2; all open descriptors of this process are closed in the program. The program is
+    looked up in the PATH of env. This process changes to cwd meanwhile, and is in the root directory before and after.
     """
     os.fchdir(cwd)
     try:
@@ -62,7 +61,7 @@ def _candidates(program: str, env: dict[str, str]) -> list[str]:
 
 
 def _spawn_first(candidates: list[str], argv: list[str], env: dict[str, str], streams: tuple[int, int, int]) -> int:
-    """Not by a fork, which would have both copy each page of memory that either touches."""
+    """Spawn the first candidate that exists. Not by a fork, after which each touched memory page would be copied."""
     problem: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for candidate in candidates:
         try:

@@ -18,7 +18,7 @@ from claudomator_py.hosts.shim.stop import end_all, kill_children
 from claudomator_py.hosts.shim.watch import Deadline, SignalEvents, Watch
 
 TYPE_CHECKING = False
-"""For the type checker, as in ``typing``, whose import takes longer than all of these."""
+"""True for the type checker. ``typing`` has the same, but its import takes longer than all others here."""
 if TYPE_CHECKING:
     from claudomator_py.hosts.shim.clone import Clone
 
@@ -30,7 +30,7 @@ CLEAN = 1
 LEFT = 3
 BROKEN = 4
 
-# So often a hopping process is struck at before the next walk through /proc.
+# How often a process that keeps forking is struck at before the next walk through /proc.
 _STRIKES = 50
 
 
@@ -40,9 +40,9 @@ def main() -> None:
 
 
 def main_with_input() -> None:
-    """Run as ``main``, with the agent's variables as JSON on the standard input: this process has none of them
-    itself."""
-    # Whatever whoever started the daemon left open. What is opened here closes by itself in the agent.
+    """Run as ``main``, with the agent's variables as JSON on standard input; they are not in this process's own
+    environment."""
+    # Descriptors inherited from whoever started the daemon. Those opened here are closed in the agent by the kernel.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     with open(0, "rb", closefd=False) as file:
         environ = json.load(file)
@@ -50,8 +50,8 @@ def main_with_input() -> None:
 
 
 def main_with_file() -> None:
-    """Run as ``main``, with the agent's variables in the run directory: an engine keeps what it is given, and shows
-    it."""
+    """Run as ``main``, with the agent's variables in a file of the run directory: an engine stores and shows the
+    variables that it is given."""
     sys.exit(_run_alone(None))
 
 
@@ -61,11 +61,11 @@ def _run_alone(environ: dict[str, str] | None) -> int:
 
 
 def detach() -> SignalEvents:
-    """Make this process nobody's: an own session, the parent of all orphans below, no terminal, no busy file system."""
+    """Detach this process: its own session, subreaper of all descendants, no terminal, no working directory in use."""
     try:
         os.setsid()
     except PermissionError:
-        pass  # It is a session's leader already.
+        pass  # It already leads a session.
     crash("session-made")
     linux.become_subreaper()
     crash("subreaper-set")
@@ -79,14 +79,14 @@ def detach() -> SignalEvents:
 
 
 def run(path: str, environ: dict[str, str] | None, events: SignalEvents) -> int:
-    """Supervise the run in that directory. environ: where the agent's variables come from; None: see
-    ``record.take_variables``. events: of ``detach``.
+    """Supervise the run in that directory. environ: source of the agent's variables; None: see
+    ``record.take_variables``. events: from ``detach``.
 
-    A run that was started is never started again; if its shim was killed and its agent is alive, that is taken over.
-    Returns ENDED when the run has ended, or CLEAN if it did so by itself and left nothing: no process, no file that is
-    open here, so that this one is as it was before. LEFT when the run was not to be started, or not by this process;
-    BROKEN after a fault of the shim itself, or when the directory was removed: everything was ended, and no exit status
-    is made up.
+    A run that was started is never started again; if its shim was killed and its agent is alive, the agent is taken
+    over. Returns ENDED if the run has ended, or CLEAN if it ended by itself and left no process and no open file, so
+    that this process can have another run. Returns LEFT if the run must not be started, or not by this process, and
+    BROKEN after a fault of the shim itself or if the directory was removed: then everything was ended, and no exit
+    status is invented.
     """
     crash_points.arm(None if environ is None else environ.get(crash_points.VARIABLE))
     if events.interrupted:
@@ -121,10 +121,10 @@ def run(path: str, environ: dict[str, str] | None, events: SignalEvents) -> int:
 
 
 class CommandStage:
-    """What the commands of a run share: directory, environment and output."""
+    """What the commands of a run have in common: directory, environment and output."""
 
     def __init__(self, directory: int, spec: Spec, environ: dict[str, str]) -> None:
-        """Open it all. Raises OSError, NotAllowed."""
+        """Open the directory and the output files. Raises OSError, NotAllowed."""
         self._directory = directory
         self._cwd, real = workdir.open_checked(spec.cwd, spec.bounds)
         crash("cwd-opened")
@@ -145,30 +145,30 @@ class CommandStage:
             os.close(stdin)
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close what was opened."""
         os.close(self._cwd)
         for output in self.outputs:
             os.close(output.fd)
 
 
 def put_away(outputs: list[CappedOutput]) -> None:
-    """Bring, after the last word, the output within its cap, and back into its place if it was removed."""
+    """Trim the final output to its limit, and restore the files if they were removed."""
     for output in outputs:
         output.grew()
         output.within_cap()
         try:
             output.put_back()
         except OSError:
-            continue  # Without room for it the run has ended anyway.
+            continue  # Without space for it the run has ended all the same.
 
 
 class Supervisor:
-    """Starts the commands, holds them to the limits and ends whatever is left."""
+    """Starts the commands, enforces the limits and ends all remaining processes."""
 
     def __init__(
         self, directory: int, environ: dict[str, str], events: SignalEvents, *, elsewhere: bool = False
     ) -> None:
-        """elsewhere: an engine has started it, so that its work tree may have to be fetched, see ``clone``."""
+        """elsewhere: an engine has started this process, so that it may have to clone the work tree; see ``clone``."""
         self._directory = directory
         self._environ = environ
         self._events = events
@@ -179,11 +179,11 @@ class Supervisor:
         self._status: int | None = None
 
     def run(self) -> int:
-        """Go through the protocol. The lock is held, and the run is not given up."""
+        """Run the protocol. The lock is held, and the run is not revoked."""
         try:
             exit_file = record.ExitFile(self._directory)
         except OSError:
-            return LEFT  # Nothing was started, and the daemon will see that.
+            return LEFT  # Nothing was started, as the daemon will see.
         ending, clone = ExitFields(), None
         try:
             self._say_who()
@@ -218,13 +218,13 @@ class Supervisor:
         return ENDED if left else CLEAN
 
     def take_over(self, agent: procfs.Process) -> int:
-        """Hold an agent to its limits whose shim was killed, until it ends. The lock is held.
+        """Supervise an agent whose shim was killed, until it ends. The lock is held.
 
-        How it exits only its parent would learn, so there is a record only if it is ended here. Raises BadSpec,
-        OSError.
+        Only its parent would learn its exit status, so an exit record is written only if it is ended here. Raises
+        BadSpec, OSError.
         """
         self._say_who()
-        # What the shim before this one started is older, and need not be below the agent.
+        # Processes started by the previous shim are older, and not necessarily descendants of the agent.
         self._since = procfs.Beginning(0)
         spec = load(self._directory)
         self._run_id = spec.run_id
@@ -251,8 +251,8 @@ class Supervisor:
         return ENDED
 
     def _cloned(self, spec: Spec) -> Clone:
-        """Make the work tree on this node, and have the run work there. Raises NotAllowed, OSError."""
-        from claudomator_py.hosts.shim.clone import Clone  # few have one
+        """Create the work tree on this node and make it the working directory. Raises NotAllowed, OSError."""
+        from claudomator_py.hosts.shim.clone import Clone  # few runs have one
 
         environ = {name: self._environ[name] for name in spec.env_names if name in self._environ}
         null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -280,7 +280,7 @@ class Supervisor:
         record.write_shim(self._directory, process)
 
     def _work(self, spec: Spec, stage: CommandStage, ending: ExitFields) -> None:
-        """Run one command after another, up to the first that does not exit 0 or a limit ends."""
+        """Run the commands in order, up to the first that does not exit with 0 or is ended by a limit."""
         watch = Watch(self._directory, spec, stage.outputs, self._events)
         for step, argv in enumerate(spec.commands):
             ending.ended_by = watch.ending()
@@ -296,7 +296,7 @@ class Supervisor:
             try:
                 record.write_agent(self._directory, pid)
             except OSError:
-                pass  # It runs anyway; only nobody could take it over.
+                pass  # It runs all the same; only a take-over would be impossible.
             self._follow(pid, spec, watch, ending)
             if ending.ended_by or ending.exit_code != 0:
                 return
@@ -318,13 +318,14 @@ class Supervisor:
             ending.ended_by = "disk_full"
 
     def end_everything(self, grace: float) -> int:
-        """End every process of the run. Returns how many there were."""
+        """End every process of the run. Return their number."""
         return end_all(self._members, grace, self._pause, none_left=self._none_left).signalled
 
     def _none_left(self) -> bool:
-        """Whether no process below this one is left. Every orphan below falls to it, so without children there is none.
+        """Return whether this process has no descendants. As a subreaper it adopts every orphaned descendant, so it has
+        none if it has no children.
 
-        A child that is left is killed: the walk through /proc had its chance, and missed it.
+        Kills remaining children, which the walk through /proc has missed.
         """
         for _ in range(_STRIKES):
             if not self._reap():
@@ -334,7 +335,7 @@ class Supervisor:
 
     def _members(self) -> list[procfs.Process]:
         if not self._reap() and self._run_id and not procfs.is_carried(self._run_id, self._since):
-            return []  # As a rule. To find out takes half as long as to list them.
+            return []  # The usual case. This check takes half as long as listing processes.
         processes = procfs.snapshot()
         found = {process.pid: process for process in procfs.descendants([os.getpid()], processes)}
         if self._run_id:
@@ -350,10 +351,7 @@ class Supervisor:
         return self._status is not None
 
     def _reap(self) -> bool:
-        """Collect every child that has ended: the agent, and orphans that fell to this process.
-
-        Whether there are children still.
-        """
+        """Reap every child that has ended: the agent and adopted orphans. Return whether there are children left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -366,7 +364,7 @@ class Supervisor:
 
 
 def _words(problem: OSError) -> str:
-    """What went wrong, for people: with the path, and without a number that only programmers know."""
+    """Return the error for people: with the path, without the error number."""
     said = problem.strerror or str(problem)
     return said if problem.filename is None else f"{os.fsdecode(problem.filename)}: {said}"
 

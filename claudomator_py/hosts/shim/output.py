@@ -1,4 +1,4 @@
-"""A run's output stream: a file the agent appends to itself, kept within its cap by punching out the middle."""
+"""A run's output stream: a file to which the agent appends, kept within its limit by punching out the middle."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _RUNAWAY_BYTES = 64 << 30
 _FULL_BYTES = 64 << 10
 _PIECE = 1 << 20
 _MAX_CHATTER = 64 * 1024
-"""Bytes that are looked at for an event; more are taken to have one."""
+"""Maximum number of bytes searched for an event; more output is assumed to contain one."""
 
 
 class CappedOutput:
-    """One stream. The first quarter of the cap and the newest half of it are kept; offsets stay valid."""
+    """One stream. A first part of a quarter of the cap and a last part of half of it are kept; offsets stay valid."""
 
     def __init__(self, directory: int, name: str, cap: int) -> None:
-        """Open it for appending. cap: bytes, 64 KiB at least. Raises OSError."""
+        """Open the file for appending. cap: in bytes, at least 64 KiB. Raises OSError."""
         self._directory = directory
         self._name = name
         self.fd = os.open(
@@ -36,26 +36,25 @@ class CappedOutput:
 
     @property
     def size(self) -> int:
-        """Bytes written by the last look."""
+        """Number of bytes written, as of the last call of ``grew``."""
         return self._size
 
     def grew(self) -> int:
-        """Return bytes written since the last call. (A process may also truncate its own output: that is no growth.)"""
+        """Return the number of bytes written since the last call; truncation by the process does not count."""
         size = os.fstat(self.fd).st_size
         growth = max(size - self._size, 0)
         self._size = size
         return growth
 
     def may_tell_since(self, offset: int) -> bool:
-        """Return whether an event may stand behind that offset: those of all agents are objects of JSON."""
+        """Return whether an event may follow that offset: all agents write events as JSON objects."""
         behind = self._size - offset
         return not 0 <= behind <= _MAX_CHATTER or b"{" in os.pread(self.fd, behind, offset)
 
     def within_cap(self) -> bool:
-        """Cut it down to its cap: punch out the middle if the stream takes more than its cap. False: the stream has to
-        be ended.
+        """Cut out the middle if the stream uses more space than its cap. Return False if the run has to be ended.
 
-        That is so where the file system cannot punch holes, and past 64 GiB written, which no agent means to write.
+        That is the case if the file system cannot punch holes, and after 64 GiB, which no agent writes on purpose.
         """
         if self._size > _RUNAWAY_BYTES:
             return False
@@ -70,7 +69,7 @@ class CappedOutput:
         return True
 
     def put_back(self) -> None:
-        """Write the file again if somebody removed it: what is in it is there as long as it is open. Raises OSError."""
+        """Restore the file if it was removed: the content exists as long as the file is open. Raises OSError."""
         if os.fstat(self.fd).st_nlink:
             return
         new = f"{self._name}.new"
@@ -85,7 +84,7 @@ class CappedOutput:
 
 
 def _copy(source: int, target: int) -> None:
-    """Copy a file with its holes, which may be large. Raises OSError."""
+    """Copy a file and preserve its holes, which may be large. Raises OSError."""
     size = os.fstat(source).st_size
     start = end = 0
     while end < size:
@@ -94,7 +93,7 @@ def _copy(source: int, target: int) -> None:
         except OSError as problem:
             if problem.errno != errno.ENXIO:
                 raise
-            break  # Nothing but a hole is left.
+            break  # Only a hole is left.
         end = os.lseek(source, start, os.SEEK_HOLE)
         while start < end:
             start += os.pwrite(target, os.pread(source, min(end - start, _PIECE), start), start)
@@ -102,7 +101,7 @@ def _copy(source: int, target: int) -> None:
 
 
 def disk_is_full(directory: int) -> bool:
-    """Return whether there is no space left for output where the run directory is."""
+    """Return whether the disk of the run directory has no space left for output."""
     stat = os.fstatvfs(directory)
     free = stat.f_bfree if os.geteuid() == 0 else stat.f_bavail
     return free * stat.f_frsize < _FULL_BYTES

@@ -1,4 +1,4 @@
-"""Processes as /proc shows them: identity, ancestry, the run they belong to, and signals that cannot hit a stranger."""
+"""Processes in /proc: identity, ancestry, the run that they belong to, and signals that never hit another process."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _NEWCOMERS = 8
 _NEWCOMER_LOOKS = 100
 _FEW_PIDS = 1000
 _PIDS_A_SECOND = 1_000_000
-"""More than any machine gives: to make a process or a thread takes microseconds, under locks of all processors."""
+"""More than any machine allocates: creating a process or thread takes microseconds, under global locks."""
 _LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
 """Whether this kernel has CONFIG_PROC_CHILDREN."""
 
 
 class Process:
-    """One process, as it was when read.
+    """A process at the time it was read.
 
-    start: clock ticks since boot; with the boot id and pid it identifies the process. cpu: ticks used by it and by
-    those of its children that it has waited for.
+    start: in clock ticks since boot; identifies the process together with boot id and pid. cpu: clock ticks used by it
+    and by its reaped children.
     """
 
     __slots__ = ("_times", "pgid", "pid", "ppid", "start", "state")
@@ -40,7 +40,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it can still do anything: a zombie cannot."""
+        """Whether it is not a zombie."""
         return self.state not in b"ZXx"
 
     @property
@@ -56,13 +56,13 @@ class Process:
 
 @cache
 def boot_id() -> str:
-    """Return the identity of this boot of the machine, which no process outlives."""
+    """Return the id of the machine's current boot."""
     with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
         return file.read().decode().strip()
 
 
 def read(pid: int) -> Process | None:
-    """Return the process of that pid; None if there is none."""
+    """Return the process with that pid; None if there is none."""
     fields = _stat(pid)
     if fields is None:
         return None
@@ -70,12 +70,12 @@ def read(pid: int) -> Process | None:
 
 
 def _stat(pid: int) -> list[bytes] | None:
-    """The fields of the process after its name, up to its start."""
+    """Return the fields of the process from the one after its name to its start time."""
     try:
         stat = _content(f"/proc/{pid}/stat")
     except OSError:
         return None
-    # The command's name stands in parentheses and may itself contain spaces and parentheses.
+    # The name is in parentheses, and may itself contain spaces and parentheses.
     return stat[stat.rindex(b")") + 2 :].split(None, _START + 1)
 
 
@@ -90,7 +90,7 @@ def _pids() -> list[int]:
 
 
 def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Process]:
-    """Return children, grandchildren and so on of the roots, the roots themselves excluded."""
+    """Return all descendants of the roots, without the roots themselves."""
     children: dict[int, list[Process]] = {}
     for process in processes.values():
         children.setdefault(process.ppid, []).append(process)
@@ -105,10 +105,11 @@ def descendants(roots: Iterable[int], processes: dict[int, Process]) -> list[Pro
 
 
 def below(roots: Iterable[int]) -> list[Process]:
-    """Return the same as ``descendants``, by the kernel's lists of children: its cost grows with what is below, not
-    with the machine.
+    """Return the same as ``descendants`` from the kernel's lists of children: the cost grows with the number of
+    descendants, not with that of all processes.
 
-    The lists are read one after the other, and what forks meanwhile may be missed: for measuring, not for ending.
+    The lists are read one after another, and processes that fork meanwhile may be missed: use it for measuring, not for
+    ending processes.
     """
     if not _LISTS_CHILDREN:
         return descendants(roots, snapshot())
@@ -124,19 +125,19 @@ def below(roots: Iterable[int]) -> list[Process]:
 
 
 def _listed(pid: int) -> list[int]:
-    """Pids of the children of a process, zombies included, as the kernel lists them for each of its threads."""
+    """Return the pids of a process's children, including zombies, from the kernel's lists for each of its threads."""
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:
                 found += [int(word) for word in file.read().split()]
     except OSError:
-        pass  # It has ended.
+        pass  # The process has ended.
     return found
 
 
 def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
-    """Return the processes that carry the run's id in the environment they were started with, and all below them."""
+    """Return the processes with the run's id in their initial environment, and all their descendants."""
     entry = _entry(run_id)
     carriers = {process.pid: process for process in processes.values() if entry in _environ(process.pid)}
     for process in descendants(list(carriers), processes):
@@ -146,22 +147,22 @@ def of_run(run_id: str, processes: dict[int, Process]) -> list[Process]:
 
 
 class Beginning:
-    """When a run began: no process that was started for it is older."""
+    """The time at which a run began: none of its processes is older."""
 
     __slots__ = ("_last", "_moment", "_start")
 
     def __init__(self, start: int, *, now: bool = False) -> None:
-        """start: at most, in clock ticks since boot. now: it begins now, and not at some time after that."""
+        """start: lower bound, in clock ticks since boot. now: whether the run begins now, rather than later."""
         self._start = start
         self._moment = time.monotonic()
         self._last = last_pid() if now else 0
 
     def younger(self) -> Iterable[int]:
-        """Return the pids that were given since, whether or not their processes have ended.
+        """Return the pids allocated since then, whether or not their processes have ended.
 
-        The kernel gives one pid after the other, until it begins again with the lowest. So they lie between the last
-        one then and the last one now, unless it has gone round meanwhile, for which there has to be time. Of a run that
-        took longer all processes are looked at, and when each began: many times as much work.
+        The kernel allocates pids in ascending order and then starts again with the lowest. The pids are therefore
+        between the last one at that time and the last one now, unless the kernel has wrapped around, which takes time.
+        For longer runs, the start times of all processes are examined, which is many times as much work.
         """
         if self._last:
             last = last_pid()
@@ -171,8 +172,8 @@ class Beginning:
 
 
 def last_pid() -> int:
-    """Return the pid that was given last, to a process or a thread; 0 where it is not known. Where something is mounted
-    over the kernel's own word, as containers have it, that speaks of other pids or is late."""
+    """Return the pid allocated last, to a process or thread; 0 if unknown. In containers that mount something over the
+    kernel's file, its content refers to other pids or is outdated, and is not used."""
     try:
         if os.stat("/proc/loadavg").st_dev != os.stat("/proc").st_dev:
             return 0
@@ -182,7 +183,7 @@ def last_pid() -> int:
 
 
 def _shortest_turn() -> float:
-    """Seconds that the kernel needs at least to come back to a pid."""
+    """Return the minimum number of seconds in which the kernel can wrap around to the same pid."""
     try:
         return int(_content("/proc/sys/kernel/pid_max")) / _PIDS_A_SECOND
     except (OSError, ValueError):
@@ -190,8 +191,8 @@ def _shortest_turn() -> float:
 
 
 def _content(path: str) -> bytes:
-    """Of a short file of the kernel's. Raises OSError."""
-    # Not by open(): that asks three more things of the kernel, and this is done for each look at a run.
+    """Return the content of a short kernel file. Raises OSError."""
+    # Not open(), which makes three more system calls; this is called for each look at a run.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, _MAX_READ_LENGTH)
@@ -200,14 +201,13 @@ def _content(path: str) -> bytes:
 
 
 def is_carried(run_id: str, since: Beginning) -> bool:
-    """Return whether a process carries the run's id in the environment that it was started with, which began with the
-    run."""
+    """Return whether a process that began with the run or later has the run's id in its initial environment."""
     entry = _entry(run_id)
     return any(_is_given(pid) and entry in _environ(pid) for pid in since.younger())
 
 
 def _is_given(pid: int) -> bool:
-    """Whether a process or a thread has that pid: cheaper to ask than what there is of it in /proc."""
+    """Return whether a process or thread has that pid; cheaper than reading /proc."""
     try:
         os.getpgid(pid)
     except ProcessLookupError:
@@ -230,8 +230,7 @@ def _environ(pid: int) -> list[bytes]:
 
 
 def children() -> list[int]:
-    """Return the pids of this process's own children, zombies included, from one short read where the kernel lists
-    them."""
+    """Return the pids of this process's children, including zombies, from one short read if the kernel lists them."""
     pid = os.getpid()
     if _LISTS_CHILDREN:
         return _listed(pid)
@@ -241,8 +240,8 @@ def children() -> list[int]:
 def newcomers(run_id: str) -> list[Process]:
     """Return the run's processes among the newest of the machine.
 
-    A process that forks and leaves, over and over, is gone by the time that a walk through /proc comes to it; its
-    newest incarnation is always among the last pids given.
+    A process that repeatedly forks and exits is gone when a walk through /proc reaches it; its latest incarnation is
+    always among the pids allocated last.
     """
     entry = _entry(run_id)
     for _ in range(_NEWCOMER_LOOKS):
@@ -255,13 +254,13 @@ def newcomers(run_id: str) -> list[Process]:
 
 
 def is_same(pid: int, start: int) -> bool:
-    """Return whether the process of that pid and start time is alive. The boot id is for the caller to compare."""
+    """Return whether the process with that pid and start time is alive. The caller compares the boot id."""
     process = read(pid)
     return process is not None and process.start == start and process.alive
 
 
 def age(process: Process) -> float:
-    """Return seconds since the process began, by the clock that no one sets. Raises OSError."""
+    """Return the seconds since the process began, on the boot-time clock, which is never set. Raises OSError."""
     with open("/proc/uptime", encoding="ascii") as file:
         uptime = float(file.read().split()[0])
     return max(uptime - process.start / os.sysconf("SC_CLK_TCK"), 0.0)
@@ -269,7 +268,7 @@ def age(process: Process) -> float:
 
 def open_pidfd(pid: int, start: int) -> int | None:
     """Return a pidfd of exactly that process; None if it is gone. The start time is compared after opening, so that a
-    pid in use again is never taken for it."""
+    reused pid is detected."""
     try:
         fd = os.pidfd_open(pid)
     except OSError:
@@ -282,7 +281,7 @@ def open_pidfd(pid: int, start: int) -> int | None:
 
 
 def send(pid: int, start: int, number: int) -> bool:
-    """Send a signal to exactly that process. False if it is gone."""
+    """Send a signal to exactly that process. Return False if it is gone."""
     fd = open_pidfd(pid, start)
     if fd is None:
         return False

@@ -1,4 +1,4 @@
-"""The files by which a run's progress is known: each is complete, or not there, or seen to be neither."""
+"""The files that record a run's progress: each is complete, missing, or recognisably damaged."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LOCK_PAUSE_S = 0.01
 
 
 def take_lock(directory: int) -> int | None:
-    """Take the run's lock, for life. None: another shim has it, or the directory is gone.
+    """Take the run's lock for the life of this process. Return None if another shim has it, or the directory is gone.
 
-    The daemon holds it for moments only, to decide; that is waited out.
+    The daemon holds the lock only briefly, for decisions; this function waits for that.
     """
     try:
         fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
@@ -63,20 +63,19 @@ def exists(directory: int, name: str) -> bool:
 
 
 def is_gone(directory: int) -> bool:
-    """Return whether the run directory was removed: nobody can ask for anything here any more, nor read a record."""
+    """Return whether the run directory was removed, so that it can carry neither requests nor a record."""
     return os.fstat(directory).st_nlink == 0
 
 
 def given_up(directory: int) -> bool:
-    """Return whether this run may no longer be started, or has been already. Holds permanently while the lock is
-    held."""
+    """Return whether the run was revoked or has already started. The answer cannot change while the lock is held."""
     return not _GIVE_UP.isdisjoint(os.listdir(directory))
 
 
 def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str, object]:
-    """Return what one of these files says. An agent can have put anything in its place: what is no such file is not
-    waited for, followed or taken into memory. directory: an opened one, in which a relative path lies. Raises OSError,
-    ValueError."""
+    """Return the content of one of these files. An agent may have put anything in its place: this function never waits
+    for a pipe, follows a link or reads a large file. directory: descriptor to which the path is relative. Raises
+    OSError, ValueError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=directory)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -96,8 +95,8 @@ def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str
 
 
 def write_shim(directory: int, process: procfs.Process) -> None:
-    """Say which process supervises the run. Not flushed: after a loss of power there is no such process. Raises
-    OSError.
+    """Record which process supervises the run. Not flushed, because the process does not survive a loss of power.
+    Raises OSError.
     """
     _write_identity(directory, SHIM, process)
     crash("shim-written")
@@ -106,8 +105,8 @@ def write_shim(directory: int, process: procfs.Process) -> None:
 
 
 def write_agent(directory: int, pid: int) -> None:
-    """Say which process is the agent, so that another shim can take it over if this one is killed. Not flushed, for
-    the same reason. Raises OSError.
+    """Record which process is the agent, so that another shim can take it over if this one is killed. Not flushed, for
+    the reason given for ``write_shim``. Raises OSError.
     """
     process = procfs.read(pid)
     if process is None:
@@ -118,8 +117,8 @@ def write_agent(directory: int, pid: int) -> None:
 
 
 def living_agent(directory: int) -> procfs.Process | None:
-    """Return the agent of a run whose shim may be gone, if it is alive: same boot, same pid, same start time. None
-    otherwise, or if it is not known."""
+    """Return the agent of a run whose shim may be gone, if its boot id, pid and start time match a live process. None
+    otherwise, or if no agent was recorded."""
     try:
         pid, start_time, boot = identity(read(AGENT, directory))
     except (OSError, ValueError):
@@ -130,7 +129,7 @@ def living_agent(directory: int) -> procfs.Process | None:
 
 
 def identity(data: dict[str, object]) -> tuple[int, int, str]:
-    """Return pid, start time and boot of the process that the file names. Raises ValueError."""
+    """Return pid, start time and boot id of the recorded process. Raises ValueError."""
     match data:
         case {"pid": int(pid), "start_time": int(start_time), "boot_id": str(boot)} if 0 < pid <= _MAX_PID:
             return pid, start_time, boot
@@ -138,8 +137,8 @@ def identity(data: dict[str, object]) -> tuple[int, int, str]:
 
 
 def orphan(directory: int) -> procfs.Process | None:
-    """Return the agent of a run that was started and has no exit record, if it is alive; the lock is held, so nobody
-    supervises it."""
+    """Return the agent of a run that was started and has no exit record, if it is alive. The caller holds the lock, so
+    nobody supervises it."""
     unfinished = exists(directory, STARTED) and not exists(directory, EXIT) and not exists(directory, REVOKED)
     return living_agent(directory) if unfinished else None
 
@@ -159,33 +158,33 @@ def _temporary(name: str) -> str:
 
 
 def claim_start(directory: int) -> None:
-    """Record durably that the run is started; only after this may the agent be. Raises FileExistsError, OSError."""
+    """Record durably that the run has started, before the agent is. Raises FileExistsError, OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     os.close(os.open(STARTED, flags, 0o600, dir_fd=directory))
     crash("started-made")
-    os.fsync(directory)  # It is empty, and says all by being there.
+    os.fsync(directory)  # The file is empty; its existence is the record.
     crash("started-synced")
 
 
 def take_variables(directory: int) -> dict[str, str]:
-    """Take the agent's variables out of the run directory, where an engine is given none. The lock is held, and nothing
-    is started: without them nothing will be, so what is killed in between has cost no attempt. Raises OSError,
-    ValueError.
+    """Read the agent's variables from the run directory and remove the file. The caller holds the lock and has started
+    nothing. Without the file no shim starts anything, so a shim that is killed after this costs no attempt. Raises
+    OSError, ValueError.
     """
     fd = os.open(VARIABLES, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     with open(fd, "rb", buffering=0) as file:
         variables: dict[str, str] = json.loads(file.read())
-    # Closed before: what is removed while it is open, a network file system only renames.
+    # Closed first: network file systems only rename a file that is removed while it is open.
     os.unlink(VARIABLES, dir_fd=directory)
     return variables
 
 
 class ExitFields:
-    """How the run ended, as far as it is known; the fields are those of ``exit.json``.
+    """The end of the run, as far as it is known, with the fields of ``exit.json``.
 
-    ended_by: what the shim itself did: cancel, timeout, stall, output_limit, disk_full, wind_down (the daemon said that
-    the run has had its last word), or interrupt (the shim was told to stop by a signal). stragglers: processes that
-    outlived the agent and were ended.
+    ended_by: why the shim ended the run: cancel, timeout, stall, output_limit, disk_full, wind_down (the daemon
+    reported that the run has finished its work), or interrupt (the shim was stopped by a signal). stragglers: number of
+    processes that outlived the agent and were ended.
     """
 
     __slots__ = ("ended_by", "ended_ms", "error", "exit_code", "started_ms", "step", "stragglers")
@@ -201,11 +200,11 @@ class ExitFields:
 
 
 class ExitFile:
-    """The exit record, whose space is reserved before anything is started: a full disk cannot keep it from being
-    written."""
+    """The exit record, whose disk space is reserved before anything is started, so that a full disk cannot prevent
+    it."""
 
     def __init__(self, directory: int) -> None:
-        """Reserve it. Raises OSError."""
+        """Reserve the space. Raises OSError."""
         self._directory = directory
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._fd = os.open(EXIT_TEMPORARY, flags, 0o600, dir_fd=directory)
@@ -215,8 +214,8 @@ class ExitFile:
     def commit(self, ending: ExitFields) -> None:
         """Write the record durably under its final name, once.
 
-        A loss of power may leave the name with a part of it, which cannot be parsed and says as little as a missing
-        record. So the name need not wait for a flush, and both flushes share a commit of the file system.
+        A loss of power may leave a partial record under that name, which cannot be parsed and counts as missing.
+        Therefore the rename need not wait for a flush, and both flushes share a commit of the file system.
         """
         fields: dict[str, object] = {name: getattr(ending, name) for name in ExitFields.__slots__}
         if ending.error is not None:
@@ -235,5 +234,5 @@ class ExitFile:
 
 
 def now_ms() -> int:
-    """Return epoch milliseconds."""
+    """Return the current time in epoch milliseconds."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""What to run and within which limits: the contents of ``spec.json``, which the daemon writes and the shim reads."""
+"""The commands of a run and their limits: the content of ``spec.json``, written by the daemon and read by the shim."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class BadSpec(Exception):
 
 
 class Spec:
-    """One run.
+    """A run.
 
-    commands: argv of each step; the first that does not exit 0 is the last. cwd: absolute; bounds: where it may lie.
-    folders: further ones that the commands were given, real paths; folder_bounds: where they may lie. env_names:
-    variables handed on from the shim's environment; their values are in no file. timeout, stall, grace: seconds; None:
-    no limit. output_bytes: per stream.
+    commands: argv of each step; the first that does not exit with 0 is the last. cwd: absolute path; bounds: its
+    permitted places. folders: real paths of additional folders for the commands; folder_bounds: their permitted places.
+    env_names: variables passed on from the shim's source of variables; their values are not in this file. timeout,
+    stall, grace: in seconds; None for no limit. output_bytes: per stream.
     """
 
     __slots__ = (
@@ -66,13 +66,13 @@ class Spec:
 
 
 def load(directory: int) -> Spec:
-    """Read the specification in an opened run directory. Raises BadSpec."""
+    """Return the specification in an opened run directory. Raises BadSpec."""
     try:
         fd = os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         with open(fd, "rb", buffering=0) as file:
             data = json.loads(file.read())
         limits = data["limits"]
-        # An earlier version wrote neither.
+        # Earlier versions wrote neither.
         folders = data.get("folders") or {"paths": [], "roots": [], "reserved": []}
         spec = Spec(
             run_id=data["run_id"],

@@ -1,4 +1,4 @@
-"""Ending every process of a run: TERM, a time of grace, then KILL until none is left."""
+"""Ending every process of a run: TERM, a grace period, then KILL until none is left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUNDS_BEFORE_GROUPS = 1
 
 
 class Stopped:
-    """What ending a run's processes came to: how many were signalled, and those still there at the deadline."""
+    """The result of ending a run's processes: the number signalled, and those left at the deadline."""
 
     __slots__ = ("left", "signalled")
 
@@ -32,11 +32,11 @@ def end_all(
     deadline: float | None = None,
     none_left: Callable[[], bool] = lambda: True,
 ) -> Stopped:
-    """End what find finds, and what it finds again each time, until it finds nothing and there is none left.
+    """End the processes that ``find`` returns, repeatedly, until it returns none and ``none_left`` confirms that.
 
-    grace: seconds between TERM and KILL. pause: waits that many seconds, or less. deadline: when to give up on what
-    even KILL does not end, on the monotonic clock; None: never. none_left: a proof that find, which takes its time to
-    look around, has missed nothing; it ends what it finds against it.
+    grace: seconds between TERM and KILL. pause: waits for at most that many seconds. deadline: when to give up on
+    processes that survive KILL, on the monotonic clock; None for never. none_left: confirms that ``find``, which is not
+    atomic, has missed nothing, and ends the processes that it sees.
     """
     seen: set[tuple[int, int]] = set()
     left = _terminate(find, grace, pause, seen)
@@ -70,7 +70,7 @@ def _terminate(
             if process.identity not in seen:
                 seen.add(process.identity)
                 procfs.send(process.pid, process.start, signal.SIGTERM)
-                # A stopped process would take note of TERM only once it continues.
+                # A stopped process receives TERM only once it continues.
                 procfs.send(process.pid, process.start, signal.SIGCONT)
         crash("term-sent")
         remaining = end - time.monotonic()
@@ -82,9 +82,9 @@ def _terminate(
 
 
 def kill_children() -> None:
-    """Kill this process's own children and their groups, at once: faster than they can fork.
+    """Kill this process's own children and their groups at once, faster than they can fork.
 
-    The pid of a child that was not waited for belongs to nobody else.
+    The pid of a child that was not reaped cannot be reused.
     """
     own = os.getpgrp()
     for pid in procfs.children():
@@ -98,9 +98,9 @@ def kill_children() -> None:
 
 
 def _kill_groups(processes: list[procfs.Process]) -> None:
-    """Kill whole process groups: processes that fork faster than /proc can be read are caught only all at once.
+    """Kill whole process groups: processes that fork faster than /proc can be read can be ended only all at once.
 
-    Every descendant of the agent is in a group made in the agent's own session or below, never in a stranger's.
+    Every descendant of the agent is in a group created in the agent's session or below it, never in an unrelated one.
     """
     own = os.getpgrp()
     for pgid in {process.pgid for process in processes} - {own, 0, 1}:

@@ -1,4 +1,4 @@
-"""The limits of a run: whether one of them ends it now, and what wakes the shim to look again."""
+"""The limits of a run: whether one of them ends it now, and when to look again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ NUDGE = signal.SIGUSR1
 
 
 class SignalEvents:
-    """Signals of this process, turned into wake-ups.
+    """Signals of this process as wake-ups.
 
-    The nudge says "look at the run directory now". TERM asks the shim to end the run, as a machine going down does.
-    HUP and INT are for whoever has a terminal; the shim has none.
+    The nudge means "look at the run directory now". TERM asks the shim to end the run, as at the machine's shutdown.
+    HUP and INT concern terminals, which the shim does not have.
     """
 
     def __init__(self) -> None:
@@ -59,8 +59,8 @@ _FLOOD_PAUSE = 0.01
 _FLOOD_BYTES = 1 << 20
 _IDLE_SHARE = 0.01
 _WAITING_SHARE = 0.05
-"""Of one processor. A runtime that waits for what it left in the background is busier than an idle one: Claude Code
-2.1.330 was seen to use up to 3 %."""
+"""Share of a processor below which a run counts as waiting. A runtime that waits for background work is busier than an
+idle one: Claude Code 2.1.330 used up to 3 %."""
 _SAMPLES_PER_STALL = 8
 _SHORTEST_SAMPLE = 0.05
 _MAX_SAMPLE_LENGTH = 15.0
@@ -68,7 +68,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Watch:
-    """Watches over one run from its start. Looking is cheap: the tree is walked only to rule out a stall."""
+    """Watches a run from its start. A look is cheap: processes are walked only to rule out a stall."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Watch:
         events: SignalEvents,
         agent: procfs.Process | None = None,
     ) -> None:
-        """agent: one that another shim has started, so that it is not below this process; None: it begins now.
+        """agent: an agent started by another shim, which is no descendant of this process; None if the run begins now.
 
         Raises OSError.
         """
@@ -93,7 +93,7 @@ class Watch:
         self._flooded = False
 
     def ending(self) -> str | None:
-        """Return what ends the run now, as ``exit.json`` names it; None: it continues."""
+        """Return the limit that ends the run now, as named in ``exit.json``; None if it continues."""
         now = time.monotonic()
         grown = sum(output.grew() for output in self._outputs)
         self._flooded = grown > _FLOOD_BYTES
@@ -112,7 +112,7 @@ class Watch:
         return "wind_down" if self._wind_down.reached(now, wrote=grown > 0) else None
 
     def pause(self) -> float:
-        """Return seconds until the next look; a signal comes through at once."""
+        """Return the seconds until the next look; a signal interrupts the pause."""
         now = time.monotonic()
         waits = [_FLOOD_PAUSE if self._flooded else _PAUSE]
         if self._deadline is not None:
@@ -123,7 +123,7 @@ class Watch:
 
 
 class Deadline:
-    """Ends a command beside the agent when its time is over, or as a further look says. Like ``Watch``."""
+    """Ends an auxiliary command at its deadline, or for the reason that another watch gives. Like ``Watch``."""
 
     def __init__(self, seconds: float, further: Callable[[], str | None] | None = None) -> None:
         self._until = time.monotonic() + seconds
@@ -140,15 +140,15 @@ class Deadline:
 
 
 class WindDownWatch:
-    """Ends a run that has had its last word and stays, as the daemon asks for in its directory.
+    """Ends a run that has finished its work but does not exit, as the daemon requests in its directory.
 
-    The shim cannot read what a run says; the daemon can, and says how much of it there was. Once the run has printed
-    more than chatter, the request is void: another turn may have begun. Keys: stdout, bytes; after_ms; idle, whether
-    only the time counts in which the run neither writes nor computes.
+    The shim cannot interpret a run's output; the daemon can, and states how much of it there was. Once the run has
+    printed more than chatter, the request is void, because another turn may have begun. Keys of the request: stdout, in
+    bytes; after_ms; idle, whether only time counts in which the run neither writes nor computes.
     """
 
     def __init__(self, directory: int, outputs: list[CappedOutput], agent: procfs.Process | None = None) -> None:
-        """outputs: standard output first. agent: as for ``Stall``."""
+        """outputs: standard output first. agent: see ``Stall``."""
         self._directory = directory
         self._outputs = outputs
         self._agent = agent
@@ -158,8 +158,8 @@ class WindDownWatch:
         self._idle: Stall | None = None
 
     def reached(self, now: float, *, wrote: bool) -> bool:
-        """Return whether it is time. now: on the monotonic clock. wrote: the run wrote something since the last
-        call."""
+        """Return whether the run has to end. now: on the monotonic clock. wrote: whether it wrote anything since the
+        last call."""
         try:
             stat = os.stat(record.WIND_DOWN, dir_fd=self._directory, follow_symlinks=False)
         except OSError:
@@ -186,16 +186,16 @@ class WindDownWatch:
 
 
 class Stall:
-    """Tells a run that hangs from one that is silently busy.
+    """Distinguishes a run that hangs from one that is silently busy.
 
-    It hangs when for the whole limit it wrote nothing and its processes used less than a share of one processor: an
-    idle runtime's own timers are not work. A shorter burst than that within a sample goes unseen.
+    A run hangs if for the whole limit it wrote nothing and its processes used less than a share of one processor: the
+    timers of an idle runtime are not work. A burst of work shorter than that share of a sample goes unnoticed.
     """
 
     def __init__(
         self, limit: float, now: float, agent: procfs.Process | None = None, share: float = _IDLE_SHARE
     ) -> None:
-        """limit: seconds. now: on the monotonic clock. agent: one that is not below this process."""
+        """limit: in seconds. now: on the monotonic clock. agent: an agent that is no descendant of this process."""
         self._limit = limit
         self._share = share
         self._agent = agent
@@ -206,7 +206,7 @@ class Stall:
         self.next_look = now + self._interval
 
     def reached(self, now: float, *, wrote: bool) -> bool:
-        """Return whether the run hangs. wrote: it wrote something since the last call."""
+        """Return whether the run hangs. wrote: whether it wrote anything since the last call."""
         if wrote or (now >= self.next_look and self._worked(now)):
             self._active = now
         if now >= self.next_look:
@@ -224,9 +224,9 @@ class Stall:
 
 
 def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
-    """Return clock ticks used so far by each descendant; under 0, by those that have ended and were waited for here.
+    """Return the clock ticks used so far by each descendant, by pid; 0 stands for those reaped by this process.
 
-    agent: one that is not below this process; it counts with what is below it.
+    agent: an agent that is no descendant of this process; it counts with its own descendants.
     """
     used = {0: _cpu_of_ended()}
     roots = [os.getpid()]
@@ -240,6 +240,6 @@ def cpu_by_process(agent: procfs.Process | None = None) -> dict[int, int]:
 
 
 def _cpu_of_ended() -> int:
-    """Clock ticks used by those that have ended and were waited for here, of earlier runs too."""
+    """Return the clock ticks used by all processes reaped by this process, including those of earlier runs."""
     times = os.times()
     return round((times.children_user + times.children_system) * _TICKS)

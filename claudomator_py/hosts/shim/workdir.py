@@ -1,18 +1,19 @@
-"""Opening the folders of a run, and making sure that what was opened is where it may be."""
+"""Opening the folders of a run, and checking that they are in permitted places."""
 
 from __future__ import annotations
 
 import os
 
-_SYSTEM, _ORDINARY = "/dev", "/dev/shm"  # noqa: S108 - allowed, not written to
+_SYSTEM, _ORDINARY = "/dev", "/dev/shm"  # noqa: S108 - permitted, not written to
 
 
 class NotAllowed(Exception):
-    """A folder lies outside of the allowed roots, or where no task may be."""
+    """A folder is outside of the permitted roots, or in a place where no task may work."""
 
 
 class WorkdirBounds:
-    """Where a folder may lie. roots: in one of them; none: anywhere. reserved: neither in nor around one of them."""
+    """Permitted places of a folder. roots: inside one of these; empty for anywhere. reserved: neither inside nor around
+    these."""
 
     __slots__ = ("reserved", "roots")
 
@@ -21,7 +22,7 @@ class WorkdirBounds:
         self.reserved = reserved
 
     def check(self, path: str, real: str) -> None:
-        """Raise NotAllowed. path: as it was given; real: of the folder that this has led to."""
+        """Raise NotAllowed if the folder is not permitted. path: as given; real: its real path."""
         if self.roots and not any(_contains(os.path.realpath(root), real) for root in self.roots):
             raise NotAllowed(f"{path} is {real}, which lies in none of: {', '.join(self.roots)}")
         for folder in self.reserved:
@@ -33,10 +34,10 @@ class WorkdirBounds:
 
 
 def open_checked(path: str, bounds: WorkdirBounds) -> tuple[int, str]:
-    """Open the working directory and return it with its real path. Raises OSError, NotAllowed.
+    """Open the working directory. Return its descriptor and real path. Raises OSError, NotAllowed.
 
-    The check is on the opened directory, and the agent is started in that, not in the path: exchanging a symbolic
-    link in between leads nowhere.
+    The opened directory is checked, and the agent is started in it, not in the path: replacing a symbolic link in
+    between has no effect.
     """
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     real = os.readlink(f"/proc/self/fd/{fd}")
@@ -49,9 +50,9 @@ def open_checked(path: str, bounds: WorkdirBounds) -> tuple[int, str]:
 
 
 def check_further(path: str, bounds: WorkdirBounds) -> None:
-    """See that a further folder, which the agent is given by its real path, is still that. Raises OSError, NotAllowed.
+    """Check that the real path of an additional folder is still that. Raises OSError, NotAllowed.
 
-    One that is not there is nobody's concern.
+    A missing folder is ignored.
     """
     try:
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
