@@ -1,1 +1,1 @@
-"""Runs on a cluster: Slurm carries the supervisor, and is believed in nothing else."""
+"""Runs on a cluster: Slurm starts the supervisor, and nothing else that it says is relied on."""

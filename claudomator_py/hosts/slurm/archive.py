@@ -1,6 +1,7 @@
-"""The supervisor as one file, for nodes that have no Claudomator: an archive beside the runs, to import from.
+"""The supervisor as one file, for nodes without Claudomator: an archive next to the runs, to import from.
 
-It is named by what is in it. So an upgrade of the daemon makes another one, and jobs that wait find theirs.
+Its name is a digest of its content. An upgrade of the daemon therefore creates another archive, and waiting jobs still
+find theirs.
 """
 
 import hashlib
@@ -24,11 +25,11 @@ _END: Final = ".zip"
 _HALF_MADE_S: Final = 3_600.0
 _PACKAGE: Final = Path(str(claudomator_py.__file__)).parent
 _BEGIN: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that such an archive knows: the same for the same files, whenever they were installed."""
+"""The earliest time that a zip archive can store, so that equal files give equal archives."""
 
 
 def supervisor_in(root: str) -> str:
-    """Return the path of the archive in that folder, and make it if it is not there. Raises OSError."""
+    """Return the path of the archive in that folder; create it if it is missing. Raises OSError."""
     path = f"{root}/{_PREFIX}{_digest()}{_END}"
     if not os.path.exists(path):
         _write(path)
@@ -36,14 +37,14 @@ def supervisor_in(root: str) -> str:
 
 
 def remove_others(root: str, named: Collection[str]) -> None:
-    """Remove the archives in that folder that no run needs, such as those of versions before. named: the paths of those
-    that live runs were submitted with. What cannot be removed now stays for the next time."""
+    """Remove the archives in that folder that no run needs, such as those of earlier versions; ignore those that cannot
+    be removed. named: paths of the archives with which live runs were submitted."""
     needed = {os.path.basename(path) for path in (*named, supervisor_in(root))}
     with os.scandir(root) as entries:
         old = [entry for entry in entries if entry.name.startswith(_PREFIX) and entry.name not in needed]
     for entry in old:
         with suppress(OSError):
-            # One without an end is being written, or was left by a crash.
+            # An archive without the suffix is being written, or was left by a crash.
             if entry.name.endswith(_END) or time.time() - entry.stat().st_mtime > _HALF_MADE_S:
                 os.unlink(entry.path)
 
@@ -63,7 +64,7 @@ def _digest() -> str:
 
 
 def _write(path: str) -> None:
-    """With the compiled files, which another version of Python leaves alone."""
+    """Write the archive with compiled files, too, which other versions of Python ignore."""
     with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=_PREFIX, delete=False) as new:
         with zipfile.ZipFile(new, "w") as archive, tempfile.TemporaryDirectory() as folder:
             for name, text in _content().items():

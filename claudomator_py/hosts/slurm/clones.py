@@ -1,5 +1,5 @@
-"""Work trees of repositories that nodes do not see: each job clones one, and what it pushes back comes into the tree
-that the daemon has of it. So all that is asked of a work tree is asked of that one, as at home.
+"""Work trees of repositories that nodes cannot see: each job makes a clone, and the commits that it pushes back are
+moved into the daemon's own work tree, which then answers all questions about changes as for a run on this machine.
 """
 
 import json
@@ -28,7 +28,7 @@ from claudomator_py.hosts.shim.clone import BUNDLE, RETURNED
 log = logging.getLogger(__name__)
 
 REFERENCES: Final = "refs/claudomator/runs/"
-"""Where a run's work is pushed to, by the run's id."""
+"""Prefix of the reference to which a run's work is pushed; the run's id follows."""
 _NETWORK: Final[dict[str, Any]] = {
     "timeout_s": 600.0,
     "variables": {
@@ -42,7 +42,7 @@ _FAULTS: Final = (GitRefused, NotMerged, TreeBusy, TreeFault, OSError, ValueErro
 
 @dataclass(frozen=True, slots=True)
 class CloneFault:
-    """Why a run had no clone, or why its work is not where it belongs."""
+    """The reason why a run had no clone, or why its work is not in its work tree."""
 
     reason: Reason
     words: str
@@ -56,11 +56,11 @@ class Clones:
         self._branches = branches
         self._mover = BranchMover(trees.git, trees.path("moves"))
         self._at_home: dict[str, str | None] = {}
-        """By run directory: why what it pushed is not in the tree; None: it is."""
+        """By run directory: why its commits are not in the work tree, or None if they are."""
 
     def order(self, run_dir: str, run_id: str, host: HostSpec, *, returns: bool) -> None:
-        """Note in a run directory what its job has to clone, if its tree is of a repository that nodes do not see.
-        returns: whether what it does there is brought back. Raises OSError."""
+        """Write to a run directory what its job must clone, if nodes cannot see its repository. returns: whether its
+        work is brought back. Raises OSError."""
         try:
             folder = Path(json.loads((Path(run_dir) / spec.FILE).read_bytes())["cwd"])
             inner = folder.relative_to(self._trees.path(""))
@@ -71,7 +71,7 @@ class Clones:
         if tree is None or address is None:
             return
         try:
-            # What runs at home have left there is a part of what the next one begins with.
+            # The next run begins with what earlier runs on this machine left uncommitted.
             self._branches.commit(tree.name, f"What was left of run {short_id(run_id)}")
             with self._trees.opened(tree.name) as (_, shadow):
                 commit = shadow("rev-parse", "--verify", f"refs/heads/{tree.branch}")
@@ -95,7 +95,7 @@ class Clones:
         flush_directory(Path(run_dir))
 
     def bring_home(self, run_dir: str) -> None:
-        """Have what a run pushed in the tree that it worked in. Never raises; see ``fault``."""
+        """Move a run's commits into its work tree. Never raises; see ``fault``."""
         order, told = _read(run_dir, record.CLONE), _read(run_dir, RETURNED)
         if not told.get("commit"):
             self.remove_start(run_dir)
@@ -112,8 +112,8 @@ class Clones:
             self._at_home[run_dir] = words
 
     def remove_start(self, run_dir: str) -> None:
-        """Remove from the address the reference that was pushed for a run to begin at, unless the run has pushed its
-        work there. For a run that never began, or whose end nobody recorded. Never raises."""
+        """Remove the reference that was pushed for the beginning of a run that never began, or whose end nobody
+        recorded, unless the run has pushed its work there. Never raises."""
         order = _read(run_dir, record.CLONE)
         if order.get("start") is None:
             return
@@ -128,7 +128,7 @@ class Clones:
             log.warning("%s is left at %s: %s", order["start"], order["address"], words)
 
     def fault(self, run_dir: str) -> CloneFault | None:
-        """Return what went wrong with a run's clone; None: nothing, or it had none."""
+        """Return what went wrong with a run's clone; None if nothing did, or if it had no clone."""
         told = _read(run_dir, RETURNED)
         kind, words = told.get("fault"), str(told.get("words") or "")
         home = self._at_home.get(run_dir)
@@ -146,7 +146,7 @@ class Clones:
         return CloneFault(Reason.DISK_FULL if kind == "disk_full" else Reason.PUSH_FAILED, words)
 
     def forget(self, run_dir: str) -> None:
-        """Forget a run whose directory goes."""
+        """Forget a run whose directory is being removed."""
         self._at_home.pop(run_dir, None)
 
     def _take(
@@ -161,7 +161,7 @@ class Clones:
                 shadow("bundle", "unbundle", f"{run_dir}/{BUNDLE}", timeout_s=_NETWORK["timeout_s"])
         now = shadow("rev-parse", "--verify", own)
         if now != commit:
-            # It is kept by that until it is on the branch.
+            # Keeps the commit until the branch has it.
             shadow("update-ref", reference, commit)
             if now != order["commit"]:
                 raise NotMerged(f"{tree.branch} was moved while the run was elsewhere", "merge it by hand")
@@ -174,13 +174,13 @@ class Clones:
         with suppress(GitRefused):
             shadow.delete(reference, commit)
         if order.get("start") is not None:
-            # The address is of another repository, which would keep it for ever.
+            # Another repository is at that address, and would keep the reference for ever.
             with suppress(GitRefused):
                 shadow("push", "--quiet", "--", order["address"], f":{reference}", **_NETWORK)
 
 
 def address_of(repository: str, addresses: Mapping[str, str]) -> str | None:
-    """Return the address of a repository, by the longest folder that it is or lies in; None: nodes see it."""
+    """Return the address for the innermost configured folder that contains the repository; None if nodes see it."""
     folders = [folder for folder in addresses if Path(repository).is_relative_to(folder)]
     if not folders:
         return None
@@ -190,7 +190,7 @@ def address_of(repository: str, addresses: Mapping[str, str]) -> str | None:
 
 
 def with_fault(outcome: Outcome, fault: CloneFault) -> Outcome:
-    """Return the outcome of a run with what went wrong with its clone, where nothing else went wrong before."""
+    """Return the outcome of a run, failed with this fault unless something else went wrong before."""
     never = fault.reason is Reason.CLONE_FAILED and outcome.reason is Reason.SETUP_FAILED
     if not never and outcome.status is not OutcomeStatus.SUCCEEDED:
         return outcome
@@ -198,12 +198,12 @@ def with_fault(outcome: Outcome, fault: CloneFault) -> Outcome:
 
 
 def _sent(shadow: ShadowRepository, address: str, branch: str, commit: str, reference: str) -> dict[str, str]:
-    """Have the commit at that address. Returns where it is if not on the branch, as at a forge, to which nobody has
-    pushed it: ``start``, a reference of the run's own; or ``refused``, why it is not there."""
+    """Ensure that the commit is at that address. Return ``{}`` if the branch there has it; ``start``, the run's own
+    reference to which it was pushed, for example to a forge; or ``refused``, the reason why it could not be pushed."""
     try:
         tip = shadow("ls-remote", "--", address, f"refs/heads/{branch}", **_NETWORK).partition("\t")[0]
     except GitRefused:
-        # The node may reach it nevertheless; if not, its job says so.
+        # The node may reach the address nevertheless; if not, its job says so.
         return {}
     if tip == commit:
         return {}
@@ -223,7 +223,7 @@ def _has(shadow: ShadowRepository, commit: str) -> bool:
 
 
 def _read(run_dir: str, name: str) -> dict[str, Any]:
-    """What one of the two files says; nothing where it cannot be read."""
+    """Return the content of a JSON file in the run directory; empty if it cannot be read."""
     with suppress(OSError, ValueError):
         return dict(record.read(f"{run_dir}/{name}"))
     return {}

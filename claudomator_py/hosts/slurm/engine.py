@@ -1,7 +1,7 @@
-"""Slurm's commands: submit, list, end. What they say is a hint for when to look; the run directory says what is so.
+"""Slurm's commands: submit, list, end. Their answers are hints for when to look; the run directory is the truth.
 
-A job is spoken of by its name, which is the key of a run: ids are given to other jobs once Slurm's controller has
-forgotten one.
+Jobs are identified by name, which is the key of a run: once Slurm's controller has forgotten a job, it gives the job's
+id to another one.
 """
 
 import json
@@ -28,7 +28,7 @@ from claudomator_py.values import dataclass
 log = logging.getLogger(__name__)
 
 PREFIX: Final = "cl-"
-"""Of the names of our jobs."""
+"""Prefix of our jobs' names."""
 WAITING: Final = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT")
 
 _LOG: Final = "slurm.log"
@@ -41,12 +41,12 @@ _PASSED: Final = ("HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SLURM_C
 
 
 class EngineSilent(OSError):
-    """Slurm did not answer, or not with what was asked: whatever was to be done may have been done, or not."""
+    """Slurm gave no usable answer; whether it did what was asked is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of ours, as Slurm lists it."""
+    """One of our jobs, as Slurm lists it."""
 
     name: str
     state: str
@@ -55,19 +55,19 @@ class Job:
 
     @property
     def waits(self) -> bool:
-        """Whether no node has it."""
+        """Whether it has no node yet."""
         return self.state in WAITING
 
     @property
     def why(self) -> str:
-        """Why no node has it, in plain words, with Slurm's own: ``no node has room (Resources)``."""
+        """Why it has no node, in plain words followed by Slurm's: ``no node has room (Resources)``."""
         code = max((code for code in _reasons() if self.reason.startswith(code)), key=len, default=None)
         return self.reason if code is None else f"{_reasons()[code]} ({self.reason})"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeList:
-    """The nodes that jobs of ours may get, and Slurm's version."""
+    """The nodes that our jobs may get, and Slurm's version."""
 
     version: str
     nodes: Sequence[NodeView]
@@ -77,7 +77,7 @@ class NodeList:
 
 @dataclass(frozen=True, slots=True)
 class JobList:
-    """What Slurm listed. asked_at: on the monotonic clock, before it was asked."""
+    """Our jobs by name. asked_at: time before the query, on the monotonic clock."""
 
     asked_at: float
     jobs: Mapping[str, Job]
@@ -87,7 +87,7 @@ class Slurm:
     """One cluster. Safe to call from many threads."""
 
     def __init__(self, host: HostSpec, begin: str = "") -> None:
-        """begin: code that each supervisor begins with; see ``Launcher``."""
+        """begin: code with which each supervisor begins; see ``Launcher``."""
         self._host = host
         self._begin = begin
         self._pool = ThreadPoolExecutor(_THREADS, "slurm")
@@ -98,18 +98,19 @@ class Slurm:
         self._refusal: tuple[float, str] | None = None
 
     def close(self) -> None:
-        """Ask nothing more; what is being asked is waited for."""
+        """Start no more commands, and wait for those in progress."""
         self._pool.shutdown(cancel_futures=True)
 
     def submit(self, key: str, path: str, first: Callable[[], None] | None = None) -> "Future[None]":
-        """Have Slurm start a supervisor for that run directory, on a thread. Once this is done, ``list`` may know.
+        """Submit a supervisor for that run directory, on a thread. Once the future is done, ``list`` may have the job.
 
-        first: done before that.
+        first: called on that thread before the submission.
         """
         return self._pool.submit(self._submit, key, path, first)
 
     def listed(self) -> JobList | None:
-        """Return what Slurm listed last, at once, and have it asked again once a second; None: it has never said."""
+        """Return the latest list of jobs at once, None if there is none yet. A thread refreshes it at most once a
+        second."""
         now = time.monotonic()
         if now >= self._next_look and (self._looking is None or self._looking.done()):
             self._next_look = now + _LOOK_EVERY_S
@@ -117,7 +118,7 @@ class Slurm:
         return self._listed
 
     def list(self) -> JobList:
-        """Ask for all jobs of ours. Raises EngineSilent."""
+        """Return our jobs as Slurm lists them now. Raises EngineSilent."""
         asked_at = time.monotonic()
         text = self._ask("squeue", "--me", "--noheader", "--states=all", "--format=%j|%T|%r|%N")
         jobs = {}
@@ -131,12 +132,12 @@ class Slurm:
         return self._listed
 
     def nodes(self) -> NodeList:
-        """Ask for the nodes that jobs of ours may get. Raises EngineSilent."""
+        """Return the nodes that our jobs may get. Raises EngineSilent."""
         chosen = [] if self._host.partition is None else [f"--partition={self._host.partition}"]
         listed, cpus = {}, {}
         for line in self._ask("sinfo", "--Node", "--noheader", "--format=%N|%T|%C|%E", *chosen).splitlines():
             name, state, counts, reason = line.split("|", 3)
-            # A node stands there once for each partition that has it. Slurm marks one that does not answer by a star.
+            # A node is listed once per partition. Slurm appends a star to the state of a node that does not respond.
             listed[name] = NodeView(name=name, state=state, reason=None if reason in ("", "none") else reason)
             cpus[name] = [int(number) for number in counts.split("/")]  # allocated, idle, other, total
         version = self._ask("sinfo", "--version").strip()
@@ -145,7 +146,7 @@ class Slurm:
 
     @property
     def problem(self) -> str | None:
-        """Why Slurm cannot be asked, or else what it refused within the last minutes; None: nothing."""
+        """Why Slurm cannot be queried, or what it refused within the last minutes; None if neither."""
         if self._silence is not None:
             return self._silence
         if self._refusal is not None and time.monotonic() - self._refusal[0] < _REFUSAL_S:
@@ -153,11 +154,11 @@ class Slurm:
         return None
 
     def interrupt(self, key: str) -> "Future[None]":
-        """Have the supervisor of that job end its run, and a job that waits end without having begun, on a thread."""
+        """Ask the supervisor of that job to end its run, or cancel the job if it still waits, on a thread."""
         return self._pool.submit(self._interrupt, key)
 
     def end(self, key: str) -> "Future[None]":
-        """End the job of that name with all its processes, on a thread."""
+        """End the job of that name and all its processes, on a thread."""
         return self._pool.submit(self._try, "scancel", "--me", f"--name={key}")
 
     def _submit(self, key: str, path: str, first: Callable[[], None] | None) -> None:
@@ -169,7 +170,7 @@ class Slurm:
             "--open-mode=append",
             f"--output={path.replace('%', '%%')}/{_LOG}",
             "--chdir=/",
-            # Slurm would keep what it was given, and take all that this process has where it is given nothing.
+            # Slurm stores the variables that it is given; without this option it would be given all of this process's.
             "--export-file=/dev/null",
             *(f"--{name}={value}" for name in _OPTIONS if (value := getattr(self._host, name)) is not None),
         ]
@@ -184,13 +185,14 @@ class Slurm:
             self._refusal = None
         except (OSError, ValueError, LookupError) as problem:
             self._refusal = time.monotonic(), str(problem)
-            # Never "not submitted": it is looked for by its name, and given up under its lock once it is not there.
+            # Not "not submitted": the job is looked up by name, and the run is revoked under its lock if it is absent.
             log.warning("whether Slurm took the job %s is unknown: %s", key, problem)
 
     def _asked(self, order: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what that run asks of a node. Slurm's limit, in its whole minutes, comes after our own.
+        """Yield the options for what a run requires of its node. Slurm's time limit, in whole minutes, is later than
+        the run's own.
 
-        order: what ``spec.json`` says. Raises LookupError.
+        order: content of ``spec.json``. Raises LookupError.
         """
         limits, node = order["limits"], order.get("node") or {}
         if limits["timeout_ms"] is not None:
@@ -267,7 +269,7 @@ _OVER: Final = (
 
 
 def run_of(key: str) -> str:
-    """Return the run whose job has that name."""
+    """Return the id of the run whose job has that name."""
     return key.removeprefix(PREFIX).rpartition("-")[0]
 
 
@@ -278,5 +280,5 @@ def _reasons() -> Mapping[str, str]:
 
 
 def _is_over(state: str) -> bool:
-    """Whether Slurm keeps the job only to tell of it. COMPLETING is not: processes of it may live."""
+    """Return whether the job has ended. COMPLETING is not an end: some of its processes may still live."""
     return state in _OVER

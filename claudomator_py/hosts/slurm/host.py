@@ -1,9 +1,9 @@
-"""The host of runs on this machine and on clusters: files are read alike wherever a run is, and only who carries it
-differs.
+"""The host of runs on this machine and on clusters: a run's files are read in the same way everywhere; only starting
+and ending its supervisor differ.
 
-What becomes of a run on a cluster is decided as at home, by its directory and its lock. Slurm starts a job twice,
-forgets one that it has accepted, and calls a living one dead; so a directory is submitted once, and what Slurm says
-only tells when to look.
+The fate of a run on a cluster is decided as on this machine, by its directory and its lock. Slurm may start a job
+twice, forget a job that it has accepted, or report a live one as dead. Therefore a directory is submitted only once,
+and Slurm's answers are only hints for when to look.
 """
 
 import asyncio
@@ -47,9 +47,9 @@ log = logging.getLogger(__name__)
 _POLL_S: Final = 0.15
 _POLL_YOUNG_S: Final = 0.08
 _YOUNG_S: Final = 5.0
-"""Some runs are over that soon after they have come, and their slots wait for a look."""
+"""For this long after new runs have come they are polled more often: short ones may be over, and block their slots."""
 _POLLS_S: Final = 0.002
-"""For each of many runs: so a look at all of them takes some hundredth of the time between two."""
+"""Minimum pause per live run, which limits polling to a few hundredths of the loop's time."""
 _ASK_AGAIN_S: Final = 0.25
 _MAX_NODES: Final = 100
 _USABLE: Final = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
@@ -72,10 +72,10 @@ class ClusterRunHost(LocalRunHost):
         clones: Clones | None = None,
         absent_s: float = ABSENT_S,
     ) -> None:
-        """Like the host of this machine. clones: of repositories that nodes do not see. absent_s: see ``ABSENT_S``.
+        """See ``LocalRunHost``. clones: handles repositories that nodes cannot see. absent_s: see ``ABSENT_S``.
 
-        A cluster's folder is not made: where it is not mounted, one in its place would have no run, and each would
-        begin again. Raises OSError.
+        A cluster's folder is never created: if it is not mounted, an empty folder in its place would make every run
+        seem missing, and start it again. Raises OSError.
         """
         super().__init__(
             root, launcher, grace_ms=grace_ms, kinds=kinds, redactor=redactor, clock=clock, recorder=recorder
@@ -85,18 +85,18 @@ class ClusterRunHost(LocalRunHost):
         self._roots = {name: os.path.realpath(host.root) for name, host in hosts.items()}
         self._engines = {name: Slurm(host, launcher.begin) for name, host in hosts.items()}
         self._hosts: dict[str, str] = {}
-        """By run, where it is known to be."""
+        """Known host of each run."""
         self._live: dict[tuple[str, int], bool] = {}
-        """What is watched, and whether its end was told."""
+        """Watched runs and steps, and whether the end of each was reported."""
         self._active: Counter[str] = Counter()
-        """How many live runs each host has."""
+        """Number of live runs by host."""
         self._poll: asyncio.TimerHandle | None = None
         self._young_until = 0.0
         self._fates = Fates(absent_s)
         self._skews = {name: ClockSkew(clock) for name in hosts}
 
     def close(self) -> None:
-        """Read, watch and ask nothing more."""
+        """Stop reading, watching and querying."""
         super().close()
         if self._poll is not None:
             self._poll.cancel()
@@ -122,8 +122,8 @@ class ClusterRunHost(LocalRunHost):
         return f"{root}/{run_id}{check}"
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
-        """See ``RunHost``. A run is placed here: by what is the case now, and the same whenever that is. What was
-        submitted is not made again, as the job may be on its way."""
+        """See ``RunHost``. Chooses the run's host; equal conditions give the same host. A submitted directory is not
+        created again, because its job may still start."""
         if step == 0 and order.run_id not in self._hosts and not self.has_directory(order.run_id):
             self._hosts[order.run_id] = self._choose(order)
         path = self.place(order.run_id, step)
@@ -147,8 +147,8 @@ class ClusterRunHost(LocalRunHost):
         self._hosts.pop(run_id, None)
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
-        """See ``RunHost``. That it was submitted is on disk before it is, and so are its variables: they are for its
-        supervisor alone, which takes them away before it starts anything."""
+        """See ``RunHost``. The mark of the submission is durable before the submission. The variables are in a file for
+        the supervisor, which removes it before it starts anything."""
         engine = self._engines.get(self.host_of(run_id))
         if engine is None:
             super().spawn(run_id, environment, step)
@@ -160,7 +160,7 @@ class ClusterRunHost(LocalRunHost):
             directory = group.add_directory(path)
             group.write_new(SUBMITTED, supervisor_in(self._roots[self.host_of(run_id)]).encode(), directory)
             group.flush()
-        # Not flushed: a supervisor that finds none leaves.
+        # Not flushed: a supervisor that does not find the file exits.
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with open(os.open(f"{path}/{record.VARIABLES}", flags, 0o600), "wb") as file:
             file.write(json.dumps(dict(environment)).encode())
@@ -176,8 +176,9 @@ class ClusterRunHost(LocalRunHost):
         self._fates.submitted(key, engine.submit(key, path, first))
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
-        """See ``RunHost``. On a cluster: an end is recorded, a held lock is life, and what Slurm says matters only
-        where nobody holds the run. None is taken over, as its node is another one: its job is ended instead."""
+        """See ``RunHost``. On a cluster, ``exit.json`` means ended and a held lock means alive; Slurm's list matters
+        only if nobody holds the lock. A run without a supervisor is not taken over, because it is on another machine:
+        its job is ended instead."""
         engine = self._engines.get(self.host_of(run_id))
         if engine is None:
             status = super().reconcile(run_id, step)
@@ -192,14 +193,15 @@ class ClusterRunHost(LocalRunHost):
         if status.fate not in (RunFate.STARTING, RunFate.ALIVE):
             self._skews[self.host_of(run_id)].over(key, status.exit)
         if status.fate is RunFate.REVOKED:
-            # Nobody has taken them, and nobody will.
+            # No supervisor has taken them, and none will.
             with suppress(FileNotFoundError):
                 os.unlink(f"{path}/{record.VARIABLES}")
                 self._remove_start(path, submitting)
         return status
 
     def _remove_start(self, path: str, submitting: "Future[None] | None") -> None:
-        """Remove what a run that never begins has at the address of its clone: once it is there, beside the loop."""
+        """Remove the reference of a run that never begins from the address of its clone, once it was pushed, on a
+        thread."""
         clones = self._clones
         if clones is None:
             return
@@ -214,7 +216,7 @@ class ClusterRunHost(LocalRunHost):
             submitting.add_done_callback(remove)
 
     def watch_shims(self, live: Iterable[tuple[str, int]]) -> None:
-        """See above. On a cluster the marks of an end are looked for again and again."""
+        """See ``LocalRunHost``. Directories on a cluster are polled for their end."""
         steps = [(self.host_of(run_id), (run_id, step)) for run_id, step in live]
         super().watch_shims(step for host, step in steps if host == LOCAL)
         self._active = Counter(host for host, _ in steps)
@@ -226,7 +228,7 @@ class ClusterRunHost(LocalRunHost):
             self._poll = asyncio.get_running_loop().call_later(self._pause_s, self._look)
 
     def cancel(self, run_id: str, step: int = 0) -> None:
-        """See ``RunHost``. The file is what ends it; Slurm only makes that quicker, or ends a job that waits."""
+        """See ``RunHost``. The file ends the run; Slurm speeds that up, or cancels a job that still waits."""
         super().cancel(run_id, step)
         engine = self._engines.get(self.host_of(run_id))
         key = job_name(run_id, step)
@@ -234,7 +236,7 @@ class ClusterRunHost(LocalRunHost):
             engine.interrupt(key)
 
     def end_survivors(self, run_id: str) -> bool:
-        """See ``RunHost``. A job counts as living for as long as Slurm lists it, and while Slurm says nothing."""
+        """See ``RunHost``. A job counts as alive while Slurm lists it, or does not answer."""
         engine = self._engines.get(self.host_of(run_id))
         if engine is not None:
             deadline = time.monotonic() + self.grace_ms / SECOND_MS + FORCE_S
@@ -249,13 +251,13 @@ class ClusterRunHost(LocalRunHost):
         return super().end_survivors(run_id)
 
     def record_changes(self, recorder: ChangeRecorder, run_id: str) -> RunChanges | None:
-        """See above. What it did in a clone is brought into its work tree before."""
+        """See ``LocalRunHost``. Commits of a clone are moved into the work tree first."""
         if self._clones is not None:
             self._clones.bring_home(self.place(run_id))
         return super().record_changes(recorder, run_id)
 
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
-        """See ``RunHost``. That a run's work could not be brought back is a failure."""
+        """See ``RunHost``. A run whose work could not be brought back has failed."""
         report = super().report(request, record, step)
         if report is None or report.outcome is None or self._clones is None:
             return report
@@ -267,7 +269,7 @@ class ClusterRunHost(LocalRunHost):
         return report.model_copy(update=told)
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
-        """See ``RunHost``. Jobs of ours that no row knows are ended first, whoever forgot them."""
+        """See ``RunHost``. Ends our jobs that belong to no known run first."""
         swept = super().sweep(known)
         for name, engine in self._engines.items():
             try:
@@ -284,13 +286,13 @@ class ClusterRunHost(LocalRunHost):
         return swept
 
     def hosts(self, *, ask: bool = True) -> list[HostView]:
-        """See ``RunHost``. Slurm is asked."""
+        """See ``RunHost``. Queries Slurm if ``ask`` is set."""
         here = [view.model_copy(update={"live": self._active[LOCAL]}) for view in super().hosts()]
         return here + [self._view(name, engine, ask=ask) for name, engine in self._engines.items()]
 
     def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
-        """See ``RunHost``. Agents keep conversations in the home directory, by the folder that they were held in: so
-        one of a clone can go on in a clone alone."""
+        """See ``RunHost``. Agents store conversations in the home directory, by working directory. A conversation in a
+        clone can therefore be continued only in a clone."""
         where = self.host_of(run_id)
         known = [name for name in hosts if name == LOCAL or name in self._specs]
         at_home = [name for name in known if name == LOCAL or self._specs[name].shared_home]
@@ -302,7 +304,7 @@ class ClusterRunHost(LocalRunHost):
         return f"{where}, which has it, takes no runs of the task at present"
 
     def obstacle(self, run_id: str) -> str | None:
-        """See ``RunHost``. By what Slurm said last; it is not waited for."""
+        """See ``RunHost``. Uses Slurm's latest answer, without waiting for another."""
         name = self.host_of(run_id)
         if (engine := self._engines.get(name)) is None:
             return None
@@ -338,7 +340,8 @@ class ClusterRunHost(LocalRunHost):
         )
 
     def _choose(self, order: RunSpec) -> str:
-        """Where it works in the folder of another run, or continues its conversation, it goes where that is."""
+        """Choose the host of a run. A run that works in the folder of another run, or continues its conversation, goes
+        to the host of that run."""
         if order.scratch_of is not None:
             return self.host_of(order.scratch_of)
         allowed = [name for name in order.hosts if name == LOCAL or name in self._engines]
@@ -353,12 +356,12 @@ class ClusterRunHost(LocalRunHost):
             if name in self._engines and self._engines[name].problem is not None:
                 waiting[name] += 1
         chosen = choose_host(allowed, self._active, waiting)
-        # Until the next look at all that live, this one counts as well.
+        # Counted here until the next call of `watch` counts all live runs.
         self._active[chosen] += 1
         return chosen
 
     def _missed(self, status: RunStatus) -> None:
-        """Nothing is known of a run that is not there for as long as a folder is not. Raises OSError."""
+        """Raise OSError for a missing run while the folder of a cluster is missing: the run may be there."""
         if status.fate is RunFate.MISSING:
             for root in self._roots.values():
                 if not os.path.isdir(root):
@@ -379,8 +382,8 @@ class ClusterRunHost(LocalRunHost):
 
 
 def _is_over(path: str) -> bool:
-    """Whether what a look at the run would find is its end: until its supervisor has let go of it, that is life. One
-    is revoked by the daemon alone, which knows."""
+    """Return whether the run has ended and its supervisor has released the lock. Revoked runs need no check: only this
+    process revokes them."""
     if not os.path.exists(f"{path}/{record.EXIT}"):
         return False
     is_free = True
@@ -390,12 +393,12 @@ def _is_over(path: str) -> bool:
 
 
 def job_name(run_id: str, step: int = 0) -> str:
-    """Return the key of a run or check, which is the name of its job."""
+    """Return the name of the job for a run or check, which is its key."""
     return f"{PREFIX}{run_id}-{step}"
 
 
 def _archives_of_live(root: str) -> set[str]:
-    """Return the archives that supervisors of runs need which have no end. Raises OSError."""
+    """Return the paths of the archives that runs which are not over were submitted with. Raises OSError."""
     found = set()
     for submitted in [*Path(root).glob(f"*/{SUBMITTED}"), *Path(root).glob(f"*/{CHECK}*/{SUBMITTED}")]:
         if not any((submitted.parent / name).exists() for name in OVER):
@@ -404,7 +407,7 @@ def _archives_of_live(root: str) -> set[str]:
 
 
 def _jobs_of(engine: Slurm, run_id: str) -> list[str] | None:
-    """Return the names of the run's jobs; None: Slurm does not say."""
+    """Return the names of the run's jobs; None if Slurm does not answer."""
     try:
         return [key for key in engine.list().jobs if run_of(key) == run_id]
     except EngineSilent as problem:
