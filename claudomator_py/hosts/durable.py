@@ -1,4 +1,4 @@
-"""Files and directories that are there after a loss of power."""
+"""Files and directories that survive a loss of power."""
 
 import os
 import threading
@@ -9,36 +9,36 @@ from queue import SimpleQueue
 from typing import Self
 
 _HELPERS = 4
-"""Threads that flush beside the one that asks: with it, as many as a run directory has to flush."""
+"""Number of flushing threads. With the calling thread they are as many as a run directory has files to flush."""
 
 
 class _Flushing:
-    """Flushes that are under way. Whoever waits for them is woken by the last one alone."""
+    """Flushes in progress. Only the last one to end wakes the waiting thread."""
 
     def __init__(self, number: int) -> None:
-        """number: how many there are, at least one."""
+        """number: number of flushes, at least one."""
         self._over = threading.Lock()
         self._over.acquire()
         self._ended, self._last = count(1), number
         self._problem: Exception | None = None
 
     def end(self, problem: Exception | None) -> None:
-        """Say that one has ended. problem: why it failed."""
+        """Note the end of a flush. problem: why it failed, or None."""
         if problem is not None:
             self._problem = problem
         if next(self._ended) == self._last:  # one step for all threads
             self._over.release()
 
     def wait(self) -> Exception | None:
-        """Return once all have ended: what came of one that failed."""
+        """Wait until all flushes have ended. Return the exception of one that failed, or None."""
         self._over.acquire()
         return self._problem
 
 
 class _Helpers:
-    """The threads, begun when first needed. A fork inherits none of them.
+    """Flushing threads, started when first needed. A forked process inherits none of them.
 
-    No ThreadPoolExecutor: what that does for each flush takes longer than a flush on a disk that is not busy.
+    Not a ThreadPoolExecutor: its overhead per flush exceeds the time of a flush on an idle disk.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class _Helpers:
         os.register_at_fork(after_in_child=self._renew)
 
     def flush(self, descriptors: Sequence[int]) -> _Flushing:
-        """Flush these, at least one, each on a thread of its own if there are enough."""
+        """Flush these descriptors, at least one, in parallel as far as there are threads."""
         flushing = _Flushing(len(descriptors))
         with self._lock:
             if not self._threads:
@@ -60,7 +60,7 @@ class _Helpers:
         return flushing
 
     def end(self) -> None:
-        """End the threads once all that was asked for is flushed."""
+        """End the threads after all requested flushes."""
         with self._lock:
             for _ in self._threads:
                 self._asked.put(None)
@@ -88,15 +88,14 @@ _helpers = _Helpers()
 
 
 def end_helpers() -> None:
-    """End the threads that flush; the next flush begins new ones."""
+    """End the flushing threads; the next flush starts new ones."""
     _helpers.end()
 
 
 class FlushGroup:
-    """Files and directories that become durable together, in whichever order: see ``flush``. Closed by ``with``.
+    """Files and directories that become durable together, in any order: see ``flush``. Closed by ``with``.
 
-    What is flushed at the same time shares a commit of the file system. Five flushes, one waited for after the other,
-    take some five times as long.
+    Simultaneous flushes share a commit of the file system. Five flushes in sequence take about five times as long.
     """
 
     def __init__(self) -> None:
@@ -110,10 +109,10 @@ class FlushGroup:
             os.close(descriptor)
 
     def write_new(self, path: str | Path, data: bytes = b"", directory: int | None = None) -> None:
-        """Write a private file (0600), which replaces what is there. Its directory is the caller's to add.
+        """Write a private file (0600), replacing any existing one. The caller adds its directory.
 
-        directory: an opened one, in which a relative path lies. A link in its place is not followed, and a pipe not
-        waited for. Raises OSError.
+        directory: descriptor to which the path is relative. Does not follow a link or wait for a pipe at the path.
+        Raises OSError.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(path, flags, 0o600, dir_fd=directory)
@@ -122,19 +121,19 @@ class FlushGroup:
             data = data[os.write(descriptor, data) :]
 
     def add_directory(self, path: str | Path) -> int:
-        """Have the names in the directory flushed; a descriptor of it. Raises OSError."""
+        """Add the names in the directory to the group. Return its descriptor. Raises OSError."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._descriptors.append(descriptor)
         return descriptor
 
     def flush(self) -> None:
-        """Return once all of it is durable. Raises OSError."""
+        """Make the whole group durable. Raises OSError."""
         first, *others = self._descriptors
         flushing = _helpers.flush(others) if others else None
         try:
             os.fsync(first)
         finally:
-            # Before anything is closed, or has failed, each of them has come to its end.
+            # All flushes end before a descriptor is closed, even after a failure.
             problem = None if flushing is None else flushing.wait()
         if problem is not None:
             raise problem

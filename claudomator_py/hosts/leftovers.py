@@ -1,4 +1,4 @@
-"""Folders as agents leave them, of any depth and with any permissions: what they take, who works there, their end."""
+"""Folders left by agents, of any depth and with any permissions: their size, processes in them, and removal."""
 
 import os
 from itertools import count
@@ -8,9 +8,9 @@ _BLOCK = 512
 
 
 def remove(path: Path) -> None:
-    """Remove the folder with all that is in it; links are not followed. Raises OSError.
+    """Remove the folder and its content; links are not followed. Raises OSError.
 
-    A folder in a folder is moved up and removed there: no path grows too long, and no stack too deep.
+    Nested folders are moved up before they are removed, so that neither paths nor the stack become too long.
     """
     names = (path / f".removed-{number}" for number in count())
     pending = [path]
@@ -22,7 +22,7 @@ def remove(path: Path) -> None:
             elif folder == path:
                 pending.append(Path(entry.path))
             else:
-                _open_up(entry.path)  # a folder that cannot be written to cannot be moved either
+                _open_up(entry.path)  # a folder without write permission cannot be moved
                 place = next(name for name in names if not os.path.lexists(name))
                 pending.append(Path(entry.path).rename(place))
         if folder != path:
@@ -31,7 +31,7 @@ def remove(path: Path) -> None:
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes that a folder takes on the disk, as far as it can be read; links are not followed."""
+    """Return the size of a folder on disk in bytes, as far as it is readable; links are not followed."""
     total = 0
     pending = [str(path)]
     while pending:
@@ -52,7 +52,7 @@ def size_of(path: Path) -> int:
 
 
 def working_in(path: Path) -> list[int]:
-    """Return the processes whose working directory is that folder or lies in it, as far as they can be seen."""
+    """Return the pids of visible processes whose working directory is in that folder."""
     real = path.resolve()
     found = []
     for process in Path("/proc").iterdir():
@@ -75,4 +75,4 @@ def _open_up(folder: str | Path) -> None:
     try:
         Path(folder).chmod(0o700)
     except PermissionError:
-        pass  # Somebody else's: it can be removed if it is empty.
+        pass  # Another user owns it; it can still be removed if it is empty.

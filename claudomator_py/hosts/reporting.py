@@ -1,7 +1,6 @@
-"""The reading half of a host: from what a run leaves behind to what it says, and to the report of its end.
+"""The reading half of a host: from a run's files to its live output and to the report of its end.
 
-It knows no database. What it needs to know of the run is in the request that the run was launched with, so it is done
-wherever the run's files are.
+It does not use the database: the launch request contains everything it needs, so it works wherever the files are.
 """
 
 from abc import ABC, abstractmethod
@@ -22,14 +21,14 @@ TAIL_BYTES = 4_000
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 RedactorOf = Callable[[Mapping[str, str], str], Redactor]
-"""What finds the secrets of a run, by its task's variables and its id."""
+"""Returns the redactor for a run, given its task's variables and its id."""
 
 
 class ReportingHost(ABC):
-    """A host that has its runs' output at hand, and reads it with the readers of their agents. See ``RunHost``."""
+    """A host with access to its runs' output, which it reads with the readers of their agents. See ``RunHost``."""
 
     def __init__(self, kinds: Mapping[str, AgentKind], redactor: RedactorOf, clock: Clock) -> None:
-        """kinds: of agents, by name."""
+        """kinds: agent kinds by name."""
         self.news: Callable[[], None] = lambda: None
         self._kinds = kinds
         self._redactor = redactor
@@ -41,15 +40,15 @@ class ReportingHost(ABC):
         """See ``RunHost``."""
 
     def start_reading(self) -> None:
-        """Begin to read what live runs print, on a thread of its own."""
+        """Start to read the output of live runs, on a separate thread."""
         self._monitor.start()
 
     def close(self) -> None:
-        """Read and watch nothing more. The runs continue; the next daemon begins from what they left."""
+        """Stop reading and watching. The runs continue; the next daemon starts from their files."""
         self._monitor.close()
 
     def watch(self, live: Iterable[tuple[str, int]]) -> None:
-        """Forget what other runs have said. See ``RunHost``."""
+        """Forget the output of other runs. See ``RunHost``."""
         self._monitor.keep({run_id for run_id, step in live if step == 0})
 
     def follow(self, request: LaunchRequest) -> LiveOutput | None:
@@ -89,7 +88,7 @@ class ReportingHost(ABC):
         )
 
     def _with_changes(self, request: LaunchRequest, report: RunReport, changes: RunChanges) -> RunReport:
-        """Return the report with what the run has changed, as others may see it."""
+        """Return the report with the run's changes, redacted."""
         redactor = self._redactor(request.task.env, request.run_id)
 
         def known(outcome: Outcome | None) -> Outcome | None:
@@ -106,12 +105,12 @@ class ReportingHost(ABC):
         return self._kinds[request.agent.kind].reader(request)
 
     def _shown(self, request: LaunchRequest, outcome: Outcome) -> Outcome:
-        """The outcome as others may see it."""
+        """Return the outcome, redacted and priced."""
         outcome = without_secrets(outcome, self._redactor(request.task.env, request.run_id))
         return priced(outcome, request.agent.prices, None if request.model is None else request.model.model)
 
     def _tail(self, request: LaunchRequest, step: int) -> str:
-        """The end of what the check wrote. It is cut after secrets were taken out, so that no part of one is left."""
+        """Return the end of the check's output. It is cut after redaction, so that no part of a secret is left."""
         redactor = self._redactor(request.task.env, request.run_id)
         reads = (partial(self.read, request.run_id, stream, step=step) for stream in STREAMS)
         tails = (tail_of(read, 2 * TAIL_BYTES).decode(errors="replace") for read in reads)
@@ -119,6 +118,6 @@ class ReportingHost(ABC):
 
 
 def _is_quiet(record: ExitRecord) -> bool:
-    """Whether nobody asks what the check wrote."""
+    """Return whether the check's output is of no interest."""
     passed = record.exit_code == 0 and record.ended_by is None
     return passed or record.ended_by == "cancel"

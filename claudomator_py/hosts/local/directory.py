@@ -1,4 +1,4 @@
-"""A run directory from the daemon's side: made before the run, asked to cancel, removed in the end."""
+"""The daemon's view of a run directory: creating it, requesting the run's end, and removing it."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ CHECK = "check"
 MAILBOX = "mailbox"
 """See ``agents/hub_runner``."""
 _MAX_LINE_BYTES = 8 * 1024 * 1024
-"""Of a mailbox: several times what a frame of the hub may have."""
+"""Maximum line in a mailbox: several times the maximum frame of the hub."""
 HANDOFF = "handoff.json"
 HANDOFF_NOTE = "handoff.md"
 NEW_SUFFIX = ".new"
@@ -30,30 +30,30 @@ _LAST_REMOVED = (record.REVOKED, record.LOCK)
 
 
 class RunStarted(RunConflict):
-    """The directory belongs to a run that was started already; a run starts at most once."""
+    """The directory belongs to a run that has started; a run starts at most once."""
 
 
 class RunAlive(RunConflict):
-    """The run's shim is alive; cancel it and wait for its end first."""
+    """The run's shim is alive; the run must be cancelled and end first."""
 
 
 class RunDirectory:
-    """One directory of the protocol: a run's own, or that of a check in it."""
+    """A directory of the run protocol: that of a run, or of a check in it."""
 
     def __init__(self, path: AnyPath) -> None:
         self._place = str(path)
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Its path."""
         return Path(self._place)
 
     def create(self, order: RunSpec, *, scratch: str | None = None) -> None:
-        """Make the directory with everything the shim needs; it is complete, or not there, and durable on return.
+        """Create the directory with everything that the shim needs, atomically; it is durable on return.
 
-        What the shim opens for writing it makes itself: its lock, and the files of the output. scratch: the working
-        directory of an order without one; made here if it lies here; None: ``work``. What an earlier attempt left
-        without starting the run is replaced. Raises RunStarted, RunAlive, OSError.
+        The shim creates its lock and the output files itself. scratch: working directory of an order without one,
+        created if it is in this directory; None for ``work``. A directory left by an attempt that did not start the run
+        is replaced. Raises RunStarted, RunAlive, OSError.
         """
         path = self._place
         if os.path.exists(path):
@@ -86,14 +86,14 @@ class RunDirectory:
             os.rename(new, path)
             crashpoint("run-dir-renamed")
             group.add_directory(folder)
-            # Only now, since a loss of power may leave part of it, too: no row knows of it, and it is made again.
+            # A loss of power before this may leave a partial directory: no row refers to it, so it is created again.
             group.flush()
         crashpoint("run-dir-made")
 
     def request_cancel(self) -> None:
-        """Ask for the run's end; durable when this returns, and done by the shim, or by its absence. Raises OSError.
+        """Request the run's end, durably. The shim ends the run; without a shim the run never starts. Raises OSError.
 
-        The shim is woken by a signal only when its boot, pid and start time agree and it holds the lock; else it
+        The shim is woken by a signal only if its boot id, pid and start time match and it holds the lock; otherwise it
         sees the request within a quarter of a second.
         """
         mark(self.path / record.CANCEL)
@@ -105,12 +105,12 @@ class RunDirectory:
             with held_lock(self.path) as held:
                 if not held:
                     procfs.send(identity.pid, identity.start_time, watch.NUDGE)
-        # Passed even if the shim saw the request by itself and has left by now, as on a busy machine.
+        # Reached even if the shim has already seen the request and exited, as on a busy machine.
         crashpoint("cancel-nudged")
 
     def wind_down(self, order: WindDown) -> None:
-        """Ask for the run's end once it has stayed too long. Not flushed: after a loss of power there is no run. Raises
-        OSError.
+        """Request the end of a run that has finished its work but does not exit. Not flushed, because no run survives a
+        loss of power. Raises OSError.
         """
         new = self.path / f"{record.WIND_DOWN}{NEW_SUFFIX}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -119,13 +119,13 @@ class RunDirectory:
         new.rename(self.path / record.WIND_DOWN)
 
     def tell(self, message: bytes, *, durable: bool) -> None:
-        """Add a line to the mailbox, which the run's process reads; see ``RunHost.tell``."""
+        """Append a line to the mailbox that the run's process reads; see ``RunHost.tell``."""
         path = self.path / MAILBOX
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(path, flags, 0o600), "ab+") as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
-            # A daemon that ended while it wrote has left half a line.
+            # A daemon that was killed while writing has left a partial line.
             cut = b"\n" if end and file.read(1) != b"\n" else b""
             file.write(cut + message + b"\n")
             file.flush()
@@ -135,8 +135,8 @@ class RunDirectory:
             flush_directory(self.path)
 
     def told(self) -> Iterator[bytes]:
-        """Yield the lines of the mailbox. What is in its place and no file is not waited for or followed, and a line
-        that nobody wrote in order is not taken into memory. Raises OSError."""
+        """Yield the lines of the mailbox, without those longer than the maximum. Never follows a link or waits for a
+        pipe in its place. Raises OSError."""
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             fd = os.open(self.path / MAILBOX, flags)
@@ -156,9 +156,9 @@ class RunDirectory:
         return [RunDirectory(path) for path in self.path.glob(f"{CHECK}*") if path.is_dir()]
 
     def remove(self) -> None:
-        """Remove the directory with its checks; nothing if there is none. Raises RunAlive, OSError.
+        """Remove the directory and those of its checks, if it exists. Raises RunAlive, OSError.
 
-        It is given up before, and the lock is held to the last, so that a shim that wakes late starts nothing.
+        The run is revoked first and the lock is held until the end, so that a shim that wakes late starts nothing.
         """
         for check in self.checks():
             check.remove()
@@ -179,9 +179,9 @@ class RunDirectory:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a tree, whatever an agent left in it; nothing if there is none. Raises OSError.
+    """Remove a tree, whatever an agent left in it, if it exists. Raises OSError.
 
-    The specification goes first and the marks last: what a crash leaves over can never be started.
+    The specification is removed first and the marks last, so that the rest after a crash can never be started.
     """
     if not path.is_dir():
         return

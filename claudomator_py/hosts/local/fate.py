@@ -1,4 +1,4 @@
-"""Whether a run lives, and how it ended: decided only while holding the run's lock."""
+"""Deciding whether a run lives and how it ended, only while holding the run's lock."""
 
 import fcntl
 import logging
@@ -18,7 +18,7 @@ from claudomator_py.values import dataclass
 log = logging.getLogger(__name__)
 
 AnyPath = str | Path
-"""Of a run directory. Each tick looks at each live run, and the text of a path is made in a fraction of the time."""
+"""Path of a run directory. A string costs a fraction of a ``Path``, and each tick uses it for each live run."""
 
 _BUSY_S = 2.0
 _RECORDED_S = 0.005
@@ -28,18 +28,18 @@ _MAX_NUMBER = 2**53
 
 @dataclass(frozen=True, slots=True)
 class ShimIdentity:
-    """A shim that is alive now; start_time in clock ticks since boot."""
+    """A live shim; start_time in clock ticks since boot."""
 
     pid: int
     start_time: int
 
 
 def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
-    """Decide what became of the run in that directory. One that nobody holds and that was not started is revoked: a
-    shim that wakes late leaves.
+    """Decide the fate of the run in that directory. A run that has not started and whose lock is free is revoked, so
+    that a shim that wakes late exits.
 
-    awaited: its shim was launched and is known to live, so that it is STARTING instead. Safe to call again and at the
-    same time. Raises OSError.
+    awaited: the run's shim was launched and is alive; such a run is STARTING instead. Safe to repeat and to call
+    concurrently. Raises OSError.
     """
     began = time.monotonic()
     while True:
@@ -50,8 +50,8 @@ def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
                     return _decide(path, awaited=awaited)
         except FileNotFoundError:
             return RunStatus(RunFate.MISSING)
-        # Somebody has the lock: a shim, which says so in a moment and lets go of it at the end, or another caller, who
-        # decides in a moment.
+        # The lock is held by a shim, which writes its identity soon and releases the lock at the end, or by another
+        # caller, which releases it soon.
         has_recorded = os.path.exists(f"{path}/{record.EXIT}")
         patience = _RECORDED_S if has_recorded else _BUSY_S
         is_there = not has_recorded and (awaited or shim_identity(path) is not None)
@@ -61,8 +61,8 @@ def decide_fate(path: AnyPath, *, awaited: bool = False) -> RunStatus:
 
 
 def shim_identity(path: AnyPath) -> ShimIdentity | None:
-    """Return the run's shim, if it is alive: same boot, same pid, same start time. None otherwise, or not known yet;
-    also once it has recorded the end, as it may have another run then."""
+    """Return the run's shim if it is alive, that is, its boot id, pid and start time match. None otherwise, before the
+    shim has written them, and after it has recorded the end, because it may have another run then."""
     if os.path.exists(f"{path}/{record.EXIT}"):
         return None
     try:
@@ -76,7 +76,7 @@ def shim_identity(path: AnyPath) -> ShimIdentity | None:
 
 @contextmanager
 def held_lock(path: AnyPath) -> Iterator[bool]:
-    """Try to take the run's lock; False if somebody has it. Raises FileNotFoundError when there is no directory."""
+    """Try to take the run's lock; yield False if it is held. Raises FileNotFoundError if there is no directory."""
     fd = os.open(f"{path}/{record.LOCK}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -92,7 +92,7 @@ def held_lock(path: AnyPath) -> Iterator[bool]:
 
 
 def _decide(path: AnyPath, *, awaited: bool) -> RunStatus:
-    """The lock is held."""
+    """Decide while holding the lock."""
     exit_record = read_exit(path)
     if exit_record is not None:
         return RunStatus(RunFate.ENDED, exit_record)
@@ -115,7 +115,7 @@ def _has_orphan(path: AnyPath) -> bool:
 
 
 def write_revoked(path: AnyPath) -> None:
-    """Give the run up permanently; the caller holds its lock. Raises OSError."""
+    """Revoke the run permanently; the caller holds its lock. Raises OSError."""
     mark(f"{path}/{record.REVOKED}")
     crashpoint("revoked-made")
     flush_directory(path)
@@ -123,8 +123,8 @@ def write_revoked(path: AnyPath) -> None:
 
 
 def mark(path: AnyPath) -> None:
-    """Make the empty file, which says something by being there. Whatever an agent put in its place says the same.
-    Raises OSError."""
+    """Create the empty file, whose existence is its meaning; whatever an agent has put in its place counts, too. Raises
+    OSError."""
     try:
         write_new(path)
     except OSError:
@@ -133,7 +133,7 @@ def mark(path: AnyPath) -> None:
 
 
 def read_exit(path: AnyPath) -> ExitRecord | None:
-    """Return the exit record; None where there is none that can be read."""
+    """Return the exit record; None if there is none, or it cannot be read."""
     try:
         return _exit_record(record.read(f"{path}/{record.EXIT}"))
     except FileNotFoundError:
@@ -147,7 +147,7 @@ _ENDED_BY: Mapping[str | None, EndedBy | None] = {None: None} | {word: word for 
 
 
 def _exit_record(data: dict[str, object]) -> ExitRecord:
-    """Raises ValueError for what no shim has written."""
+    """Raise ValueError for data that no shim wrote."""
     match data:
         case {
             "exit_code": int() | None as exit_code,
@@ -161,6 +161,6 @@ def _exit_record(data: dict[str, object]) -> ExitRecord:
             and ended_by in _ENDED_BY
             and "\0" not in (error or "")
         ):
-            (error or "").encode()  # a ValueError for half of a surrogate pair, which no database takes
+            (error or "").encode()  # ValueError for a lone surrogate, which no database stores
             return ExitRecord(exit_code, _ENDED_BY[ended_by], started_ms, ended_ms, error, step)
     raise ValueError("no shim wrote that")

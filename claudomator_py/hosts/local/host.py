@@ -1,4 +1,4 @@
-"""The host of runs on this machine: the service's way to run directories, shims and what is left of them."""
+"""The host of runs on this machine: run directories, shims and what they leave."""
 
 import asyncio
 import threading
@@ -39,16 +39,16 @@ from claudomator_py.hosts.shim.record import now_ms
 from claudomator_py.ports import AgentKind, Clock
 
 _path = lru_cache(maxsize=64)(Path)
-"""Of a run that starts or ends is asked several times."""
+"""Cached, because several calls need the path of a run that starts or ends."""
 _GIVE_UP_MS = 5_000
 _MAX_TAKEN_OVER = 5
 _MAX_RECORDING = 4
 
 
 class LocalRunHost(ReportingHost):
-    """Runs under one root, which it makes (0700). Safe to call from many threads, but for ``watch``.
+    """Runs under one root, which is created (0700). Safe to call from many threads, except ``watch``.
 
-    step: 0 is the agent's run; n is the n-th time that its check was begun.
+    step: 0 for the agent's run, n for the n-th execution of its check.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class LocalRunHost(ReportingHost):
         clock: Clock = now_ms,
         recorder: ChangeRecorder | None = None,
     ) -> None:
-        """grace_ms: between TERM and KILL for what a lost shim left; it may be set again. kinds, redactor, clock: for
-        what its runs say. recorder: of what they change. Raises OSError."""
+        """grace_ms: time between TERM and KILL for processes of a lost shim; may be set later. kinds, redactor, clock:
+        for reading output. recorder: records the runs' changes. Raises OSError."""
         super().__init__(kinds, redactor, clock)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._root = root.absolute()
@@ -71,24 +71,24 @@ class LocalRunHost(ReportingHost):
         self._launcher = launcher
         self.grace_ms = grace_ms
         self._launched: dict[str, Shim] = {}
-        """By the path of the run: the shim that was given it here."""
+        """By run directory: the shim that was started for it by this process."""
         self._taken_over: dict[str, int] = {}
-        """By that path: how many further shims it was given after one was lost."""
+        """By run directory: number of further shims started after one was lost."""
         self._lock = threading.Lock()
-        """For the two of them."""
+        """Guards both."""
         self._recorder = recorder
         self._folders: dict[str, str] = {}
-        """By run: where those are to work that are prepared and not spawned."""
+        """Working directories of runs that are prepared but not spawned, by run."""
         self._recording: dict[str, Future[RunChanges | None]] = {}
         self._recorders = ThreadPoolExecutor(_MAX_RECORDING, "changes")
         self._watcher: RunWatcher | None = None
         self._watched: dict[str, int] = {}
-        """By run and step: how many shims had been lost when it began to be watched."""
+        """By run and step: number of lost shims when watching began."""
         self._ended: dict[str, int] = {}
-        """The same of those whose end was told."""
+        """By run and step whose end was reported: the same number."""
 
     def close(self) -> None:
-        """Read, watch and flush nothing more."""
+        """Stop reading, watching and flushing."""
         super().close()
         if self._watcher is not None:
             self._watcher.close()
@@ -111,12 +111,12 @@ class LocalRunHost(ReportingHost):
         return LOCAL
 
     def conversation_obstacle(self, run_id: str, hosts: Sequence[str]) -> str | None:
-        """See ``RunHost``. Here all are at hand."""
+        """See ``RunHost``. All conversations are on this machine."""
         del run_id, hosts
         return None
 
     def obstacle(self, run_id: str) -> str | None:
-        """See ``RunHost``. Here nothing is in the way of one that was spawned."""
+        """See ``RunHost``. Nothing delays a run after its spawn on this machine."""
         del run_id
         return None
 
@@ -125,7 +125,7 @@ class LocalRunHost(ReportingHost):
         return _path(self.place(run_id, step))
 
     def prepare(self, order: RunSpec, step: int = 0) -> None:
-        """Make the run directory, durably. What is there from an earlier attempt at the same is replaced.
+        """Create the run directory, durably. The directory of an earlier attempt at the same run is replaced.
 
         Raises RunStarted, RunAlive, OSError.
         """
@@ -136,7 +136,7 @@ class LocalRunHost(ReportingHost):
             self._folders[order.run_id] = order.cwd or scratch
 
     def place(self, run_id: str, step: int = 0) -> str:
-        """Return its path. See ``RunHost``."""
+        """Return the path of the run directory. See ``RunHost``."""
         if step == 0:
             return self._prefix + run_id
         return f"{self._prefix}{run_id}/{CHECK}" + (f"-{step}" if step > 1 else "")
@@ -171,11 +171,11 @@ class LocalRunHost(ReportingHost):
         return str(scratch) if scratch.is_dir() else None
 
     def remove(self, run_id: str) -> None:
-        """Remove the directory with all that is in it; nothing if there is none. Raises RunAlive, OSError."""
+        """Remove the run directory and its content, if it exists. Raises RunAlive, OSError."""
         RunDirectory(self.path(run_id)).remove()
 
     def spawn(self, run_id: str, environment: Mapping[str, str], step: int = 0) -> None:
-        """Start the shim. It may start the run, or find it revoked. Raises OSError."""
+        """Start the shim, which starts the run unless it was revoked. Raises OSError."""
         path = self.place(run_id, step)
         shim = self._launcher.start(path, environment, self.to_do_first(run_id, step))
         with self._lock:
@@ -185,18 +185,19 @@ class LocalRunHost(ReportingHost):
             before.close()
 
     def to_do_first(self, run_id: str, step: int = 0) -> Callable[[], None] | None:
-        """Return what is to be recorded of the place where the run works, before it starts; None: nothing."""
+        """Return a function that records the state of the working directory before the run starts; None if nothing is
+        recorded."""
         folder = self._folders.pop(run_id, None) if step == 0 else None
         if self._recorder is None or folder is None:
             return None
         return partial(self._recorder.before, self.path(run_id, step), folder)
 
     def reconcile(self, run_id: str, step: int = 0) -> RunStatus:
-        """Return what became of the run. One that nobody holds and that has not started is revoked by this look, unless
-        the shim spawned for it here is still on its way.
+        """Return the run's fate. A run that has not started and whose lock is free is revoked by this call, unless the
+        shim spawned for it by this process is still starting.
 
-        An agent's run that is ORPHANED gets another shim, unless one is on its way; it needs no environment, as it
-        starts nothing. Once that was tried often enough, it is UNFINISHED. Raises OSError.
+        An ORPHANED agent's run gets another shim, unless one is starting; that needs no environment, because it starts
+        nothing. After too many attempts the run is UNFINISHED. Raises OSError.
         """
         path = self.place(run_id, step)
         awaited = self._awaited(path) is not None
@@ -216,16 +217,16 @@ class LocalRunHost(ReportingHost):
         return status
 
     def watch(self, live: Iterable[tuple[str, int]]) -> None:
-        """Watch these runs and steps, which are all that are live, on the loop's thread; harmless when repeated.
+        """Watch these runs and steps, which are all the live ones; call on the loop's thread. Safe to repeat.
 
-        An end is told once for each shim: what is made of it may take a while, and is not hurried by being told again.
+        Each shim's end is reported once: handling it may take a while, and further reports would not speed it up.
         """
         steps = list(live)
         super().watch(steps)
         self.watch_shims(steps)
 
     def watch_shims(self, live: Iterable[tuple[str, int]]) -> None:
-        """Watch those of these runs and steps that have their shims here."""
+        """Watch those of these runs and steps whose shims are on this machine."""
         steps = {f"{run_id}/{step}": (run_id, step) for run_id, step in live}
         if self._watcher is None and steps:
             self._watcher = RunWatcher(asyncio.get_running_loop(), self._end)
@@ -245,24 +246,24 @@ class LocalRunHost(ReportingHost):
         self.news()
 
     def cancel(self, run_id: str, step: int = 0) -> None:
-        """Ask the shim to end the run; durable when it returns, and harmless when repeated. Raises OSError."""
+        """Ask the shim to end the run, durably. Safe to repeat. Raises OSError."""
         RunDirectory(self.path(run_id, step)).request_cancel()
 
     def wind_down(self, run_id: str, order: WindDown) -> None:
-        """See ``RunHost``. The shim sees it within a quarter of a second."""
+        """See ``RunHost``. The shim notices within a quarter of a second."""
         RunDirectory(self.path(run_id)).wind_down(order)
 
     def end_survivors(self, run_id: str) -> bool:
-        """End what a lost shim left behind; blocks for about the time of grace if there is any, and 5 seconds more
-        for what does not even end by KILL. True: no process of the run is left."""
+        """End the processes that a lost shim left. Blocks for about the grace period if there are any, and 5 seconds
+        more for those that survive KILL. Return whether none is left."""
         return not kill_survivors(run_id, grace_ms=self.grace_ms, give_up_ms=_GIVE_UP_MS).left
 
     def read(self, run_id: str, stream: Stream, offset: int, limit: int, step: int = 0) -> OutputPiece:
-        """Read at most limit bytes of a stream from the offset on; see ``OutputPiece``. Raises OSError."""
+        """Return at most limit bytes of a stream, starting at the offset; see ``OutputPiece``. Raises OSError."""
         return read_output(self.place(run_id, step), stream, offset, limit)
 
     def report(self, request: LaunchRequest, record: ExitRecord | None, step: int = 0) -> RunReport | None:
-        """See ``RunHost``. What the run has changed is recorded meanwhile."""
+        """See ``RunHost``. Records the run's changes on a thread."""
         report = super().report(request, record, step)
         if report is None or report.outcome is None or self._recorder is None:
             return report
@@ -279,7 +280,7 @@ class LocalRunHost(ReportingHost):
         return report if changes is None else self._with_changes(request, report, changes)
 
     def record_changes(self, recorder: ChangeRecorder, run_id: str) -> RunChanges | None:
-        """Record what the run has changed, on a thread beside the loop."""
+        """Record the run's changes; called on a thread."""
         return recorder.after(self.path(run_id))
 
     def prompt(self, run_id: str) -> str:
@@ -309,7 +310,7 @@ class LocalRunHost(ReportingHost):
         return RunDirectory(self.path(run_id)).told()
 
     def sweep(self, known: frozenset[str]) -> list[Swept]:
-        """Remove directories that no row knows, ending what runs in them. Raises OSError if none can be looked at."""
+        """Remove the directories of unknown runs after ending their processes. Raises OSError if none can be listed."""
         return sweep(self._root, known, grace_ms=self.grace_ms)
 
     def _awaited(self, path: str) -> Shim | None:

@@ -1,4 +1,4 @@
-"""Starting shims: through a fork server, or one interpreter per shim where that does not work."""
+"""Starting shims through a fork server, or as one interpreter per shim if the fork server does not work."""
 
 import json
 import logging
@@ -24,18 +24,19 @@ _ANSWER_S = 10.0
 _ATTEMPTS = 2
 _MAX_IDLE = 4
 _MAX_CONNECTED = 64
-"""Each takes two open files. With more runs at a time than that, a fork for each is not what takes the time."""
+"""Maximum number of shims that can be reused; each needs two open files. With more concurrent runs, the cost of a fork
+does not matter."""
 
 
 class Shim:
-    """A shim that was given a run. It can be taken back once that has ended; closed, it leaves after it."""
+    """A shim with a run. It can be reused once the run has ended; after ``close`` it exits then."""
 
     def __init__(self, pid: int, connection: socket.socket | None = None) -> None:
-        """connection: to the process, which ends with its run without."""
+        """connection: to the process; None for a process that exits after its run."""
         process = procfs.read(pid)
         self.pid = pid
         self.start_time = 0 if process is None else process.start
-        """In clock ticks since boot; 0: it is gone already."""
+        """Start time in clock ticks since boot; 0 if the process has exited."""
         self._connection = connection
 
     def __enter__(self) -> Self:
@@ -45,14 +46,14 @@ class Shim:
         self.close()
 
     def close(self) -> None:
-        """Have it leave after its run. It may be called again."""
+        """Make it exit after its run. Safe to repeat."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
     @property
     def is_alive(self) -> bool:
-        """Whether there is that process."""
+        """Whether the process is alive."""
         return procfs.is_same(self.pid, self.start_time)
 
     @property
@@ -61,8 +62,8 @@ class Shim:
         return self._connection is not None
 
     def listen(self) -> socket.socket | None:
-        """Return a further socket, which can be read once the run has ended by itself, or the shim is gone; see
-        ``ended_by_itself``. None: only the end of the process tells."""
+        """Return another socket, which becomes readable once the run has ended by itself or the shim has exited; see
+        ``ended_by_itself``. None if only the end of the process can be observed."""
         if self._connection is None:
             return None
         connection = self._connection.dup()
@@ -78,13 +79,13 @@ class Shim:
         self._connection.setblocking(False)
 
     def is_free(self) -> bool | None:
-        """Return whether it waits for a further run; None: it has said nothing yet. To be asked once after each run."""
+        """Return whether it waits for another run; None if it has not reported yet. Call once after each run."""
         return self._connection is not None and ended_by_itself(self._connection, leave=False)
 
 
 def ended_by_itself(connection: socket.socket, *, leave: bool = True) -> bool | None:
-    """Return whether the shim at the other end has said that its run has ended by itself, and that it waits for
-    another; False if it is gone; None: neither. leave: what it said is for somebody else."""
+    """Return True if the shim at the other end has reported that its run ended by itself and that it waits for another,
+    False if it has exited, None if neither. leave: keep the message for another reader."""
     try:
         return connection.recv(1, socket.MSG_PEEK if leave else 0) == forkserver.AGAIN
     except BlockingIOError:
@@ -99,37 +100,37 @@ def _absolute(run_dir: AnyPath) -> str:
 
 
 class Launcher:
-    """Starts shims, which then belong to nobody: they outlive the launcher, its fork server and the daemon.
+    """Starts shims, which outlive the launcher, its fork server and the daemon.
 
     Safe to call from many threads. The fork server is started with the first run, and again if it is lost. A run gets a
-    shim that was taken back, if there is one that waits for it.
+    shim that waits for reuse, if there is one.
     """
 
     def __init__(self, umask: int = -1, open_files: int | None = None) -> None:
-        """umask: of the runs; -1: that of this process. open_files: how many each of their processes may have, as the
-        soft limit; None: as this process may.
+        """umask: umask of the runs; -1 for that of this process. open_files: soft limit of open files for each process
+        of a run; None for that of this process.
         """
         self.umask = umask
         self.begin = _beginning(umask, open_files)
-        """Code that each shim begins with."""
+        """Code with which each shim begins."""
         self._lock = threading.Lock()
         self._server: _ForkServer | None = None
         self._direct: list[int] = []
         self._connected: list[Shim] = []
         self._idle: list[Shim] = []
-        """Taken back; one may still be about to say that it is ready."""
+        """Shims to reuse; some may not have reported yet that they are ready."""
 
     def start(self, run_dir: AnyPath, env: Mapping[str, str], first: Callable[[], None] | None = None) -> Shim:
-        """Give the run to a shim; it answers for itself in the run directory from then on.
+        """Give the run to a shim. From then on, its state is in the run directory.
 
-        first: done before that, on a thread of its own, while the shim waits; it must not raise. A shim that is closed
-        meanwhile leaves without the run.
+        first: called before that, on a separate thread, while the shim waits; must not raise. A shim that is closed
+        meanwhile exits without the run.
 
-        env: the agent's variables; they reach the shim through a socket or its standard input, and no file on a disk.
-        A pid says nothing about whether the shim took the run: should an answer be lost, a second one is started, and
-        one of the two leaves. Raises OSError when no process can be made.
+        env: the agent's variables, sent through a socket or the shim's standard input, never through a file on disk.
+        The returned pid does not imply that the shim took the run: if an answer is lost, a second shim is started, and
+        one of the two exits. Raises OSError if no process can be created.
         """
-        # The shim is not one of the run's processes, and must not look like one.
+        # The shim is no process of the run, and must not look like one.
         environ = {name: value for name, value in env.items() if name != procfs.RUN_VARIABLE}
         if crash.VARIABLE in os.environ:
             environ.setdefault(crash.VARIABLE, os.environ[crash.VARIABLE])
@@ -149,7 +150,7 @@ class Launcher:
         return shim
 
     def _waiting(self, run_dir: AnyPath) -> Shim | None:
-        """Return a shim that waits for a run; None: there is no fork server."""
+        """Return a shim that waits for a run; None if there is no fork server."""
         while self._idle:
             shim = self._idle.pop(0)
             if shim.is_free():
@@ -161,7 +162,7 @@ class Launcher:
         try:
             first()
             shim.give(run_dir, environ)
-        except Exception as problem:  # A shim that waited for ever would hold its slot as long.
+        except Exception as problem:  # Without this, the shim would wait for ever, and keep its slot.
             log.warning("the shim of %s could not be given its run: %s", run_dir, problem)
             shim.close()
             return
@@ -170,14 +171,14 @@ class Launcher:
         crashpoint("run-spawned")
 
     def take_back(self, shim: Shim) -> None:
-        """Take back a shim whose run has ended: it gets another one if it can, and leaves if it cannot."""
+        """Keep a shim whose run has ended for reuse, or make it exit if it cannot be reused."""
         with self._lock:
             self._idle.append(shim)
             if len(self._idle) > _MAX_IDLE:
                 self._idle.pop(0).close()
 
     def close(self) -> None:
-        """End the fork server, and the shims without a run. The others continue, and leave after it."""
+        """End the fork server and idle shims. The other shims exit after their runs."""
         with self._lock:
             for shim in (*self._idle, *self._connected):
                 shim.close()
@@ -225,7 +226,7 @@ class Launcher:
     def _start_directly(self, run_dir: AnyPath, environ: dict[str, str]) -> int:
         self._reap()
         command = interpreter(self.begin, "main", "main_with_input", _absolute(run_dir))
-        # What a task sets is for its agent: in the shim's own environment, LD_PRELOAD would be code in the supervisor.
+        # A task's variables are for its agent only: LD_PRELOAD in the shim's environment would load code into it.
         with in_memory(json.dumps(environ).encode()) as fd:
             given = (os.POSIX_SPAWN_DUP2, fd, 0)
             pid = os.posix_spawn(sys.executable, command, {}, file_actions=[given], setsid=True)
@@ -233,7 +234,7 @@ class Launcher:
         return pid
 
     def _reap(self) -> None:
-        """Collect shims started directly that have ended: they are this process's children."""
+        """Reap directly started shims that have exited; they are children of this process."""
         self._direct = [pid for pid in self._direct if os.waitpid(pid, os.WNOHANG)[0] == 0]
 
     def _drop(self) -> None:
@@ -244,7 +245,7 @@ class Launcher:
 
 @contextmanager
 def in_memory(data: bytes) -> Iterator[int]:
-    """Make a file of that content that is on no disk, to be read from its beginning. Raises OSError."""
+    """Yield the descriptor of an in-memory file with that content, positioned at its beginning. Raises OSError."""
     fd = os.memfd_create("environment")
     try:
         with open(fd, "wb", closefd=False) as file:
@@ -273,9 +274,9 @@ class _ForkServer:
         self._socket = ours
 
     def start(self, run_dir: AnyPath, environ: dict[str, str]) -> Shim:
-        """Give the run to the process that the server has forked for it.
+        """Give the run to a process that the server has forked for it.
 
-        Raises OSError, also when the server is gone or does not answer.
+        Raises OSError, also if the server is gone or does not answer.
         """
         shim = self._take()
         try:
@@ -283,19 +284,19 @@ class _ForkServer:
         except BaseException:
             shim.close()
             raise
-        with suppress(OSError):  # the run has been given away; the next one will find that the server is gone
+        with suppress(OSError):  # the run is with the shim; the next start notices that the server is gone
             self._socket.send(b"+")
         return shim
 
     def take(self) -> Shim:
-        """Return the process that is offered, which waits for a run. Raises OSError."""
+        """Return a process that waits for a run. Raises OSError."""
         shim = self._take()
         with suppress(OSError):  # as above
             self._socket.send(b"+")
         return shim
 
     def _take(self) -> Shim:
-        """The process that is offered. Raises OSError."""
+        """Receive the process that the server offers. Raises OSError."""
         data, descriptors, _, _ = socket.recv_fds(
             self._socket, forkserver.OFFER_BYTES, 1, flags=socket.MSG_CMSG_CLOEXEC
         )
@@ -304,7 +305,7 @@ class _ForkServer:
         return Shim(json.loads(data)["pid"], socket.socket(fileno=descriptors[0]))
 
     def close(self) -> None:
-        """End it: it sees the closed socket; one that does not is killed."""
+        """End the server by closing its socket; kill it if it does not exit."""
         self._socket.close()
         try:
             self._process.wait(1)
@@ -314,7 +315,7 @@ class _ForkServer:
 
 
 def _beginning(umask: int, open_files: int | None) -> str:
-    """Return the code that sets what a shim, and so each process of its run, is to have otherwise than this process."""
+    """Return code that sets the umask and limits of a shim, which each process of its run inherits."""
     begin = "" if umask < 0 else f"import os; os.umask({umask:#o}); "
     if open_files is not None:
         limits = f"({open_files}, resource.getrlimit(resource.RLIMIT_NOFILE)[1])"
@@ -330,10 +331,10 @@ def interpreter(
     python: str = sys.executable,
     library: str = _INSTALLATION,
 ) -> list[str]:
-    """Return the interpreter bare: no site packages, no environment, nothing to import that is not ours or the
-    library's.
+    """Return the command of an isolated interpreter, without site packages or environment: it can import only the
+    standard library and our modules.
 
-    begin: code that comes first.
+    begin: code to execute first.
     """
     flags = ("-I", "-S", "-X", "utf8")
     return [python, *flags, "-c", begin + _IMPORT.format(module, function), library, *arguments]

@@ -1,4 +1,4 @@
-"""Reading a run's output by byte offset, while it is being written and across the hole that its cap may leave."""
+"""Reading a run's output by byte offset, while it is being written, and across the hole left by its size limit."""
 
 import errno
 import os
@@ -14,13 +14,13 @@ _CHUNK = 1 << 18
 
 
 def output_path(run: AnyPath, stream: Stream) -> str:
-    """Return the file of that stream. Read it through this module: a hole reads as zeros, perhaps gigabytes of them."""
+    """Return the path of the stream's file. Read it only through this module: a hole may read as gigabytes of zeros."""
     return f"{run}/{_FILES[stream]}"
 
 
 def read_output(run: AnyPath, stream: Stream, offset: int, limit: int = _CHUNK) -> OutputPiece:
-    """Return what the stream holds from the offset on, at most limit bytes; holes are skipped. Raises OSError."""
-    if limit == 0:  # how much there is, is asked more often than what it is
+    """Return at most limit bytes of the stream, starting at the offset; holes are skipped. Raises OSError."""
+    if limit == 0:  # the size is requested more often than the content
         return OutputPiece(offset, b"", _size(run, stream))
     fd = _open(run, stream)
     if fd is None:
@@ -37,7 +37,7 @@ def read_output(run: AnyPath, stream: Stream, offset: int, limit: int = _CHUNK) 
 
 
 def _size(run: AnyPath, stream: Stream) -> int:
-    """Of the stream's file; 0 where there is none, see ``_open``. Raises OSError."""
+    """Return the size of the stream's file; 0 if there is none, see ``_open``. Raises OSError."""
     try:
         status = os.lstat(output_path(run, stream))
     except FileNotFoundError:
@@ -46,8 +46,8 @@ def _size(run: AnyPath, stream: Stream) -> int:
 
 
 def _open(run: AnyPath, stream: Stream) -> int | None:
-    """The stream's file; None where there is none (yet). What an agent put in its place is none: a link leads nowhere,
-    and nobody waits for the other end of a pipe. Raises OSError."""
+    """Open the stream's file; None if it does not exist yet. Never follows a link or waits for a pipe that an agent has
+    put in its place. Raises OSError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         return os.open(output_path(run, stream), flags)
@@ -60,7 +60,7 @@ def _open(run: AnyPath, stream: Stream) -> int | None:
 
 
 def _data_extent(fd: int, offset: int, size: int) -> tuple[int, int]:
-    """Start and end of the data at the offset or after it."""
+    """Return start and end of the first data at or after the offset."""
     if offset >= size:
         return offset, offset
     try:

@@ -1,4 +1,4 @@
-"""What no row of a run knows any more, or no shim holds: its processes are ended, and its directory is removed."""
+"""Ending the processes of runs that are unknown or have lost their shim, and removing unknown directories."""
 
 import time
 from collections.abc import Collection
@@ -16,23 +16,23 @@ from claudomator_py.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Survivors:
-    """How many were ended, and the pids of those that were still there at the end: no retry before there are none."""
+    """Number of ended processes, and pids of those that survived; a retry has to wait until there are none."""
 
     ended: int
     left: tuple[int, ...]
 
 
 def survivors(run_id: str) -> list[procfs.Process]:
-    """Return the run's processes that are alive."""
+    """Return the run's live processes."""
     found = [process for process in procfs.of_run(run_id, procfs.snapshot()) if process.alive]
     return found or procfs.newcomers(run_id)
 
 
 def kill_survivors(run_id: str, *, grace_ms: int, give_up_ms: int = 30_000) -> Survivors:
-    """End the run's processes: TERM, then KILL, until none is left. Blocks for as long as that takes.
+    """End the run's processes by TERM, then KILL, until none is left. Blocks until then.
 
-    give_up_ms: how long to wait for what even KILL does not end. A process that emptied its environment is not found,
-    unless one it descends from still lives.
+    give_up_ms: how long to wait for processes that survive KILL. A process that has cleared its environment is found
+    only if an ancestor of it in the run still lives.
     """
     deadline = time.monotonic() + (grace_ms + give_up_ms) / 1000
     stopped = end_all(lambda: survivors(run_id), grace_ms / 1000, _pause, deadline)
@@ -49,11 +49,11 @@ _LIVE = (RunFate.STARTING, RunFate.ALIVE)
 
 
 def sweep(root: Path, known_run_ids: Collection[str], *, grace_ms: int) -> list[Swept]:
-    """Remove the directories under root that belong to no known run; processes of such a run are ended first.
+    """Remove the directories under root that belong to no known run, after ending the processes of such runs.
 
-    One that cannot be removed is left where it is, and the others are removed. What a crash left half made or half
-    removed is named only if it is stuck. Not to be called while a run is being prepared: its directory is made before
-    its row. Raises OSError if root cannot be read.
+    A directory that cannot be removed is kept, and does not prevent the removal of others. Partial directories left by
+    a crash are reported only if they cannot be removed. Do not call this while a run is being prepared, because its
+    directory is created before its row. Raises OSError if root cannot be read.
     """
     swept = []
     for path in sorted(root.iterdir()):

@@ -1,5 +1,5 @@
-"""Noticing the end of runs, with asyncio: by the word of the shim or the end of its process, without polling once the
-shim is known."""
+"""Noticing the end of runs with asyncio, by a message of the shim or the end of its process; polling is needed only
+until the shim is known."""
 
 import asyncio
 import os
@@ -21,19 +21,19 @@ _NEVER_STARTS = (record.STARTED, record.REVOKED, record.CANCEL, record.EXIT)
 class _Watched:
     path: AnyPath
     word: socket.socket | None = None
-    """Which tells that the shim has said something."""
+    """Readable once the shim has sent a message."""
     fd: int | None = None
-    """The pidfd of the shim."""
+    """Pidfd of the shim."""
     timer: asyncio.TimerHandle | None = None
     give_up_at: float = 0.0
-    """On the loop's clock."""
+    """Time on the loop's clock."""
     pause_s: float = _FIRST_PAUSE_S
 
 
 class RunWatcher:
-    """Calls on_end with the run's id, once, when no shim has the run any more; then ``reconcile`` says how it ended.
+    """Calls on_end with the run's id, once, when the run no longer has a shim; ``reconcile`` then returns its fate.
 
-    Everything happens on the loop's thread.
+    All calls are on the loop's thread.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_end: Callable[[str], None]) -> None:
@@ -42,10 +42,10 @@ class RunWatcher:
         self._watched: dict[str, _Watched] = {}
 
     def watch(self, run_id: str, run_dir: AnyPath, shim: Shim | None = None) -> None:
-        """Watch a run; nothing happens if it is watched already.
+        """Watch a run, unless it is watched already.
 
-        shim: from the launcher; it may not have said yet who it is. A run that has not been taken by a shim for 30
-        seconds counts as ended too. Raises OSError, and then it is not watched.
+        shim: from the launcher; it may not have written its identity yet. A run that no shim has taken for 30 seconds
+        counts as ended, too. Raises OSError, and then does not watch the run.
         """
         if run_id in self._watched:
             return
@@ -70,18 +70,18 @@ class RunWatcher:
         return run_id in self._watched
 
     def unwatch(self, run_id: str) -> None:
-        """Forget the run; nothing happens if it is not watched."""
+        """Stop watching the run, if it is watched."""
         watched = self._watched.pop(run_id, None)
         if watched is not None:
             self._release(watched)
 
     def close(self) -> None:
-        """Forget all runs."""
+        """Stop watching all runs."""
         for run_id in list(self._watched):
             self.unwatch(run_id)
 
     def _find(self, run_id: str) -> None:
-        """Look for the run's shim: follow it, look again later, or say that the run has none."""
+        """Look for the run's shim: follow it, look again later, or report that the run has none."""
         watched = self._watched[run_id]
         watched.timer = None
         identity = shim_identity(watched.path)
@@ -94,7 +94,7 @@ class RunWatcher:
             self._end(run_id)
 
     def _hear(self, run_id: str, word: socket.socket, identity: ShimIdentity) -> None:
-        """The shim has said that the run has ended, or will never say so."""
+        """Handle a message of the shim that the run has ended, or the loss of the connection."""
         has_ended = ended_by_itself(word)
         if has_ended:
             self._end(run_id)
@@ -111,8 +111,8 @@ class RunWatcher:
             self._loop.add_reader(watched.fd, self._gone, run_id)
 
     def _gone(self, run_id: str) -> None:
-        """A shim is gone. Another may have the run: of two that were started, one leaves at once, and the other holds
-        the lock."""
+        """Handle the exit of a shim. Another one may have the run: of two that were started, one exits at once and the
+        other holds the lock."""
         watched = self._watched[run_id]
         self._release(watched)
         if _is_held(watched.path):
