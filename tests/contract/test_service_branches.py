@@ -64,6 +64,22 @@ def test_branches_are_listed_with_what_is_not_merged(world: World, repository: R
     assert asked(world, Principal("p", Role.READ, "elsewhere")).all() == []
 
 
+def test_after_a_restart_only_the_branch_of_the_last_run_is_the_one_to_merge(
+    world: World, repository: Repository
+) -> None:
+    done(world, repository, "fix", "first")
+    world.restart("fix")
+    begun(world, "fix")
+    repository.commit("second", "fix\n", at=world.live("fix").dir_key)
+    world.succeed("fix")
+    ended(world, "fix")
+    views = asked(world).all()
+    assert [(view.branch.endswith(".2"), view.is_current) for view in views] == [(False, False), (True, True)]
+    assert asked(world).merge("fix", NOW).branch == views[1].branch
+    assert (repository.path / "second").exists()
+    assert not (repository.path / "first").exists()
+
+
 def test_what_is_left_is_told(world: World, repository: Repository) -> None:
     done(world, repository, "fix")
     assert asked(world).discard("fix", DiscardRequest(dry_run=True)).kept is None
