@@ -12,8 +12,9 @@ from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.formatting import DAYS, Days, read_fields
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.problem import status_of
+from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.changes import MergeMethod
-from claudomator_py.domain.errors import Conflict, Invalid, ServiceError
+from claudomator_py.domain.errors import Conflict, Invalid, ServiceError, StaleVersion
 from claudomator_py.domain.lifecycle import ENDED
 from claudomator_py.domain.principal import Principal
 from claudomator_py.resources.branches import BRANCHES, BranchView, DiscardRequest, MergeRequest
@@ -23,7 +24,7 @@ from claudomator_py.resources.report.page import REPOSITORIES, REPOSITORY_DAYS
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.session import Access, Session
 from claudomator_py.resources.tasks import TaskView
-from claudomator_py.resources.tasks.service import Tasks
+from claudomator_py.resources.tasks.service import Tasks, require_version
 
 _SHOWN = 20
 """Branches shown before the list is opened."""
@@ -33,6 +34,7 @@ _METHODS: Final = {
     MergeMethod.REBASE: "Rebase: repeat its commits on the target",
 }
 Ref = Annotated[str, Path(max_length=128)]
+Version = Annotated[int, Form(ge=0), DIGITS]
 AskedBranch = Annotated[str, Query(max_length=250)]
 AskedWord = Annotated[str, Query(max_length=20)]
 SentBranch = Annotated[str, Form(max_length=250)]
@@ -71,11 +73,14 @@ def router(access: Access) -> APIRouter:
         return _merge_form(access.as_(by), ref, by, {"into": into.strip(), "method": method, "commit": bool(commit)})
 
     @routes.post("/tasks/{ref}/merge")
-    def merge(by: Asking, ref: Ref, into: SentBranch = "", method: SentWord = "", commit: SentWord = "") -> Response:
+    def merge(
+        by: Asking, ref: Ref, version: Version, into: SentBranch = "", method: SentWord = "", commit: SentWord = ""
+    ) -> Response:
         granted, given = access.as_(by), {"into": into.strip(), "method": method, "commit": bool(commit)}
         try:
+            _require_seen(granted, ref, version)
             done = granted[BranchService].merge(ref, read_fields(MergeRequest, given))
-        except (Conflict, Invalid) as refusal:
+        except (StaleVersion, Conflict, Invalid) as refusal:
             return _merge_form(granted, ref, by, given, refusal)
         return _to_changes(done.task_id) if done.commits else _merge_form(granted, ref, by, given)
 
@@ -84,14 +89,21 @@ def router(access: Access) -> APIRouter:
         return _discard_form(access.as_(by), ref, by)
 
     @routes.post("/tasks/{ref}/discard")
-    def discard(by: Asking, ref: Ref) -> Response:
+    def discard(by: Asking, ref: Ref, version: Version) -> Response:
         granted = access.as_(by)
         try:
+            _require_seen(granted, ref, version)
             return _to_changes(granted[BranchService].discard(ref, DiscardRequest()).task_id)
-        except Conflict as refusal:
+        except (StaleVersion, Conflict) as refusal:
             return _discard_form(granted, ref, by, refusal)
 
     return routes
+
+
+def _require_seen(granted: Session, ref: str, version: int) -> None:
+    """Raise StaleVersion if the task is no longer as its form showed it, such as after a restart."""
+    task = granted[Tasks].one(ref)
+    require_version(task.name, task.version, version)
 
 
 def _to_changes(task_id: str) -> Response:

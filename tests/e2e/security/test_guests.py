@@ -155,10 +155,10 @@ TRIES = [
     # Forms of pages.
     Try("form-answer", "acme", "POST", "/tasks/{task}/answer", ABSENT, {"text": "yes", "version": "1"}, form=True),
     Try("form-cancel", "acme", "POST", "/tasks/{task}/cancel", ABSENT, {"version": "1"}, form=True),
-    Try("form-merge", "acme", "POST", "/tasks/{task}/merge", ABSENT, {}, form=True),
-    Try("form-discard", "acme", "POST", "/tasks/{task}/discard", ABSENT, {}, form=True),
+    Try("form-merge", "acme", "POST", "/tasks/{task}/merge", ABSENT, {"version": "1"}, form=True),
+    Try("form-discard", "acme", "POST", "/tasks/{task}/discard", ABSENT, {"version": "1"}, form=True),
     Try("preview-merge", "acme", "GET", "/tasks/{task}/merge", ABSENT),
-    Try("form-discard-as-reader", "reader", "POST", "/tasks/{mine}/discard", REFUSED, {}, form=True),
+    Try("form-discard-as-reader", "reader", "POST", "/tasks/{mine}/discard", REFUSED, {"version": "1"}, form=True),
     Try("preview-merge-as-reader", "reader", "GET", "/tasks/{mine}/merge", REFUSED),
     Try("form-select", "acme", "POST", "/select/cancel", (200, 303, 400, 404, 422), {"task": "{task}"}, form=True),
     Try("form-approve-as-reader", "reader", "POST", "/tasks/{mine}/approve", REFUSED, {"version": "1"}, form=True),

@@ -14,10 +14,10 @@ from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.resources.access import TokenRequest
 from claudomator_py.store.tables import TASK
-from tests.fakes.daemon import Daemon, running
+from tests.fakes.daemon import Answer, Daemon, running
 from tests.fakes.prepared import PreparedService
 from tests.integration.hosts.repository import Repository
-from tests.unit.api.page.conftest import Visitor, log_in, text_of
+from tests.unit.api.page.conftest import Visitor, hidden, log_in, text_of
 
 
 @pytest.fixture
@@ -56,6 +56,11 @@ def done(prepared: PreparedService, shop: Repository, name: str, file: str, stat
     return tree
 
 
+def send(operator: Visitor, path: str, **fields: str) -> Answer:
+    """Press the button of the form at that path."""
+    return operator.post(path, {"version": hidden(operator.get(path), "version"), **fields})
+
+
 def test_a_merge_is_previewed_done_and_shown_with_its_undo(
     operator: Visitor, prepared: PreparedService, shop: Repository
 ) -> None:
@@ -68,7 +73,7 @@ def test_a_merge_is_previewed_done_and_shown_with_its_undo(
     assert f"The files in {shop.path} are updated too." in text_of(form)
     assert not (shop.path / "new").exists(), "a preview changes nothing"
     before = shop.git("rev-parse", "main")
-    sent = operator.post(f"{page}/merge", {"method": "merge"})
+    sent = send(operator, f"{page}/merge", method="merge")
     assert (sent.status, sent.headers["location"]) == (303, f"{page}#changes-title")
     assert (shop.path / "new").read_text() == "fix\n"
     said = text_of(operator.get(page))
@@ -84,8 +89,8 @@ def test_what_is_merged_already_is_nothing_to_merge(
     operator: Visitor, prepared: PreparedService, shop: Repository
 ) -> None:
     page = f"/tasks/{done(prepared, shop, 'fix', 'new').task_id}/merge"
-    operator.post(page)
-    again = operator.post(page)
+    send(operator, page)
+    again = send(operator, page)
     assert again.status == 200
     assert "nothing to merge main already has all of it." in text_of(again)
     assert '<button class="main">' not in again.body.decode()
@@ -101,7 +106,7 @@ def test_a_conflict_is_named_before_and_instead_of_a_merge(
     assert form.status == 200
     assert "would conflict with main in same" in text_of(form)
     assert '<button class="main">' not in form.body.decode()
-    sent = operator.post(f"/tasks/{tree.task_id}/merge", {"method": "squash"})
+    sent = send(operator, f"/tasks/{tree.task_id}/merge", method="squash")
     assert sent.status == 409
     assert "would conflict with main in same" in text_of(sent)
     assert '<option value="squash" selected>' in sent.body.decode()
@@ -119,8 +124,8 @@ def test_uncommitted_files_are_refused_or_committed_first(
     page = f"/tasks/{tree.task_id}/merge"
     assert "1 file is not committed" in text_of(operator.get(page))
     assert "2 commits into main: 2 files" in text_of(operator.get(f"{page}?commit=yes"))
-    assert operator.post(page).status == 409
-    assert operator.post(page, {"commit": "yes"}).status == 303
+    assert send(operator, page).status == 409
+    assert send(operator, page, commit="yes").status == 303
     assert (shop.path / "left").read_text() == "over\n"
 
 
@@ -129,7 +134,7 @@ def test_a_target_with_uncommitted_changes_is_left_alone(
 ) -> None:
     tree = done(prepared, shop, "fix", "readme")
     (shop.path / "readme").write_text("being written\n")
-    sent = operator.post(f"/tasks/{tree.task_id}/merge")
+    sent = send(operator, f"/tasks/{tree.task_id}/merge")
     assert sent.status == 409
     assert f"{shop.path} has changes that are not committed: readme" in text_of(sent)
     assert (shop.path / "readme").read_text() == "being written\n"
@@ -143,7 +148,7 @@ def test_a_branch_is_discarded_after_a_look_and_its_page_says_how_it_comes_back(
     form = operator.get(f"{page}/discard")
     assert f"This removes the branch {tree.branch} with 1 commit" in text_of(form)
     assert tree.branch in shop.branches
-    assert operator.post(f"{page}/discard").status == 303
+    assert send(operator, f"{page}/discard").status == 303
     assert tree.branch not in shop.branches
     said = text_of(operator.get(page))
     assert f"Discarded {tree.branch}" in said
@@ -152,7 +157,7 @@ def test_a_branch_is_discarded_after_a_look_and_its_page_says_how_it_comes_back(
     assert tree.branch in shop.branches
     gone = operator.get(f"{page}/merge")
     assert "has no branch of its own, or no longer has one." in text_of(gone)
-    assert operator.post(f"{page}/discard").status == 409
+    assert send(operator, f"{page}/discard").status == 409
 
 
 def test_a_task_that_has_not_ended_is_only_previewed(
@@ -163,8 +168,22 @@ def test_a_task_that_has_not_ended_is_only_previewed(
         form = operator.get(f"/tasks/{tree.task_id}/{act}")
         assert "when the task has ended" in text_of(form)
         assert '<button class="main"' not in form.body.decode()
-        assert operator.post(f"/tasks/{tree.task_id}/{act}").status == 409
+        assert send(operator, f"/tasks/{tree.task_id}/{act}").status == 409
     assert f"/tasks/{tree.task_id}/merge" not in operator.get("/repositories").body.decode()
+
+
+def test_what_was_changed_since_it_was_shown_is_shown_again(
+    operator: Visitor, prepared: PreparedService, shop: Repository
+) -> None:
+    tree = done(prepared, shop, "fix", "new")
+    for act in ("merge", "discard"):
+        page = f"/tasks/{tree.task_id}/{act}"
+        version = int(hidden(operator.get(page), "version"))
+        sent = operator.post(page, {"version": version + 1})
+        assert sent.status == 412
+        assert "Changed in the meantime" in text_of(sent)
+    assert tree.branch in shop.branches
+    assert not (shop.path / "new").exists()
 
 
 def test_branches_are_merged_and_discarded_from_their_list_by_those_who_may(
