@@ -18,7 +18,7 @@ import numpy as np
 
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.embed.hashed import Hashed
-from claudomator_py.risk.assessment import assess_anew
+from claudomator_py.risk import assess_anew
 from claudomator_py.routing.profile import Profile, SkillTexts, text_hash
 from claudomator_py.routing.space import Space
 from claudomator_py.schema.cardfile import shipped_cards, shipped_files

@@ -26,8 +26,8 @@ from claudomator_py.api.streams import Streams
 from claudomator_py.daemon.metering import Meter
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.redaction import Redactor
+from claudomator_py.protocols.hub import Hub
 from claudomator_py.protocols.hub.connection import HubEndpoint
-from claudomator_py.protocols.hub.hub import Hub
 from claudomator_py.resources.access.http import logins, tokens
 from claudomator_py.resources.access.service import Keyring
 from claudomator_py.resources.agents import AgentCalls

@@ -16,7 +16,7 @@ from claudomator_py.app.readiness import faults_of
 from claudomator_py.daemon.loop import Daemon
 from claudomator_py.daemon.metering import Meter, ProcessGauges
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.protocols.hub.hub import Hub
+from claudomator_py.protocols.hub import Hub
 from claudomator_py.protocols.hub.waking import wake_remote_agent
 from claudomator_py.schema.settings import Http
 

@@ -20,7 +20,7 @@ from claudomator_py.faults import Activity, Faults, item_of
 from claudomator_py.log import get_logger
 from claudomator_py.policy.facts import is_long
 from claudomator_py.ports import Clock
-from claudomator_py.risk.assessment import assess
+from claudomator_py.risk import assess
 from claudomator_py.routing.mentions import WIDE_AT, Names, Participant
 from claudomator_py.routing.precedence import Assignments, explicit_choice
 from claudomator_py.routing.profile import Likeness, Request

@@ -31,7 +31,7 @@ from claudomator_py.policy.facts import WEBHOOK, Facts, paths_in
 from claudomator_py.policy.rule import BEFORE_FIRST_RUN, MODEL_RISK
 from claudomator_py.policy.verdict import Demanded, Policy, Verdict, with_built_in
 from claudomator_py.ports import Clock
-from claudomator_py.risk.assessment import Assessment, assess
+from claudomator_py.risk import Assessment, assess
 from claudomator_py.routing.role import done_by
 from claudomator_py.scheduler.decision import DecisionKind, PolicyRecord, PolicyVerdict, Route, SpecialistRecord
 from claudomator_py.schema.agent_settings import reads_task

@@ -37,8 +37,7 @@ from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.worktrees import isolated, tree_wanted
 from claudomator_py.ports import RunHost, Transcript
-from claudomator_py.prompts.conversations import ResumePolicy, resumption_of, scratch_of
-from claudomator_py.prompts.prompt import (
+from claudomator_py.prompts import (
     compose,
     compose_answer,
     compose_confirmation,
@@ -49,6 +48,7 @@ from claudomator_py.prompts.prompt import (
     left_by,
     role_of,
 )
+from claudomator_py.prompts.conversations import ResumePolicy, resumption_of, scratch_of
 from claudomator_py.routing.role import done_by, escalation_of
 from claudomator_py.scheduler.decision import DecisionKind, HandoffRecord, Record
 from claudomator_py.schema.validation import first_problem

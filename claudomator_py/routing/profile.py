@@ -6,7 +6,7 @@ from typing import Final
 
 from claudomator_py.domain.card import Card
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.risk.assessment import says_nothing
+from claudomator_py.risk import says_nothing
 from claudomator_py.routing.cleaning import unsteered, without_courtesy
 from claudomator_py.values import dataclass, regex
 

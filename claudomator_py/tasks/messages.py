@@ -35,7 +35,7 @@ from claudomator_py.domain.triage import (
     TriageReason,
 )
 from claudomator_py.domain.units import HOUR_MS
-from claudomator_py.prompts.prompt import MAX_EARLIER, answer_instructions
+from claudomator_py.prompts import MAX_EARLIER, answer_instructions
 from claudomator_py.routing.questions import Reply
 from claudomator_py.routing.triage import triage
 from claudomator_py.scheduler.decision import TriageRecord

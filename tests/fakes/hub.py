@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from claudomator_py.domain.principal import Principal, Role
-from claudomator_py.protocols.hub.hub import (
+from claudomator_py.protocols.hub import (
     LEASE_S,
     AgentConnection,
     Hub,

@@ -45,7 +45,7 @@ MODULES = {
     "dispatch/observe.py": [_DISPATCH, f"{_SERVICE}_budgets.py"],
     "dispatch/reconciler.py": [_DISPATCH, f"{_SERVICE}_policy_time.py"],
     "dispatch/agent_states.py": [f"{_DISPATCH}/test_probing.py"],
-    "protocols/hub/hub.py": [
+    "protocols/hub/__init__.py": [
         f"{_PROTOCOLS}/test_hub.py",
         f"{_PROTOCOLS}/test_hub_ends.py",
         f"{_PROTOCOLS}/test_hub_results.py",
@@ -85,7 +85,7 @@ MODULES = {
     "routing/handing_on.py": [f"{_ROUTING}/test_handing_on.py"],
     "routing/role.py": [f"{_ROUTING}/test_role.py"],
     "routing/cleaning.py": [f"{_ROUTING}/test_steering.py"],
-    "risk/assessment.py": ["tests/unit/risk", "tests/unit/domain/test_transcript.py"],
+    "risk/__init__.py": ["tests/unit/risk", "tests/unit/domain/test_transcript.py"],
     "risk/lexicon.py": ["tests/unit/risk"],
     "risk/reading.py": ["tests/unit/risk"],
     "risk/weighing.py": ["tests/unit/risk"],
@@ -343,14 +343,14 @@ EQUIVALENT = {
     "holds = hold_rows.over(connection, now_ms) if over is None else over": "whoever gives them has read the same",
     "dispatch/agent_states.py: the condition is True: "
     "since_ms = hold.until_ms if hold.until_ms is not None else now_ms": "what is over has had an end",
-    "protocols/hub/hub.py: Gt -> GtE: if left_s > 0:": "at that very moment either is right",
-    "protocols/hub/hub.py: Gt -> GtE: if one.not_before_s > self._now_s:": "at that very moment either is right",
-    "protocols/hub/hub.py: Gt -> GtE: if wait_s > 0:": "at that very moment either is right",
-    "protocols/hub/hub.py: GtE -> Gt: if self._now_s >= one.wake_by_s:": "at that very moment either is right",
-    "protocols/hub/hub.py: Lt -> LtE: if self._now_s < self._due_s:": "at that very moment either is right",
-    "protocols/hub/hub.py: Lt -> LtE: return one.link is None and one.end is None and one.wake_by_s is not None "
+    "protocols/hub/__init__.py: Gt -> GtE: if left_s > 0:": "at that very moment either is right",
+    "protocols/hub/__init__.py: Gt -> GtE: if one.not_before_s > self._now_s:": "at that very moment either is right",
+    "protocols/hub/__init__.py: Gt -> GtE: if wait_s > 0:": "at that very moment either is right",
+    "protocols/hub/__init__.py: GtE -> Gt: if self._now_s >= one.wake_by_s:": "at that very moment either is right",
+    "protocols/hub/__init__.py: Lt -> LtE: if self._now_s < self._due_s:": "at that very moment either is right",
+    "protocols/hub/__init__.py: Lt -> LtE: return one.link is None and one.end is None and one.wake_by_s is not None "
     "and self._now_s < one.wake_by_s": "at that very moment either is right",
-    "protocols/hub/hub.py: the condition is True: elif not links:": (
+    "protocols/hub/__init__.py: the condition is True: elif not links:": (
         "of an agent that is connected it finds the same once more; it saves a reading"
     ),
 }

@@ -97,6 +97,7 @@ class Tests:
         for name in [name for name in sys.modules if name.split(".")[0] in loaded]:
             del sys.modules[name]
         name = ".".join((PACKAGE, *self._file.relative_to(ROOT / PACKAGE).with_suffix("").parts))
+        name = name.removesuffix(".__init__")
         sys.meta_path.insert(0, _Exchanged(name, self._file, code))
         return self._run(self._order(changed))
 
@@ -197,7 +198,10 @@ class _Exchanged(MetaPathFinder, InspectLoader):
     ) -> ModuleSpec | None:
         if fullname != self._name:
             return None
-        return importlib.util.spec_from_file_location(fullname, self._file, loader=self)
+        inside = [str(self._file.parent)] if self._file.name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            fullname, self._file, loader=self, submodule_search_locations=inside
+        )
 
     def get_code(self, fullname: str) -> CodeType:
         return self._code

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import replace
 
 from claudomator_py.domain.worktree import BRANCHES, Tree, TreeFault, WorktreeRequest
-from claudomator_py.hosts.git.git import GitRefused
+from claudomator_py.hosts.git import GitRefused
 from claudomator_py.hosts.git.records import TreeRecords
 from claudomator_py.hosts.git.shadow import ShadowRepository
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from claudomator_py.domain.changes import MAX_RECORDED, RunChanges
+from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.files import differences, files_in, text_of
-from claudomator_py.hosts.git.git import Git, GitRefused
 from claudomator_py.hosts.git.indexes import Indexes
 from claudomator_py.hosts.git.look import DEADLINE_S, RECORD_FOLDER, Look, PlaceState
 from claudomator_py.hosts.git.shadow import Repository, discover

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from claudomator_py.domain.changes import MAX_COMMITS, MAX_RECORDED, MAX_REFS, Commit, FileChange, RefChange, RunChanges
 from claudomator_py.domain.worktree import BRANCHES
+from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.contents import Content, Contents, read_status
 from claudomator_py.hosts.git.files import MAX_ENTRIES, differences, size_and_time, text_of
-from claudomator_py.hosts.git.git import Git, GitRefused
 from claudomator_py.hosts.git.indexes import Indexes
 from claudomator_py.hosts.git.shadow import Repository, ShadowRepository
 from claudomator_py.values import dataclass

@@ -12,7 +12,7 @@ from pathlib import Path
 from claudomator_py.domain.changes import Commit, Discarded, Merged, MergeMethod, MergeOrder, NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
-from claudomator_py.hosts.git.git import GitRefused
+from claudomator_py.hosts.git import GitRefused
 from claudomator_py.hosts.git.moving import CHECKOUT_S, BranchMover, IsBusy, Move, checkout_of
 from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
 from claudomator_py.hosts.git.worktrees import LocalTrees

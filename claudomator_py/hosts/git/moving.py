@@ -18,7 +18,7 @@ from claudomator_py.domain.changes import NotMerged
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.worktree import Tree
 from claudomator_py.hosts.durable import flush_directory, write_new
-from claudomator_py.hosts.git.git import Git, GitRefused
+from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.hosts.git.records import back_pointer
 from claudomator_py.hosts.git.shadow import POINTER, ShadowRepository, copy_index
 from claudomator_py.values import dataclass

@@ -31,7 +31,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from claudomator_py.hosts.durable import flush_directory, write_new
-from claudomator_py.hosts.git.git import Git, GitRefused
+from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.values import dataclass, regex
 
 # What holds data in a git directory. Not the logs of references: git appends to those by whatever link is there.

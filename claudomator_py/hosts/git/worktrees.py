@@ -20,8 +20,8 @@ from pathlib import Path
 from claudomator_py.domain.crashpoint import crashpoint
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault, TreeStanding, TreeState, WorktreeRequest
 from claudomator_py.hosts import leftovers
+from claudomator_py.hosts.git import Git, GitRefused, fault_of
 from claudomator_py.hosts.git.branches import begun, is_absorbed
-from claudomator_py.hosts.git.git import Git, GitRefused, fault_of
 from claudomator_py.hosts.git.records import TreeRecords, back_pointer, finding, require_sound, suspicious
 from claudomator_py.hosts.git.shadow import POINTER, Repository, ShadowRepository, discover
 from claudomator_py.values import dataclass

@@ -17,7 +17,7 @@ from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.units import short_id
 from claudomator_py.domain.worktree import Tree, TreeBusy, TreeFault
 from claudomator_py.hosts.durable import flush_directory, write_new
-from claudomator_py.hosts.git.git import GitRefused
+from claudomator_py.hosts.git import GitRefused
 from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.moving import BranchMover, Move, checkout_of
 from claudomator_py.hosts.git.shadow import ShadowRepository

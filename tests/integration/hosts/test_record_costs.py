@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from claudomator_py.hosts.git import Git
 from claudomator_py.hosts.git.changes import ChangeRecorder
 from claudomator_py.hosts.git.contents import Content, Contents
-from claudomator_py.hosts.git.git import Git
 from tests.integration.hosts.repository import Repository
 
 FILE_MODES = ("100644", "100755", "120000")

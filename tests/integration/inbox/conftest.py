@@ -8,7 +8,7 @@ import pytest
 from claudomator_py.domain import crashpoint
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
-from claudomator_py.sources.inbox.inbox import InboxWatcher
+from claudomator_py.sources.inbox import InboxWatcher
 from claudomator_py.sources.inbox.ledger import AfterAccept
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake
 

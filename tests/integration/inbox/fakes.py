@@ -9,8 +9,8 @@ from pathlib import Path
 from claudomator_py.domain.errors import Problem
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox import InboxWatcher
 from claudomator_py.sources.inbox.folder import FolderScan
-from claudomator_py.sources.inbox.inbox import InboxWatcher
 from claudomator_py.sources.inbox.ledger import TASK_FILES, AfterAccept, FileReading, FileStamp, FolderStatus
 from claudomator_py.sources.inbox.refusals import Refusals, readable
 from claudomator_py.sources.inbox.scanner import Scanner, merged

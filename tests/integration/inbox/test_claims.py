@@ -11,8 +11,8 @@ import pytest
 
 from claudomator_py.schema.settings import Inbox as Trusting
 from claudomator_py.schema.trust import InboxGuard
+from claudomator_py.sources.inbox import InboxWatcher
 from claudomator_py.sources.inbox.claims import Claims, InboxInUse
-from claudomator_py.sources.inbox.inbox import InboxWatcher
 from tests.integration.inbox.fakes import MemoryIntake, drop, task
 from tests.patience import wait_until
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.schema.settings import Inbox as Trusting
-from claudomator_py.sources.inbox.inbox import InboxWatcher
+from claudomator_py.sources.inbox import InboxWatcher
 from tests.integration.inbox.conftest import MakeInbox, MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import wait_until

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudomator_py.schema import taskfile
-from claudomator_py.sources.inbox import files
-from claudomator_py.sources.inbox.inbox import InboxWatcher
+from claudomator_py.sources.inbox import InboxWatcher, files
 from tests.integration.inbox.conftest import MakeSteps
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import wait_until

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from claudomator_py.sources.inbox import InboxWatcher
 from claudomator_py.sources.inbox.files import Folder
-from claudomator_py.sources.inbox.inbox import InboxWatcher
 from tests.integration.inbox.fakes import InboxInSteps, MemoryIntake, drop, problems_of, task
 from tests.patience import wait_until
 

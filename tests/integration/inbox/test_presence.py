@@ -13,7 +13,7 @@ import pytest
 from claudomator_py.daemon.health import card_folder_checks, inbox_checks
 from claudomator_py.schema.settings import Inbox as InboxSettings
 from claudomator_py.schema.trust import InboxGuard
-from claudomator_py.sources.inbox.inbox import ConfiguredInbox
+from claudomator_py.sources.inbox import ConfiguredInbox
 from claudomator_py.sources.inbox.ledger import FileStamp
 from claudomator_py.sources.inbox.refusals import Refusals
 from tests.integration.inbox.conftest import MakeInbox, MakeSteps

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import claudomator_py.sources.inbox as inbox_module
 from claudomator_py.domain.errors import Problem
 from claudomator_py.schema import taskfile
 from claudomator_py.sources.inbox import arrivals, watch
-from claudomator_py.sources.inbox import inbox as inbox_module
 from claudomator_py.sources.inbox.ledger import FileReading, ScanReport
 from claudomator_py.store.errors import StoreUnavailable
 from tests.integration.inbox.conftest import Crashed, MakeInbox, MakeSteps

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from claudomator_py.__main__ import application
 from claudomator_py.domain.routing import Risk
-from claudomator_py.risk.assessment import assess
+from claudomator_py.risk import assess
 from claudomator_py.schema.cardfile import shipped_cards, shipped_files
 
 DATA = Path(__file__).parents[2] / "data/routing"

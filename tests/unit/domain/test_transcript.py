@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.transcript import extracted, intent_of, spoken_in, transcript
 from claudomator_py.policy.facts import paths_in
-from claudomator_py.risk.assessment import assess
+from claudomator_py.risk import assess
 
 
 def told(*texts: str, **more: object) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from claudomator_py import prompts
 from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.domain import transcript
 from claudomator_py.domain.conversation import Exchange
@@ -16,8 +17,7 @@ from claudomator_py.domain.outcome import HandoffRequest
 from claudomator_py.domain.redaction import Redactor
 from claudomator_py.domain.run import RunLimits, RunSpec
 from claudomator_py.domain.task import TaskSpec
-from claudomator_py.prompts import prompt
-from claudomator_py.prompts.prompt import MAX_SAID, compose, follow_note, handoff_note, left_by, role_of, told
+from claudomator_py.prompts import MAX_SAID, compose, follow_note, handoff_note, left_by, role_of, told
 from claudomator_py.store.tables import ChannelMessage, Run
 from tests.fakes.cards import card
 from tests.fakes.runs import MemoryRunHost
@@ -142,7 +142,7 @@ def own_words() -> list[str]:
     """What begins a line or part of a prompt in the product's own words, as far as it is fixed: from all the code that
     writes prompts."""
     found = []
-    for module in (prompt, transcript):
+    for module in (prompts, transcript):
         tree = ast.parse(inspect.getsource(module))
         told = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
         for node in ast.walk(tree):
@@ -196,7 +196,7 @@ def everywhere(words: str) -> dict[str, str]:
         "a run that failed": note(said(words), ended=run(outcome=failed)),
         "a run before": follow(said(words), spec("before").model_copy(update={"instructions": words})),
         "a guest's card": role_of(foreign, "s", "globex"),
-        "a channel": prompt.answer_instructions("kitchen", message, [message]),
+        "a channel": prompts.answer_instructions("kitchen", message, [message]),
         "who was asked": compose(
             spec("t", instructions="Dig."), heard=[Exchange(kind=InputKind.QUESTION, asked=words, answer="No.")]
         ),

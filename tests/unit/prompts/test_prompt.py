@@ -1,7 +1,7 @@
 """What an agent reads: the task, or, in a conversation that goes on, only what is new to it."""
 
 from claudomator_py.domain.card import Card
-from claudomator_py.prompts.prompt import compose, compose_further, role_of
+from claudomator_py.prompts import compose, compose_further, role_of
 from tests.fakes.steps import spec
 
 GO_ON = "Continue the task where you left off. "

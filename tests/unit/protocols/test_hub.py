@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.errors import Conflict
-from claudomator_py.protocols.hub.hub import (
+from claudomator_py.protocols.hub import (
     AGAIN_S,
     GRACE_S,
     LEASE_S,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from claudomator_py.protocols.hub.hub import (
+from claudomator_py.protocols.hub import (
     AGAIN_S,
     GRACE_S,
     WAKE_S,

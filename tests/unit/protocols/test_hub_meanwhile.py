@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudomator_py.protocols.hub.hub import (
+from claudomator_py.protocols.hub import (
     GRACE_S,
     LEASE_S,
     Hub,

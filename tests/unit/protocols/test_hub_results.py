@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.domain.errors import Conflict, NotFound
-from claudomator_py.protocols.hub.hub import (
+from claudomator_py.protocols.hub import (
     GRACE_S,
     Hub,
 )

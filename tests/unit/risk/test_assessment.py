@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.risk.assessment import MAX_SIGNS, Sign, assess, assess_anew
+from claudomator_py.risk import MAX_SIGNS, Sign, assess, assess_anew
 from claudomator_py.risk.lexicon import KINDS, data
 from claudomator_py.risk.reading import sentences
 from claudomator_py.risk.weighing import features
@@ -132,7 +132,7 @@ AT_A_TIME = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from claudomator_py.risk.assessment import assess_anew
+from claudomator_py.risk import assess_anew
 
 begin = Barrier(6)
 

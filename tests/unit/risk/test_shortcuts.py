@@ -6,7 +6,7 @@ from typing import Final
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from claudomator_py.risk.assessment import MAX_SIGNS, Sign, assess_anew
+from claudomator_py.risk import MAX_SIGNS, Sign, assess_anew
 from claudomator_py.risk.lexicon import BIT, KINDS, data, listed
 from claudomator_py.risk.reading import Order, sentences
 from claudomator_py.risk.weighing import features, is_risky, weights

@@ -3,7 +3,7 @@
 import pytest
 
 from claudomator_py.domain.routing import Risk
-from claudomator_py.risk.assessment import Assessment, Sign, assess
+from claudomator_py.risk import Assessment, Sign, assess
 from claudomator_py.risk.lexicon import data
 
 LEXICON = data()

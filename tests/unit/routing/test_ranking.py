@@ -15,7 +15,7 @@ from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.vectors import Vector
 from claudomator_py.embed.hashed import Hashed
 from claudomator_py.lab.evaluation import space_of
-from claudomator_py.risk.assessment import assess
+from claudomator_py.risk import assess
 from claudomator_py.routing.calibration import CLASSIC, SHIPPED, Calibration, Weights
 from claudomator_py.routing.lessons import SUCCESS_HALF_LIFE_MS, SpecialistStats, Votes, keyword_in, recency
 from claudomator_py.routing.profile import Likeness, Request, profile_of, text_hash
