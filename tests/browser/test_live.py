@@ -62,7 +62,7 @@ def test_a_pause_holds_everything_until_it_is_ended(desktop: Desktop) -> None:
     expect(page.get_by_role("button", name="Resume")).to_have_attribute("aria-pressed", "true")
     desktop.task("it")
     desktop.settled("it", "COMPLETED")
-    expect(page.locator("#recent")).to_contain_text("Nothing has ended yet.")
+    expect(page.locator("#board")).to_contain_text("There are no tasks yet.")
     page.keyboard.press("p")
     expect(page.locator("#recent")).to_contain_text("it")
 

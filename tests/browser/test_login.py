@@ -22,7 +22,7 @@ def test_a_code_lets_a_browser_in_once(desktop: Desktop) -> None:
     expect(page.get_by_role("button", name="Log in")).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(f"{desktop.url}/")
-    expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
+    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
     cookie = page.context.cookies()[0]
     assert cookie.get("name") == f"claudomator_{desktop.url.rpartition(':')[2]}"
     assert cookie.get("httpOnly")
@@ -42,7 +42,7 @@ def test_a_file_leads_a_browser_to_the_login(desktop: Desktop) -> None:
     page.goto(write_login_page(desktop.site.state, desktop.daemon.client.login_code().url).as_uri())
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"{desktop.url}/")
-    expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
+    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
 
 
 def test_logging_out(desktop: Desktop) -> None:
@@ -64,7 +64,7 @@ def test_the_session_outlives_a_restart_of_the_daemon(desktop: Desktop) -> None:
     page = desktop.page()
     desktop.restart(Daemon.stop)
     page.reload()
-    expect(page.get_by_role("heading", name="Needs you")).to_be_visible()
+    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
 
 
 def test_the_link_leads_to_the_name_of_the_pages_wherever_it_is_opened(desktop: Desktop) -> None:
