@@ -1,7 +1,7 @@
-"""Reading what runs write beside the tick: in small pieces, in turn, each byte once, however much there is.
+"""Reading the output of runs outside of the tick: in small pieces, in turn, each byte once, however much there is.
 
-The tick only ever looks at what has been read so far, or reads the little that an ended run has left to be read. A run
-that writes faster than it is read falls behind; nothing else does.
+The tick uses only what has been read so far, or reads the small rest of an ended run. A run that writes faster than it
+is read falls behind, and delays nothing else.
 """
 
 import threading
@@ -20,25 +20,25 @@ log = get_logger("claudomator.output")
 
 PIECE_BYTES = 1 << 16
 TURN_S = 0.01
-"""How long one run is read before the next has its turn; a piece is always read to its end."""
+"""How long a run is read before the next one's turn; a piece is always read to its end."""
 AT_ONCE_BYTES = 1 << 14
-"""Of a run that has ended no more than this is read by whoever asks for its report: less work than asking twice."""
+"""Maximum rest of an ended run that is read by the caller of ``report``, which is cheaper than a second call."""
 SHARE, SHARE_OF_ENDED = 0.2, 0.5
-"""The most of one processor that reading takes, and while the output of an ended run is waited for: one interpreter
-runs the ticks and the API as well."""
+"""Maximum share of a processor for reading live runs, and ended ones whose output is awaited. The same interpreter runs
+the ticks and the API."""
 _SHORTEST_REST_S = 0.005
 _MAX_CLOSE_S = 5.0
 _AGAIN_S = 1.0
 
 
 ReadOutput = Callable[[str, Stream, int, int], OutputPiece]
-"""Reads what a run printed; see ``RunHost.read``."""
+"""Reads a run's output; see ``RunHost.read``."""
 
 
 @dataclass(frozen=True, slots=True)
 class BacklogLimit:
-    """How much of an ended run's output is read before what it comes to is said. for_s: so many seconds all of it is
-    read; then only the last_bytes of each stream, where agents say how they came out."""
+    """How much of an ended run's output is read before its report. for_s: seconds during which all of it is read; after
+    them, only the last_bytes of each stream are read, in which agents state their result."""
 
     for_s: float
     last_bytes: int
@@ -46,18 +46,18 @@ class BacklogLimit:
 
 BACKLOG_LIMIT = BacklogLimit(5.0, 8 << 20)
 CANCELLED_BACKLOG_LIMIT = BacklogLimit(1.0, 1 << 20)
-"""With one that is stopped already, whatever it said."""
+"""Limit for a cancelled run, whose output does not matter."""
 BEHIND_BYTES = 32 << 20
-"""A run that is further behind is named in the log, and its task's explanation says so."""
+"""Unread bytes from which the log and the explanation of the task mention it."""
 _LEFT_OUT = "there was too much to read when the run ended; its beginning and its end say what became of it"
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the output of an ended run comes to, all of it read.
+    """The result of an ended run, from its whole output.
 
-    outcome: by the exit record. undisturbed: as if nothing had ended the run; the same where nothing did.
+    outcome: according to the exit record. undisturbed: as if nothing had ended the run; equal if nothing did.
     """
 
     outcome: Outcome
@@ -67,7 +67,7 @@ class Report:
 
 @dataclass(slots=True)
 class _Cursor:
-    """The way through one stream. skipped: what follows is not what comes next. torn: in a line that has lost its
+    """Position in one stream. skipped: whether bytes before it were skipped. torn: whether it is in a line without its
     beginning."""
 
     stream: Stream
@@ -76,15 +76,15 @@ class _Cursor:
     torn: bool = False
 
     def skip(self, read: ReadOutput, run_id: str, last_bytes: int) -> int:
-        """Leave out all but the last bytes; how many were left out. Raises OSError."""
+        """Skip all but the last bytes. Return the number skipped. Raises OSError."""
         left_out = max(0, read(run_id, self.stream, 0, 0).size - last_bytes - self.offset)
         self.offset += left_out
         self.skipped = self.skipped or left_out > 0
         return left_out
 
     def take(self, read: ReadOutput, run_id: str) -> bytes | None:
-        """The next bytes; None: there are none at present. A line that a hole has torn ends at the hole, and its rest
-        is left out, so that no line is put together from two. Raises OSError."""
+        """Return the next bytes; None if there are none at present. A line that is interrupted by a hole ends there,
+        and its rest is skipped, so that parts of two lines are never joined. Raises OSError."""
         piece = read(run_id, self.stream, self.offset, PIECE_BYTES)
         data = piece.data
         if not data:
@@ -100,35 +100,35 @@ class _Cursor:
 
 @dataclass(slots=True)
 class _Followed:
-    """A run whose output is read."""
+    """A run whose output is being read."""
 
     run_id: str
     reader: OutputReader
     cursors: tuple[_Cursor, ...] = field(default_factory=lambda: tuple(_Cursor(stream) for stream in _STREAMS))
     wanted: bool = False
-    """Whether to keep reading it."""
+    """Whether to continue reading."""
     taken: bool = False
-    """Whether a thread reads it at this moment."""
+    """Whether a thread is reading it."""
     ended: bool = False
     record: ExitRecord | None = None
-    """How it ended, where that is known."""
+    """Its exit record, if known."""
     until_s: float | None = None
-    """The monotonic clock's time until which all of an ended run's output is read."""
+    """Time on the monotonic clock until which all output of an ended run is read."""
     said: LiveOutput = field(default_factory=LiveOutput)
     heard_until: tuple[int, ...] = (0,) * len(_STREAMS)
-    """The offset in each stream up to which it has said what it ``said``."""
+    """Offset in each stream up to which ``said`` was derived."""
     report: Report | None = None
-    """What it comes to, read to its end."""
+    """Its report, once it was read to its end."""
     problem: OSError | None = None
-    """What kept it from being read at the last attempt."""
+    """Why the last attempt to read failed."""
     not_understood: str | None = None
     is_behind: bool = False
-    """Whether the log has said that it is far behind."""
+    """Whether the log has mentioned that it is far behind."""
     is_awaited: bool = False
-    """Whether somebody waits until all that is there has been read."""
+    """Whether somebody waits until everything available has been read."""
 
     def read(self, read: ReadOutput) -> bool:
-        """Read it for a moment; whether there was no more. Raises OSError."""
+        """Read for one turn. Return whether everything available was read. Raises OSError."""
         end_s = time.monotonic() + TURN_S
         unread = list(self.cursors)
         while unread:
@@ -143,7 +143,7 @@ class _Followed:
         return True
 
     def skip_backlog(self, read: ReadOutput) -> int:
-        """Leave out what would take too long, now that it has ended; how many bytes. Raises OSError."""
+        """Skip what would take too long to read after its end. Return the number of bytes. Raises OSError."""
         limit = (
             CANCELLED_BACKLOG_LIMIT if self.record is not None and self.record.ended_by == "cancel" else BACKLOG_LIMIT
         )
@@ -154,7 +154,7 @@ class _Followed:
         return sum(cursor.skip(read, self.run_id, limit.last_bytes) for cursor in self.cursors)
 
     def heard(self, unread: int, now_ms: int) -> LiveOutput:
-        """What it has said by now."""
+        """Return what it has said so far."""
         reader = self.reader
         stage = reader.stage
         return LiveOutput(
@@ -169,7 +169,7 @@ class _Followed:
         )
 
     def come_to(self, now_ms: int) -> Report:
-        """What it comes to by what has been read."""
+        """Return its report from what has been read."""
         if self.not_understood is not None:
             detail = f"its output could not be understood: {self.not_understood}"
             outcome = Outcome(status=OutcomeStatus.FAILED, reason=Reason.AGENT_ERROR, detail=detail)
@@ -181,14 +181,14 @@ class _Followed:
 
 
 class LiveRunMonitor:
-    """Follows the output of runs. ``follow``, ``report`` and ``keep`` are for the tick and return at once; what they
-    ask for is read by ``turn``, on a thread of its own once ``start`` was called, but for the last few bytes.
+    """Follows the output of runs. ``follow``, ``report`` and ``keep`` are for the tick and return at once. The reading,
+    except that of the last few bytes, is done by ``turn``, on a separate thread once ``start`` was called.
 
-    news: called, on that thread, when something was read that a tick may have to act on.
+    news: called on that thread after something was read on which a tick may have to act.
     """
 
     def __init__(self, read: ReadOutput, clock: Clock, rest: Callable[[float], object] | None = None) -> None:
-        """rest: told how many seconds to leave the processor to others; None: it sleeps for as long."""
+        """rest: called with the number of seconds to leave the processor to others; None to sleep that long."""
         self._read_output = read
         self._clock = clock
         self.news: Callable[[], None] = lambda: None
@@ -199,11 +199,11 @@ class LiveRunMonitor:
         self._thread = threading.Thread(target=self._work, name="output", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start to read."""
         self._thread.start()
 
     def close(self) -> None:
-        """Read nothing more; the next daemon begins from the files."""
+        """Stop reading; the next daemon starts from the files."""
         self._closed.set()
         with self._asked:
             self._asked.notify_all()
@@ -211,21 +211,20 @@ class LiveRunMonitor:
             self._thread.join(_MAX_CLOSE_S)
 
     def follow(self, run_id: str, make: Callable[[], OutputReader]) -> LiveOutput:
-        """Return what the live run has said as far as is known; it is read on. make: a reader for it, if it has none
-        yet.
+        """Return what the live run has said as far as is known, and continue reading. make: creates its reader, if it
+        has none yet.
 
-        Raises OSError that kept it from being read.
+        Raises OSError if the last attempt to read failed.
         """
         followed = self._ask(run_id, make)
         _raise_problem(followed)
         return followed.said
 
     def report(self, run_id: str, make: Callable[[], OutputReader], record: ExitRecord | None) -> Report | None:
-        """Return what the run comes to; None: its output is being read. It has ended, and nothing that could write is
-        left.
+        """Return the report of a run that has ended with all of its processes; None while its output is being read.
 
-        make: as in ``follow``. record: how it ended; None: its supervisor was lost. Raises OSError that kept it from
-        being read.
+        make: as in ``follow``. record: its exit record; None if its supervisor was lost. Raises OSError if the last
+        attempt to read failed.
         """
         with self._asked:
             followed = self._follow(run_id, make)
@@ -243,10 +242,9 @@ class LiveRunMonitor:
         return followed.report
 
     def is_current(self, run_id: str) -> bool:
-        """Return whether the run has printed nothing since what is known of it was read; else ``news`` comes once it
-        is.
+        """Return whether everything that the run has printed is known; otherwise ``news`` is called once it is.
 
-        Ask before a live run is judged by what it does not say. Raises OSError.
+        Call this before judging a live run by what it has not said. Raises OSError.
         """
         followed = self._followed.get(run_id)
         if followed is None:
@@ -258,7 +256,7 @@ class LiveRunMonitor:
         return not followed.is_awaited
 
     def backlog(self, run_id: str) -> Backlog | None:
-        """Return what there is to be read of the run, if it takes long enough to be told about. From any thread."""
+        """Return the unread output of the run, if reading it takes long enough to mention. Safe from any thread."""
         followed = self._followed.get(run_id)
         if followed is None or followed.report is not None:
             return None
@@ -266,12 +264,12 @@ class LiveRunMonitor:
         return Backlog(unread, ended) if ended or unread >= BEHIND_BYTES else None
 
     def keep(self, run_ids: Collection[str]) -> None:
-        """Forget all runs but these."""
+        """Forget all other runs."""
         with self._asked:
             self._followed = {run_id: one for run_id, one in self._followed.items() if run_id in run_ids}
 
     def turn(self) -> bool:
-        """Read each run for a moment that is to be read, and rest for it; whether there is more to be read."""
+        """Read each wanted run for one turn, with rests. Return whether there is more to read."""
         owed_s = 0.0
         for followed in self._wanted():
             if not self._take(followed):
@@ -298,7 +296,7 @@ class LiveRunMonitor:
             try:
                 self.turn()
             except Exception:
-                # Every run would be waited for without this thread.
+                # Without this thread every run would be awaited for ever.
                 log.exception("reading_failed")
                 self._closed.wait(_AGAIN_S)
 
@@ -321,13 +319,13 @@ class LiveRunMonitor:
         return followed
 
     def _take(self, followed: _Followed) -> bool:
-        """Whether it is the caller's to read now; nobody else reads it at the same time."""
+        """Return whether the caller may read it now, exclusively."""
         with self._asked:
             taken, followed.taken = followed.taken, True
             return not taken
 
     def _is_little(self, followed: _Followed) -> bool:
-        """Whether what is left to be read takes no time."""
+        """Return whether the unread rest is small."""
         try:
             return self._unread(followed) <= AT_ONCE_BYTES
         except OSError as error:
@@ -335,9 +333,9 @@ class LiveRunMonitor:
             return False
 
     def _read(self, followed: _Followed, *, tell: bool = True) -> None:
-        """One turn of that run. Whatever its output or its files are like, no other run is worse off. tell: of news."""
+        """Read a run for one turn. Faults of its output or files never affect other runs. tell: call news."""
         followed.wanted = False
-        ended = followed.ended  # before the look at the bytes: after the end nothing is written
+        ended = followed.ended  # read before the output: nothing is written after the end
         said, is_all = followed.said, True
         try:
             if followed.not_understood is None:
@@ -383,7 +381,7 @@ class LiveRunMonitor:
 
 
 def _raise_problem(followed: _Followed) -> None:
-    """Once for each attempt, so that what is wrong is told, and the next attempt is made."""
+    """Raise the problem of the last attempt once, so that it is reported and the next attempt is made."""
     problem, followed.problem = followed.problem, None
     if problem is not None:
         raise problem

@@ -1,9 +1,8 @@
-"""Work trees: a checkout of its own for a task, with a git that takes no orders from the repository.
+"""Work trees: a separate checkout for each task, with a git that executes nothing that the repository configures.
 
-Here is git as a subprocess: bare environment, no hooks, no prompts, a deadline, and its words when it refuses.
-
-What a repository configures does not reach git at all where it does more than find its directories: see
-``shadow``. What is set here holds even so, against the user's own configuration.
+This module runs git as a subprocess: minimal environment, no hooks, no prompts, a deadline, and its messages if it
+fails. Except for finding its directories, git never reads a repository's configuration: see ``shadow``. The settings
+here apply in addition, and override the user's own configuration.
 """
 
 import os
@@ -16,8 +15,8 @@ from pathlib import Path
 from claudomator_py.domain.worktree import TreeFault
 
 _PASSED = ("HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME", "GIT_EXEC_PATH")
-# The user's own configuration holds, as it does for the agent: content filters such as LFS are needed for a tree that
-# is worth anything. What would run programs behind the scenes, or outlive the command, does not.
+# The user's own configuration applies, as it does for the agent: a usable tree needs content filters such as LFS. It is
+# overridden where it would run programs in the background, or programs that outlive the command.
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -38,7 +37,7 @@ _VARIABLES = {
     "SSH_ASKPASS": "/bin/false",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
-    # Nothing is fetched, be it for an object that a partial clone lacks: what to run for that, a repository decides.
+    # Nothing is fetched, not even a missing object of a partial clone: the repository decides what that would run.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
 }
@@ -47,8 +46,8 @@ _TERM_S = 5.0
 
 
 class GitRefused(Exception):
-    """It exited with another code than 0, or could not be started, or took too long; words: what it said; printed: what
-    it answered, all the same."""
+    """git exited with another code than 0, could not be started, or took too long. words: its error output; printed:
+    its standard output."""
 
     def __init__(self, words: str, code: int | None = None, printed: str = "") -> None:
         super().__init__(words)
@@ -58,10 +57,10 @@ class GitRefused(Exception):
 
 
 class Git:
-    """Calls git. Safe to use from many threads; ``close`` ends what is under way, and nothing is started after it."""
+    """Calls git. Safe to use from many threads; ``close`` ends running commands and prevents new ones."""
 
     def __init__(self, environ: Mapping[str, str], umask: int = -1) -> None:
-        """umask: for what it writes into repositories; -1: that of this process."""
+        """umask: for files written to repositories; -1 for that of this process."""
         self._umask = umask
         self._environ = {name: environ[name] for name in _PASSED if name in environ} | _VARIABLES
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -77,9 +76,9 @@ class Git:
         timeout_s: float = 30.0,
         keep: Sequence[int] = (),
     ) -> str:
-        """What it prints, without the last line's end.
+        """Return its output without the final line break.
 
-        variables: further ones, such as ``GIT_DIR``. keep: descriptors that it inherits. Raises GitRefused.
+        variables: additional variables, such as ``GIT_DIR``. keep: descriptors to inherit. Raises GitRefused.
         """
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         command = ["git", "-C", str(folder), *settings, *arguments]
@@ -101,16 +100,16 @@ class Git:
 
     @property
     def closed(self) -> bool:
-        """Whether it starts nothing any more."""
+        """Whether ``close`` was called."""
         return self._closed
 
     def close(self) -> None:
-        """End what is under way, and start nothing more."""
+        """End running commands, and start no more."""
         with self._lock:
             self._closed = True
             running = list(self._running)
         for process in running:
-            # It removes its own lock files at SIGTERM.
+            # On SIGTERM, git removes its own lock files.
             process.send_signal(signal.SIGTERM)
 
     def _start(
@@ -147,7 +146,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 _WITHOUT = "or write `isolation: none`"
 _BARE = f"it is a bare repository: clone it, and choose the clone, {_WITHOUT}"
-# The first that is found in git's words.
+# The first match in git's message counts.
 _REMEDIES = (
     ("not a git repository", f"choose a folder in a git repository, {_WITHOUT}"),
     ("cannot change to", "choose a folder that is there"),
@@ -167,7 +166,7 @@ _ELSE = f"correct it and restart the task, {_WITHOUT}"
 
 
 def fault_of(refused: GitRefused, folder: str) -> TreeFault:
-    """Return the fault with git's words, the folder and the remedy."""
+    """Return the fault with git's message, the folder and the remedy."""
     words = refused.words.strip()
     remedy = next((remedy for part, remedy in _REMEDIES if part in words), _ELSE)
     return TreeFault(f"no work tree of {folder}: {words}; {remedy}")

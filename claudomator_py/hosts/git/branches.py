@@ -1,5 +1,5 @@
-"""Branches of work trees: where one begins, where its task says, else where the task ended that it waited for; and
-whether one has been taken over without its commits: squashed, rebased or picked one by one."""
+"""Branches of work trees: where a branch begins, which is given by its task or else by the task that this one waited
+for, and whether its changes were taken over without its commits, by squashing, rebasing or cherry-picking."""
 
 import shutil
 from dataclasses import replace
@@ -13,9 +13,9 @@ _HEADS = "refs/heads/"
 
 
 def begun(shadow: ShadowRepository, tree: Tree, order: WorktreeRequest, records: TreeRecords) -> Tree:
-    """Return the tree, which so far begins at what is checked out, with where it is to begin.
+    """Return the tree with the commit at which it begins, instead of the one that is checked out.
 
-    Raises TreeFault where there is no such place; GitRefused.
+    Raises TreeFault if there is no such commit; GitRefused.
     """
     if order.base is not None:
         return _at(shadow, tree, order.base)
@@ -28,7 +28,7 @@ def begun(shadow: ShadowRepository, tree: Tree, order: WorktreeRequest, records:
         state = records.state(name)
         changed += 0 if state is None else state.changed
         tip = _commit(shadow, f"{_HEADS}{record[0].branch}")
-        # What is merged is in what is checked out, with all that came since.
+        # The checkout contains merged work, and everything since.
         if tip is not None and not _has(shadow, tree.base, tip):
             ends[record[0].branch] = tip
     for branch, tip in ends.items():
@@ -60,20 +60,20 @@ def _has(shadow: ShadowRepository, commit: str, other: str) -> bool:
 
 
 MAX_COMPARED = 1_000
-"""Commits on either side whose patches are compared."""
+"""Maximum number of commits on either side whose patches are compared."""
 _LOOK_S = 20.0
 
 
 def is_absorbed(shadow: ShadowRepository, objects: str, commit: str, target: str) -> bool:
-    """Return whether all that the commit brings is in the target, though it is no ancestor of that.
+    """Return whether the target contains all changes of the commit, although the commit is not its ancestor.
 
-    objects: the repository's folder of them. Where git cannot tell it is not, as what is taken over may be removed.
-    Nothing is written to the repository.
+    objects: object directory of the repository. False if git cannot tell, because work that was taken over may be
+    removed. Writes nothing to the repository.
     """
     try:
         parted = shadow("merge-base", commit, target)
         if _tree(shadow, parted) == _tree(shadow, commit):
-            return False  # it brings nothing in all, and that may be all there is of what was tried
+            return False  # no changes in total; its commits may be the only record of what was tried
         return _merges_to_nothing(shadow, objects, commit, target) or _is_picked(shadow, commit, target)
     except (GitRefused, OSError, ValueError):
         return False
@@ -92,7 +92,7 @@ def _merges_to_nothing(shadow: ShadowRepository, objects: str, commit: str, targ
 
 
 def _is_picked(shadow: ShadowRepository, commit: str, target: str) -> bool:
-    """By patches, which stay what they were where the target has gone on in the same lines since."""
+    """Return whether its patches are in the target, which also holds if the target has changed the same lines since."""
     sides = shadow("rev-list", "--count", "--left-right", f"{target}...{commit}").split()
     merges = int(shadow("rev-list", "--count", "--merges", f"{target}..{commit}"))
     if merges or any(int(count) > MAX_COMPARED for count in sides):

@@ -1,9 +1,9 @@
-"""What a run changes where it works: a record before it and one after it, in its directory, and what is between them.
+"""Changes that a run makes in its working directory: a record before it, one after it, and their difference.
 
-In a repository both are exact (see ``look``): what was changed before the run is none of its changes. Elsewhere files
-are compared by size and time.
+In a repository the records are exact (see ``look``), so that earlier changes do not count. Elsewhere files are compared
+by size and time.
 
-A record costs a few processes beside the tick. It has a deadline; what cannot be recorded is said, and harms nothing.
+A record costs a few processes outside of the tick, and has a deadline. A failure is noted, and has no other effect.
 """
 
 import json
@@ -24,27 +24,27 @@ from claudomator_py.hosts.git.shadow import Repository, discover
 
 BEFORE = "before.json"
 _PAIRS = ("files", "contents", "at_head")
-"""In it: by path two values, of which JSON makes a list."""
+"""Keys of the record that map a path to a pair, which JSON stores as a list."""
 RECORD = "changes.json"
 SCRATCH = "work"
-"""In the run's directory: where a run works that has no folder."""
+"""Folder in the run directory in which a run without a working directory works."""
 _FAULTS = (GitRefused, OSError, ValueError, RuntimeError)
-"""RuntimeError: a folder that is a loop of links, to ``pathlib``."""
+"""RuntimeError: raised by ``pathlib`` for a loop of links."""
 
 
 class ChangeRecorder:
-    """Makes the records of runs. Safe to use from many threads; ``close`` ends what is under way."""
+    """Creates the records of runs. Safe to use from many threads; ``close`` ends those in progress."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._git = Git(environ)
         self._indexes = Indexes()
 
     def close(self) -> None:
-        """End what is under way, and begin nothing more."""
+        """End the records in progress, and start no more."""
         self._git.close()
 
     def before(self, run_dir: Path, folder: str) -> None:
-        """Record how the folder stands in which the run is about to begin. Never raises."""
+        """Record the state of the working directory before the run. Never raises."""
         state = self._state(run_dir, folder)
         with suppress(OSError):
             new = run_dir / f"{BEFORE}.new"
@@ -53,7 +53,7 @@ class ChangeRecorder:
 
     @staticmethod
     def is_of_interest(run_dir: Path) -> bool:
-        """Return whether there can be anything to record after the run: not in a folder of its own that is empty."""
+        """Return whether there may be changes to record after the run; False for an empty folder of its own."""
         if os.access(f"{run_dir}/{BEFORE}", os.F_OK):
             return True
         try:
@@ -63,14 +63,14 @@ class ChangeRecorder:
             return False
 
     def after(self, run_dir: Path) -> RunChanges | None:
-        """Return what is other than it was, and keep that in the run's directory; None: there is no record to compare
-        with. Never raises."""
+        """Return the changes since ``before``, and store them in the run directory; None if there is no earlier record.
+        Never raises."""
         try:
             said: dict[str, Any] = json.loads((run_dir / BEFORE).read_text(encoding="utf-8"))
             pairs = {key: {path: it and tuple(it) for path, it in said[key].items()} for key in _PAIRS}
             before = PlaceState(**{**said, **pairs})
         except (OSError, ValueError, TypeError, KeyError):
-            # A folder of its own was empty.
+            # Its own folder was empty at the beginning.
             if not (scratch := run_dir / SCRATCH).is_dir():
                 return None
             before = PlaceState(str(scratch))
@@ -88,7 +88,7 @@ class ChangeRecorder:
         return changes
 
     def _state(self, run_dir: Path, folder: str) -> PlaceState:
-        """How a folder stands."""
+        """Return the state of a folder."""
         until = time.monotonic() + DEADLINE_S
         try:
             if not _is_in_repository(folder):
@@ -120,7 +120,7 @@ class ChangeRecorder:
 
 
 def recorded(run_dir: Path) -> RunChanges | None:
-    """Return the record in a run's directory; None: there is none that can be read."""
+    """Return the record in a run directory; None if there is none, or it cannot be read."""
     try:
         return RunChanges.model_validate_json((run_dir / RECORD).read_bytes())
     except (OSError, ValueError):
@@ -133,7 +133,7 @@ def _fault(error: Exception) -> str:
 
 
 def _is_in_repository(folder: str) -> bool:
-    """Return whether a folder, or one around it, has a ``.git``; git finds out what it is."""
+    """Return whether a folder or one of its parents has a ``.git``; git examines what it is."""
     real = Path(os.path.realpath(folder))
     return any(os.path.lexists(place / ".git") for place in (real, *real.parents))
 

@@ -1,8 +1,8 @@
-"""What is in the files that are other than at the commit of a place, and what two such places differ in.
+"""Contents of the files that differ from the commit of a work tree, and the difference between two such states.
 
-An index of a large repository takes longer to write than all of its files to look at. So what is in the few files
-that are not committed is written to an index of these alone, and two places are compared by trees of what differs,
-which are written here: a process of git's takes longer than each of them.
+Writing the index of a large repository takes longer than examining all of its files. Therefore the few uncommitted
+files are written to an index of their own, and two states are compared by trees of the differing files. These trees are
+written here, because a git process takes longer than writing them.
 """
 
 import hashlib
@@ -15,33 +15,33 @@ from typing import Final
 from claudomator_py.values import dataclass
 
 Content = tuple[str, str]
-"""Mode and object id, as git writes them."""
+"""Mode and object id, in git's notation."""
 _Folder = dict[bytes, "Content | _Folder"]
 _NOTHING: Final = "000000"
 _FOLDER: Final = "040000"
 _SHA1_DIGITS: Final = 40
 _MAX_PATHS = 500
-"""In one command line."""
+"""Maximum number of paths in a command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What ``git status`` says of a place: its commit, its branch, what is not committed, what git does not know."""
+    """Result of ``git status``: commit, branch, uncommitted files, and untracked files."""
 
     head: str | None = None
     branch: str | None = None
     uncommitted: list[str] = field(default_factory=list)
     untracked: list[str] = field(default_factory=list)
     at_head: dict[str, Content | None] = field(default_factory=dict)
-    """What these files are at the commit."""
+    """Content of these files at the commit."""
     in_index: dict[str, Content] = field(default_factory=dict)
-    """What of them is in the index, once."""
+    """Content of those that are in the index, once."""
     in_conflict: list[str] = field(default_factory=list)
-    """What of them is there several times, of which git does not say what is at the commit."""
+    """Those that are in the index several times; for these, git does not report the content at the commit."""
 
 
 def read_status(listed: str) -> Status:
-    """Read ``git status --porcelain=v2 --branch -z``."""
+    """Read the output of ``git status --porcelain=v2 --branch -z``."""
     head = branch = None
     found = Status()
     for entry in listed.split("\0"):
@@ -67,8 +67,8 @@ def read_status(listed: str) -> Status:
 
 
 class Contents:
-    """Reads and writes them, in a folder of its own. call: of ``git``, with variables and stdin. objects: where that
-    writes what it hashes."""
+    """Reads and writes contents, in a folder of its own. call: calls git with variables and stdin. objects: directory
+    for git's objects."""
 
     def __init__(self, call: Callable[..., str], folder: Path, objects: Path) -> None:
         self._call = call
@@ -76,7 +76,7 @@ class Contents:
         self._objects = objects
 
     def of_files(self, status: Status, comparable: Collection[str]) -> dict[str, Content | None]:
-        """Return what is in these files as they are, and in what of the others is in the index; None: it is not there.
+        """Return the current content of these files, and of the other ones from the index; None for a missing file.
         Raises GitRefused; OSError."""
         index = self._index("now", status.in_index)
         given = "\0".join(comparable).encode(errors="surrogateescape")
@@ -85,7 +85,7 @@ class Contents:
         return {path: found.get(path) for path in (*status.uncommitted, *comparable)}
 
     def at(self, commit: str, paths: list[str]) -> dict[str, Content | None]:
-        """Return what is in these files at a commit. Raises GitRefused."""
+        """Return the content of these files at a commit. Raises GitRefused."""
         found: dict[str, Content | None] = dict.fromkeys(paths)
         for start in range(0, len(paths), _MAX_PATHS):
             some = paths[start : start + _MAX_PATHS]
@@ -93,7 +93,7 @@ class Contents:
         return found
 
     def between(self, before: str, after: str) -> dict[str, tuple[Content | None, Content | None]]:
-        """Return what is in the files that differ, in the one tree and in the other. Raises GitRefused."""
+        """Return both contents of the files that differ between two trees. Raises GitRefused."""
         parts = iter(self._call("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split("\0"))
         found = {}
         for part in parts:
@@ -103,8 +103,8 @@ class Contents:
         return found
 
     def tree(self, contents: Mapping[str, Content | None], digits: int = 0) -> str:
-        """Write a tree of these files alone, without a process of git's. digits: of ids in that repository; 0: that is
-        not known. Raises GitRefused; OSError; ValueError for a file in a file."""
+        """Write a tree of only these files, without a git process. digits: length of ids in that repository; 0 if
+        unknown. Raises GitRefused; OSError; ValueError for a file inside a file."""
         root: _Folder = {}
         for path, content in contents.items():
             if content is not None:
@@ -121,11 +121,11 @@ class Contents:
         return self._written(root, digits) if digits else self._call("hash-object", "-w", "-t", "tree", "--stdin")
 
     def _written(self, folder: "_Folder", digits: int) -> str:
-        """Write the trees of a folder and of those in it; its id."""
+        """Write the trees of a folder and its subfolders. Return the id."""
         entries = []
         for name, it in folder.items():
             mode, oid = (_FOLDER, self._written(it, digits)) if isinstance(it, dict) else it
-            # A folder stands where its name with a slash would, and git leaves out the first zero of its mode.
+            # git sorts a folder as if its name ended with a slash, and omits the first zero of its mode.
             order = name + b"/" if mode == _FOLDER else name
             entries.append((order, b"%s %s\0%s" % (mode.lstrip("0").encode(), name, bytes.fromhex(oid))))
         listed = b"".join(entry for _, entry in sorted(entries))
@@ -138,7 +138,7 @@ class Contents:
         return oid
 
     def _index(self, name: str, contents: Mapping[str, Content]) -> dict[str, str]:
-        """Write an index of these files alone, and return the variables by which git uses it."""
+        """Write an index of only these files. Return the variables with which git uses it."""
         (path := self._folder / f"index.{name}").unlink(missing_ok=True)
         variables = {"GIT_INDEX_FILE": str(path)}
         if contents:
@@ -153,7 +153,7 @@ def _content(mode: str, oid: str) -> Content | None:
 
 
 def _listed(listed: str, at: int) -> Iterator[tuple[str, Content]]:
-    """Read what ``ls-files --stage`` or ``ls-tree`` prints, in which the id is the word at that place."""
+    """Yield the entries in the output of ``ls-files --stage`` or ``ls-tree``. at: index of the id among the words."""
     for entry in listed.split("\0"):
         what, _, path = entry.partition("\t")
         if what and (words := what.split(" "))[0] != _FOLDER:

@@ -1,4 +1,4 @@
-"""Files without git: which there are, and which are other, by size and time."""
+"""Files without git: listing them, and comparing them by size and time."""
 
 import os
 import stat
@@ -9,17 +9,17 @@ from typing import Literal
 from claudomator_py.domain.changes import FileChange
 
 MAX_ENTRIES = 20_000
-"""Files that are looked at where there is no repository, and that are compared where there is one."""
+"""Maximum number of files that are examined without a repository, or compared in one."""
 
 
 def size_and_time(path: str) -> tuple[int, int]:
-    """Return size and time of change of a file; of a folder only that it is there."""
+    """Return size and modification time of a file; constants for a folder."""
     status = os.lstat(path)
     return (0, 0) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_mtime_ns)
 
 
 def files_in(folder: str, is_late: Callable[[], bool]) -> dict[str, tuple[int, int]]:
-    """Return size and time of each file below a folder. Raises ValueError for more than can be looked at; OSError."""
+    """Return size and time of each file below a folder. Raises ValueError for too many files; OSError."""
     found: dict[str, tuple[int, int]] = {}
     for path, status in _walk(folder, is_late):
         if len(found) == MAX_ENTRIES:
@@ -46,7 +46,7 @@ def _walk(folder: str, is_late: Callable[[], bool]) -> Iterator[tuple[str, os.st
 
 
 def _is_cache(folder: str) -> bool:
-    """Return whether a folder says of itself that git is to know nothing in it, as caches and environments do."""
+    """Return whether a folder marks itself as ignored by git, as caches and virtual environments do."""
     try:
         return (Path(folder) / ".gitignore").read_bytes()[:64].strip() in (b"*", b"*\n!.gitignore")
     except OSError:
@@ -66,5 +66,5 @@ def differences(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple
 
 
 def text_of(words: str) -> str:
-    """Return names and words as text: bytes that are none are marked."""
+    """Return names and messages as text, with invalid bytes marked."""
     return words.encode(errors="surrogateescape").decode(errors="replace")

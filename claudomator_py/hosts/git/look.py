@@ -1,7 +1,7 @@
-"""A look at a repository in which a run works: how it stands, and what is between two looks.
+"""Looking at a repository in which a run works: its state, and the difference between two states.
 
-A look at all files is one of git's, at a copy of the index. Objects are written to the run's directory, never to the
-repository, and git reads no configuration of the repository (see ``shadow``).
+git compares all files with a copy of the index. Objects are written to the run directory, never to the repository, and
+git does not read the repository's configuration (see ``shadow``).
 """
 
 import os
@@ -24,10 +24,10 @@ from claudomator_py.values import dataclass
 DEADLINE_S = 10.0
 MAX_PATCH_BYTES = 5_000_000
 MAX_FILE_BYTES = 5_000_000
-"""A larger file is named; what is in it is not compared."""
+"""Maximum size of a file whose content is compared; larger ones are only named."""
 PATCH = "changes.patch"
 RECORD_FOLDER = "record"
-"""In the run's directory, while a record is made: the shadow, an index and objects."""
+"""Folder in the run directory while a record is made, with the shadow, an index and objects."""
 _STASH = "refs/stash"
 _NAME_OF = {"A": "added", "D": "deleted"}
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty")
@@ -35,7 +35,7 @@ _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=d
 
 @dataclass(frozen=True, slots=True)
 class PlaceState:
-    """How a place stands; without a repository only files are known."""
+    """State of a working directory; without a repository, only files are known."""
 
     place: str
     """See ``Repository``."""
@@ -46,21 +46,21 @@ class PlaceState:
     head: str | None = None
     branch: str | None = None
     contents: Mapping[str, Content | None] = field(default_factory=dict)
-    """Of the files that are other than at the commit; None: it is not there."""
+    """Contents of the files that differ from the commit; None for a missing file."""
     at_head: Mapping[str, Content | None] = field(default_factory=dict)
-    """What these files are at the commit."""
+    """Contents of these files at the commit."""
     refs: Mapping[str, str] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
-    """Of these, the branches that other tasks are at work on, each in a work tree of its own."""
+    """Branches on which other tasks work, each in a separate work tree."""
     files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Size and time of change of each that git does not compare; without a repository of all."""
+    """Size and modification time of each file that git does not compare; without a repository, of all files."""
     uncommitted: Sequence[str] = ()
     untracked: Sequence[str] = ()
     fault: str | None = None
 
 
 class Look:
-    """One look at a repository. left_s: seconds until the deadline."""
+    """A look at a repository. left_s: seconds until the deadline."""
 
     def __init__(
         self, git: Git, indexes: Indexes, run_dir: Path, repository: Repository, left_s: Callable[[], float]
@@ -77,7 +77,7 @@ class Look:
         self._shadow = ShadowRepository(git, self._folder / "shadow", repository.common_dir)
 
     def state(self) -> PlaceState:
-        """Return how it stands. Raises GitRefused; OSError."""
+        """Return its state. Raises GitRefused; OSError."""
         with ThreadPoolExecutor(1) as beside_it:
             named = beside_it.submit(self._call, "for-each-ref", "--format=%(objectname) %(refname)")
             status = read_status(self._status())
@@ -97,7 +97,7 @@ class Look:
         return PlaceState(*of_git, contents, at_head, refs, others, apart, uncommitted, untracked)
 
     def between(self, before: PlaceState, after: PlaceState) -> RunChanges:
-        """Return what is other in the second. Raises GitRefused; OSError."""
+        """Return the changes from the first state to the second. Raises GitRefused; OSError."""
         ends = self._ends(before, after)
         names = sorted((before.refs.keys() | after.refs.keys()) - before.others.keys() - after.others.keys())
         refs = [
@@ -136,8 +136,8 @@ class Look:
         )
 
     def _status(self) -> str:
-        """Ask git how files differ from a copy of its index, in which it keeps what it has read for the look after the
-        run, unless the index is another by then."""
+        """Return git's status relative to a copy of the index. The copy caches what git reads for the look after the
+        run, unless the index has changed by then."""
         own = self._indexes.bring(self._repository.git_dir, self._folder)
         options = ("--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
         return self._call("status", *options, "--ignore-submodules=dirty", variables=own)
@@ -146,12 +146,12 @@ class Look:
         return _is_comparable(f"{self._repository.top}/{path}")
 
     def _is_beside(self, path: str) -> bool:
-        """Return whether what is there is only named: too large a file, or a repository that this one does not know."""
+        """Return whether a path is only named, because it is a large file or an unknown repository."""
         is_folder = Path(f"{self._repository.top}/{path}").is_dir()
         return not self._is_comparable(path) and (path.endswith("/") or not is_folder)
 
     def _ends(self, before: PlaceState, after: PlaceState) -> tuple[str, str]:
-        """Return two trees or commits that differ in what the places differ in."""
+        """Return two trees or commits whose difference is that of the states."""
         heads = [state.head or self._contents.tree({}) for state in (before, after)]
         if not (before.contents or after.contents):
             return heads[0], heads[1]
@@ -199,7 +199,7 @@ class Look:
         return found, int(self._call("rev-list", "--count", "--ignore-missing", "--stdin", stdin=given))
 
     def _patch(self, *ends: str) -> tuple[int | None, bool]:
-        """Write the patch to the run's directory: as many of its files, in their order, as there is room for."""
+        """Write the patch to the run directory, with as many files in order as fit."""
         if ends[0] == ends[1]:
             return None, True
         patch = self._call("diff-tree", "-r", "-p", "--no-renames", "--full-index", *_PLAIN, *ends)
@@ -230,7 +230,7 @@ class Look:
 
 
 def _numbered(parts: Sequence[str]) -> list[FileChange]:
-    """Read ``git diff-tree -z --raw --numstat``: first a letter for each file, then its lines."""
+    """Return the changes in the output of ``git diff-tree -z --raw --numstat``: first a letter per file, then lines."""
     letters: dict[str, str] = {}
     found = []
     rest = iter(parts)
@@ -253,8 +253,8 @@ def _lines(number: str) -> int | None:
 
 
 def _is_comparable(path: str) -> bool:
-    """Return whether git can compare what is there: nothing, a file that is not too large, or a submodule, which is a
-    folder that git knows by its name alone."""
+    """Return whether git can compare a path: a missing one, a file that is not too large, or a submodule, which is a
+    folder that git knows only by name."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -265,8 +265,7 @@ def _is_comparable(path: str) -> bool:
 
 
 def _branches_of_others(repository: Repository) -> list[str]:
-    """Return the branches of tasks that are checked out in other work trees: what is done there is none of this run's
-    doing."""
+    """Return the tasks' branches that are checked out in other work trees; changes to them are not made by this run."""
     found = []
     for head in Path(repository.common_dir).glob("worktrees/*/HEAD"):
         with suppress(OSError):

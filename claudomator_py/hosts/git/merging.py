@@ -1,7 +1,7 @@
-"""Merging the branch of a work tree into another, and leaving it: all that is new is made in the object database first.
+"""Merging and discarding the branch of a work tree: all new objects are first created in the object database.
 
-Conflicts are found there, too (``git merge-tree``), so no work tree ever has one. git runs under our configuration: no
-hook and no merge driver that the repository names takes part (see ``shadow``).
+Conflicts are detected there, too (``git merge-tree``), so that a work tree never has one. git runs with our
+configuration: hooks and merge drivers of the repository are not used (see ``shadow``).
 """
 
 import shlex
@@ -18,7 +18,7 @@ from claudomator_py.hosts.git.shadow import ShadowRepository, copy_index
 from claudomator_py.hosts.git.worktrees import LocalTrees
 
 DISCARDED = "refs/claudomator/discarded/"
-"""Where what was left is kept."""
+"""Prefix of the references that keep discarded work."""
 MAX_REBASED = 500
 _MERGE_S = 120.0
 _SELF = {
@@ -26,35 +26,35 @@ _SELF = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "claudomator"), ("EMAIL", "claudomator@localhost"))
 }
-"""Who commits where nobody has told git who they are."""
+"""Author and committer if the user has not configured any."""
 _UNCOMMITTED = "Work that was not committed"
 
 
 class LocalBranches:
-    """The branches of the work trees on this machine. Safe to use from many threads."""
+    """Branches of the work trees on this machine. Safe to use from many threads."""
 
     def __init__(self, trees: LocalTrees) -> None:
         self._trees = trees
         self._mover = BranchMover(trees.git, trees.path("moves"))
 
     def tree_in(self, path: str) -> str | None:
-        """Return the name of the tree in that folder; None: there is none."""
+        """Return the name of the tree in that folder; None if there is none."""
         tree = self._trees.find(Path(path).name)
         return None if tree is None or tree.path != path else tree.name
 
     def recover(self) -> None:
-        """Finish what a crash has left half done."""
+        """Finish operations that a crash has interrupted."""
         self._mover.recover()
 
     def merge(self, order: MergeOrder, is_busy: IsBusy) -> Merged:
-        """Merge a tree's branch, or say what would become of it. Raises NotMerged: nothing was changed."""
+        """Merge a tree's branch, or return what that would do. Raises NotMerged if nothing was changed."""
         with self._at(order.tree, dry_run=order.dry_run) as at:
             if not order.dry_run:
                 self._mover.recover()
             return at.merge(order, self._mover, is_busy)
 
     def discard(self, name: str, *, dry_run: bool = False) -> Discarded:
-        """Remove a tree and its branch; all that is in it is kept under a reference. Raises NotMerged."""
+        """Remove a tree and its branch; a reference keeps all of its content. Raises NotMerged."""
         if dry_run:
             with self._at(name, dry_run=True) as at:
                 return at.keep()
@@ -71,7 +71,7 @@ class LocalBranches:
         return told[0]
 
     def commit(self, name: str, title: str, left_at: str | None = None) -> Commit | None:
-        """Commit what is not committed in a tree, on its branch. See ``Branches``. Raises NotMerged: nothing was
+        """Commit the uncommitted changes of a tree to its branch. See ``Branches``. Raises NotMerged if nothing was
         changed."""
         with self._at(name, dry_run=False) as at:
             return at.commit(title, left_at)
@@ -84,7 +84,7 @@ class LocalBranches:
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Have what git and the disk say raised as NotMerged."""
+    """Raise faults of git and of the disk as NotMerged."""
     try:
         yield
     except TreeBusy as busy:
@@ -98,9 +98,9 @@ def _explained(name: str) -> Iterator[None]:
 
 
 class _MergeTree:
-    """git at one tree. Methods raise NotMerged, GitRefused, OSError.
+    """git in one tree. Methods raise NotMerged, GitRefused, OSError.
 
-    dry_run: what git makes goes to a folder that is removed.
+    dry_run: objects are written to a folder that is removed.
     """
 
     def __init__(self, tree: Tree, shadow: ShadowRepository, dry_run: bool) -> None:
@@ -185,7 +185,7 @@ class _MergeTree:
         return ref
 
     def _merged(self, before: str, tip: str, order: MergeOrder, ref: str) -> str:
-        """Make what the target is to be at; the commit."""
+        """Create the target's new commit. Return it."""
         if self._is_ancestor(before, tip) and order.method is MergeMethod.MERGE:
             return tip
         if order.method is MergeMethod.REBASE:
@@ -214,7 +214,7 @@ class _MergeTree:
             if parents[0] == onto:
                 onto = commit
                 continue
-            # A commit that has what is there and the parent of this one as its history: so that one is the base.
+            # A commit with the current content and this one's parent as history, so that the parent is the merge base.
             there = self._tree_of(onto)
             based = self._new(there, parents, "base")
             tree = self._merge_tree(based, commit, f"commit {commit[:10]} would conflict")
@@ -245,10 +245,10 @@ class _MergeTree:
             return tuple(dict.fromkeys(filter(None, refused.printed.split("\0")[1:])))
         return ()
 
-    # --- leaving ----------------------------------------------------------------------------------------------------
+    # --- discarding -------------------------------------------------------------------------------------------------
 
     def keep(self) -> Discarded:
-        """Keep all that is in the tree under a reference."""
+        """Keep the whole content of the tree under a reference."""
         tree = self.tree
         ref = f"{DISCARDED}{tree.name}"
         changed = self._changed()
@@ -282,7 +282,7 @@ class _MergeTree:
         return None
 
     def _whole(self, changed: list[str]) -> str:
-        """Return a commit that has all of the tree: what is on its branch, what is checked out, and the rest."""
+        """Return a commit that contains the tree's branch, checkout and uncommitted changes."""
         tip = self._commit(f"refs/heads/{self.tree.branch}")
         head = self._commit("HEAD") if self._is_there else tip
         ends = [head] if self._is_ancestor(tip, head) else [head, tip]
@@ -290,36 +290,37 @@ class _MergeTree:
             return head
         return self._new(self._files() if changed else self._tree_of(head), ends, _UNCOMMITTED)
 
-    # --- what both need ---------------------------------------------------------------------------------------------
+    # --- common -----------------------------------------------------------------------------------------------------
 
     @property
     def _is_there(self) -> bool:
         return Path(self.tree.path).is_dir()
 
     def _changed(self) -> list[str]:
-        """Return the files of the tree that are not committed."""
+        """Return the uncommitted files of the tree."""
         if not self._is_there:
             return []
         asked = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
         return [entry[3:] for entry in self._git(*asked, timeout_s=CHECKOUT_S).split("\0") if entry]
 
     def _snapshot(self, title: str) -> str:
-        """Commit what is not committed, in the object database; the commit."""
+        """Commit the uncommitted changes in the object database. Return the commit."""
         tip = self._commit(f"refs/heads/{self.tree.branch}")
         if self._commit("HEAD") != tip:
             raise NotMerged(f"{self.tree.path} is not on {self.tree.branch}", "switch it to that, or commit there")
         return self._new(self._files(), [tip], title)
 
     def commit(self, title: str, left_at: str | None) -> Commit | None:
-        """Commit what is not committed, on its branch. Returns None where nothing is, unless a daemon that has crashed
-        since the run left the branch there has committed it."""
+        """Commit the uncommitted changes to its branch. Return None if there are none, unless a daemon that crashed
+        after the run has committed them."""
         tip = self._tip()
         if tip is None:
             return None
         made = tip
         if self._changed():
             made = self._snapshot(title)
-            if self._tree_of(made) == self._tree_of(tip):  # committed, by a daemon that crashed before the index knew
+            # Committed by a daemon that crashed before it updated the index.
+            if self._tree_of(made) == self._tree_of(tip):
                 made = tip
                 self._reset_index()
             self._advance(f"refs/heads/{self.tree.branch}", tip, made)
@@ -333,7 +334,7 @@ class _MergeTree:
         return shown == f"{parent}\n{title}"
 
     def _files(self) -> str:
-        """Return the tree of all files in the work tree that are not ignored."""
+        """Return a tree of all files in the work tree that are not ignored."""
         index = self._shadow.path / "index.all"
         copy_index(Path(self.tree.git_dir) / "index", index)
         own = {"GIT_INDEX_FILE": str(index)}
@@ -341,7 +342,7 @@ class _MergeTree:
         return self._git("write-tree", variables=own)
 
     def _advance(self, own: str, begun: str, tip: str) -> None:
-        """Have the tree's branch at what was committed of it, and its index, too. No file is touched."""
+        """Move the tree's branch and index to its new commit, without touching files."""
         if tip == begun:
             return
         self._git("update-ref", own, tip, begun)
@@ -352,7 +353,7 @@ class _MergeTree:
         self._git("reset", "--quiet", "--mixed", "--no-refresh", timeout_s=CHECKOUT_S)
 
     def _again(self, commit: str, tree: str, parent: str) -> str:
-        """Make a commit with the words and the author of another one."""
+        """Create a commit with the message and author of another one."""
         head, _, message = self._git("cat-file", "commit", commit).partition("\n\n")
         kept = [line for line in head.split("\n") if line.startswith(("author ", "encoding "))]
         committer = self._git("var", "GIT_COMMITTER_IDENT")

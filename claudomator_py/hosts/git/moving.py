@@ -1,8 +1,8 @@
-"""Moving a branch, with the files of the work tree that has it checked out, so that a kill leaves nothing half done.
+"""Moving a branch, with the files of the work tree that has it checked out, in a way that survives a kill.
 
-The reference is what counts: it is moved by compare-and-swap. Before it, nothing is changed that anybody sees; what
-follows, files and index, is written down in a *note* first, and done again from that by whoever comes next. Until then
-the index is locked as git locks it, so no other git works on what is half there.
+The reference is authoritative, and moved by compare-and-swap. Nothing visible is changed before that. The following
+changes, to files and index, are first written to a *note*, from which the next process repeats them. Until then the
+index is locked as git locks it, so that no other git works on a partial state.
 """
 
 import json
@@ -31,12 +31,12 @@ _UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "
 _MAX_NAMED = 5
 
 IsBusy = Callable[[str], str | None]
-"""Says who works in a folder, in a clause; None: nobody."""
+"""Returns who works in a folder, as a clause; None if nobody does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A work tree that has a branch checked out. top: its folder. git_dir: where git keeps what belongs to it alone."""
+    """A work tree with a branch checked out. top: its folder. git_dir: its own git directory."""
 
     top: str
     git_dir: str
@@ -44,7 +44,7 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A branch that goes from one commit to another. top, git_dir: see ``Checkout``."""
+    """A move of a branch from one commit to another. top, git_dir: see ``Checkout``."""
 
     ref: str
     before: str
@@ -55,8 +55,8 @@ class Move:
 
 
 def checkout_of(ref: str, tree: Tree) -> Checkout | None:
-    """Return the work tree that has the branch checked out. Raises NotMerged where that is not the only one, or not
-    there; OSError."""
+    """Return the work tree that has the branch checked out. Raises NotMerged if there are several, or its folder is
+    missing; OSError."""
     common = Path(tree.common_dir)
     found = []
     for git_dir in (common, *sorted(common.glob("worktrees/*"))):
@@ -70,7 +70,7 @@ def checkout_of(ref: str, tree: Tree) -> Checkout | None:
 
 
 def _top(git_dir: Path, tree: Tree) -> str | None:
-    """Return the folder of the work tree; None: a bare repository has none."""
+    """Return the folder of the work tree; None for a bare repository."""
     if str(git_dir) == tree.source_dir:
         return tree.repository
     if str(git_dir) == tree.common_dir:
@@ -104,15 +104,15 @@ def _short(ref: str) -> str:
 
 
 class BranchMover:
-    """Moves branches. folder: for notes. Of one repository one move at a time."""
+    """Moves branches, one at a time per repository. folder: for notes."""
 
     def __init__(self, git: Git, folder: Path) -> None:
         self._git = git
         self._folder = folder
 
     def move(self, shadow: ShadowRepository, move: Move, is_busy: IsBusy) -> None:
-        """Move the branch, and have the files follow. Raises NotMerged, GitRefused or OSError, and then it is where it
-        was; TreeFault is for what could not be finished, and is finished later."""
+        """Move the branch, then update the files. Raises NotMerged, GitRefused or OSError if the branch was not moved;
+        TreeFault if the update has to be finished later."""
         at = _BranchTree(shadow, move)
         note = self._note(move)
         if not at.lock():
@@ -133,14 +133,14 @@ class BranchMover:
         note.unlink()
 
     def check(self, shadow: ShadowRepository, move: Move, is_busy: IsBusy, variables: Mapping[str, str]) -> None:
-        """Raise what keeps the branch from being moved: NotMerged, GitRefused, OSError. Changes nothing. variables: say
-        where git finds what was made for that."""
+        """Raise NotMerged, GitRefused or OSError if the branch cannot be moved. Changes nothing. variables: locate the
+        new objects for git."""
         if os.path.lexists(Path(move.git_dir) / _LOCK):
             raise NotMerged(f"another git is at work in {move.top}", f"wait for it, or remove {move.git_dir}/{_LOCK}")
         _BranchTree(shadow, move, variables).check(is_busy)
 
     def recover(self) -> None:
-        """Finish what a crash has left half done. What cannot be finished now stays, and is tried the next time."""
+        """Finish moves that a crash has interrupted. Those that cannot be finished now are tried again later."""
         for note in sorted(self._folder.glob("*.json")):
             with suppress(GitRefused, NotMerged, OSError, ValueError, TypeError):
                 move = Move(**json.loads(note.read_bytes().decode(errors="surrogateescape")))
@@ -150,7 +150,7 @@ class BranchMover:
 
     @contextmanager
     def shadow(self, common_dir: str) -> Iterator[ShadowRepository]:
-        """Give a shadow of a repository. Raises GitRefused; OSError."""
+        """Yield a shadow of a repository. Raises GitRefused; OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         shadow = ShadowRepository(self._git, self._folder / f"{uuid4().hex}{POINTER}", common_dir)
         try:
@@ -170,7 +170,7 @@ class BranchMover:
 
 
 class _BranchTree:
-    """git at the work tree whose branch moves. The methods raise GitRefused, NotMerged and OSError."""
+    """git in the work tree whose branch moves. Methods raise GitRefused, NotMerged and OSError."""
 
     def __init__(self, shadow: ShadowRepository, move: Move, variables: Mapping[str, str] | None = None) -> None:
         self._shadow = shadow
@@ -178,10 +178,10 @@ class _BranchTree:
         self._move = move
         self._dir = Path(move.git_dir)
         self._index = shadow.path / "index.new"
-        """A copy of the index, on which git works."""
+        """Copy of the index that git uses."""
 
     def lock(self) -> bool:
-        """Lock the index, as git does. False: somebody else has it."""
+        """Lock the index, as git does. Return False if it is locked already."""
         new = self._dir / _NEW
         new.unlink(missing_ok=True)
         write_new(new, _MARK)
@@ -199,7 +199,7 @@ class _BranchTree:
             (self._dir / _LOCK).unlink()
 
     def check(self, is_busy: IsBusy) -> None:
-        """Raise what stands in the way."""
+        """Raise NotMerged, GitRefused or OSError if the files cannot be updated."""
         move = self._move
         if any((self._dir / name).exists() for name in _UNDER_WAY):
             raise NotMerged(f"a merge or rebase is under way in {move.top}", "finish it, or abort it")
@@ -222,7 +222,7 @@ class _BranchTree:
             raise NotMerged(f"the files in {move.top} are in the way: {words}", "move them away first") from refused
 
     def follow(self, index_tree: str) -> None:
-        """Have files and index follow the branch. index_tree: what the copy of the index holds at present."""
+        """Update files and index to the branch. index_tree: current content of the copy of the index."""
         self._git("read-tree", "-m", "-u", index_tree, self._move.after)
         crashpoint("merge-files")
         new = self._dir / _NEW
@@ -235,7 +235,7 @@ class _BranchTree:
         self.unlock()
 
     def finish(self) -> None:
-        """Do what a crash has left undone. Files that somebody has written meanwhile are not touched: NotMerged."""
+        """Finish an interrupted update. Raises NotMerged for files that were changed meanwhile, and keeps them."""
         move = self._move
         if self._shadow("rev-parse", "--verify", move.ref) != move.after:
             self.unlock()
@@ -252,7 +252,7 @@ class _BranchTree:
         self.follow(self._as_found())
 
     def _as_found(self) -> str:
-        """Return the tree of what is there, some of it as before and some as after, and have the copy hold that."""
+        """Return a tree of the current files, partly old and partly new, and load it into the copy of the index."""
         move = self._move
         paths = sorted(self._names(move.before, move.after))
         there = [path for path in paths if _is_file_in(move.top, path)]
@@ -266,12 +266,12 @@ class _BranchTree:
         return tree
 
     def _names(self, tree: str, other: str) -> set[str]:
-        """Return which files differ."""
+        """Return the names of the files that differ."""
         listed = self._git("diff-tree", "-r", "-z", "--name-only", "--no-renames", tree, other)
         return set(filter(None, listed.split("\0")))
 
     def _is_begun(self, path: str) -> bool:
-        """Return whether git was killed while it wrote the file: what is there is how it is to begin."""
+        """Return whether git was killed while it wrote the file: its content is a prefix of the new one."""
         with suppress(GitRefused):
             whole = self._git("cat-file", "--filters", f"{self._move.after}:{path}").encode(errors="surrogateescape")
             return whole.startswith((Path(self._move.top) / path).read_bytes().removesuffix(b"\n"))
@@ -295,7 +295,7 @@ class _BranchTree:
         return True
 
     def _git(self, *arguments: str, index: bool = True, stdin: list[str] | None = None) -> str:
-        """index: with the copy, not with the index itself."""
+        """index: use the copy of the index."""
         return self._shadow(
             *arguments,
             git_dir=self._move.git_dir,
@@ -307,7 +307,7 @@ class _BranchTree:
 
 
 def _is_file_in(top: str, path: str) -> bool:
-    """Return whether a file or link is there, not behind a link that is a folder."""
+    """Return whether a file or link exists at the path, without following links to folders."""
     whole = Path(top, path)
     if not os.path.lexists(whole) or (whole.is_dir() and not whole.is_symlink()):
         return False

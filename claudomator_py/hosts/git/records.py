@@ -1,4 +1,4 @@
-"""What is kept of work trees beside their folders: records, locks, and what the last look found."""
+"""Files next to the folders of work trees: records, locks, and the result of the last look."""
 
 import fcntl
 import json
@@ -19,19 +19,19 @@ _STATE = ".state"
 
 
 class TreeRecords:
-    """Records of the trees under one folder, each beside the tree that it is of."""
+    """Records of the trees under one folder, each next to its tree."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def names(self) -> list[str]:
-        """Return the names of all trees that there is a record of."""
+        """Return the names of all recorded trees."""
         if not self._root.is_dir():
             return []
         return sorted(path.name.removesuffix(_RECORD) for path in self._root.glob(f"*{_RECORD}"))
 
     def read(self, name: str) -> tuple[Tree, bool] | None:
-        """Return the record, and whether the tree was whole. One that cannot be read is none."""
+        """Return the record, and whether the tree was complete; None if there is none, or it cannot be read."""
         try:
             data = json.loads((self._root / f"{name}{_RECORD}").read_bytes())
             made = data.pop("made")
@@ -41,7 +41,7 @@ class TreeRecords:
             return None
 
     def write(self, tree: Tree, *, made: bool) -> None:
-        """Write it durably. Raises OSError."""
+        """Write the record durably. Raises OSError."""
         new = self._root / f".{tree.name}{_RECORD}"
         data = {key: value for key, value in asdict(tree).items() if key not in ("name", "path")}
         write_new(new, json.dumps({**data, "made": made}, indent=2).encode())
@@ -49,13 +49,13 @@ class TreeRecords:
         flush_directory(self._root)
 
     def forget(self, name: str) -> None:
-        """Remove all that is kept of it. Raises OSError."""
+        """Remove all files of a tree. Raises OSError."""
         for suffix in (_STATE, _RECORD, _LOCK):
             (self._root / f"{name}{suffix}").unlink(missing_ok=True)
         flush_directory(self._root)
 
     def state(self, name: str) -> TreeState | None:
-        """Return what the last look found; None: there was none since the tree was last handed out."""
+        """Return the result of the last look; None if there was none since the tree was last given to a run."""
         try:
             data = json.loads((self._root / f"{name}{_STATE}").read_bytes())
             return TreeState(**(data | {"standing": TreeStanding(data["standing"])}))
@@ -63,18 +63,18 @@ class TreeRecords:
             return None
 
     def keep_state(self, name: str, state: TreeState) -> None:
-        """Keep what a look found. Raises OSError."""
+        """Store the result of a look. Raises OSError."""
         new = self._root / f".{name}{_STATE}"
         new.write_text(json.dumps(asdict(state)))
         new.rename(self._root / f"{name}{_STATE}")
 
     def forget_state(self, name: str) -> None:
-        """Forget its state, which is about to change. Raises OSError."""
+        """Remove the stored state, which is about to change. Raises OSError."""
         (self._root / f"{name}{_STATE}").unlink(missing_ok=True)
 
     @contextmanager
     def held(self, name: str) -> Iterator[int]:
-        """Hold the tree's lock; its descriptor. Raises TreeBusy; OSError."""
+        """Hold the tree's lock. Yields its descriptor. Raises TreeBusy; OSError."""
         path = self._root / f"{name}{_LOCK}"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -85,18 +85,18 @@ class TreeRecords:
             if not path.exists() or path.stat().st_ino != os.fstat(fd).st_ino:
                 raise TreeBusy(name)
             yield fd
-            # Not only closed: a process that another thread is just starting has a copy until it is what it will be,
-            # and whoever comes next would find the tree in use.
+            # Closing is not enough: a process that another thread is starting has a copy of the descriptor until its
+            # exec, and until then the tree would seem to be in use.
             fcntl.flock(fd, fcntl.LOCK_UN)
         finally:
             os.close(fd)
 
 
 def finding(tree: Tree) -> str | None:
-    """Return what is wrong with a tree that is there: not what git made, by our record of that; None: nothing.
+    """Return how an existing tree differs from what git created according to our record; None if it does not.
 
-    An agent can write in it. What it puts in the place of the ``.git`` file would lead git to a directory, and to a
-    configuration, of the agent's making.
+    An agent can write to the tree. By replacing the ``.git`` file it could lead git to a directory and a configuration
+    of its own.
     """
     try:
         folder = os.open(tree.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -123,7 +123,7 @@ def finding(tree: Tree) -> str | None:
 
 
 def back_pointer(git_dir: str | Path) -> str | None:
-    """Return the ``.git`` file of the work tree whose git directory this is, as git has noted it there."""
+    """Return the path of the work tree's ``.git`` file, as git has stored it in its git directory."""
     try:
         return (Path(git_dir) / "gitdir").read_text(errors="surrogateescape").removesuffix("\n")
     except (OSError, ValueError):
@@ -131,11 +131,11 @@ def back_pointer(git_dir: str | Path) -> str | None:
 
 
 def require_sound(tree: Tree) -> None:
-    """Raise TreeFault for a tree that is there, and not as git made it."""
+    """Raise TreeFault for an existing tree that is not as git created it."""
     if os.path.lexists(tree.path) and (wrong := finding(tree)) is not None:
         raise TreeFault(f"{tree.path} is no work tree of git any more: {suspicious(tree, wrong)}")
 
 
 def suspicious(tree: Tree, wrong: str) -> str:
-    """Return what to say of such a tree."""
+    """Return the message about such a tree."""
     return f"{wrong}, so git is not run there; see what was done in {tree.path}, and move it away"

@@ -1,25 +1,25 @@
-"""A repository under a configuration of our own, so that git runs nothing that the repository names.
+"""A repository with a configuration of our own, so that git runs nothing that the repository configures.
 
-git does what ``.git/config`` says: it runs filters, hooks, a file system monitor, fetches through any command, reads
-further files. An agent that may only write files can write that one. A list of what to switch off would be as long as
-git's manual, and one setting behind the next version. So git never reads it: it is given a *shadow*, a folder of ours
-whose configuration we write, with links to what holds data in the repository's directory (objects, references, the
-list of work trees). By ``GIT_DIR`` and ``GIT_COMMON_DIR`` it is held there, and so are all programs that it starts.
+git obeys ``.git/config``: it runs filters, hooks and a file system monitor, fetches through any command, and reads
+further files. An agent that may only write files can write that one. A list of settings to disable would be as long as
+git's manual, and incomplete with the next version. Therefore git never reads that file. It is given a *shadow*, a
+folder with our configuration and links to the data in the repository's directory (objects, references, the list of work
+trees). ``GIT_DIR`` and ``GIT_COMMON_DIR`` keep git, and all programs that it starts, in the shadow.
 
-What this closes, whether it is written to the configuration of the repository or of a work tree, or to a file that one
-of them includes:
+This disables the following, whether it is in the configuration of the repository or of a work tree, or in an included
+file:
 
 - programs for content: ``filter.*``, ``diff.*`` (external, textconv), ``merge.*``, ``core.editor``, pagers, aliases;
-- programs beside a command: ``core.hooksPath`` and ``hooks/``, ``core.fsmonitor``, ``gc``, ``maintenance``, ``trace2``;
+- background programs: ``core.hooksPath`` and ``hooks/``, ``core.fsmonitor``, ``gc``, ``maintenance``, ``trace2``;
 - programs for transport: ``core.sshCommand``, ``core.gitProxy``, ``remote.*.uploadpack``, ``ext::`` addresses,
   credential helpers, promisor remotes of partial clones, ``protocol.*`` that would allow them;
 - programs for signatures: ``gpg.program``, with ``log.showSignature``;
-- where git works: ``core.worktree``, ``include.path``, ``extensions.worktreeConfig``, a ``commondir`` exchanged.
+- other places: ``core.worktree``, ``include.path``, ``extensions.worktreeConfig``, a replaced ``commondir``.
 
-Only settings that say how files are compared, and where a branch is pushed to, are copied (``_COPIED``). The user's own
-configuration holds, its filters included: ``git lfs install`` works, ``git lfs install --local`` does not. A submodule
-that is checked out has a configuration of its own, so git is not sent into it. That a repository of somebody else is
-not entered (``safe.directory``) git sees to when it finds the directories.
+Only settings for comparing files and for pushing a branch are copied (``_COPIED``). The user's own configuration
+applies, including its filters: ``git lfs install`` works, ``git lfs install --local`` does not. A submodule that is
+checked out has its own configuration, so git does not enter it. While it finds the directories, git itself refuses
+repositories of other users (``safe.directory``).
 """
 
 import os
@@ -34,7 +34,7 @@ from claudomator_py.hosts.durable import flush_directory, write_new
 from claudomator_py.hosts.git import Git, GitRefused
 from claudomator_py.values import dataclass, regex
 
-# What holds data in a git directory. Not the logs of references: git appends to those by whatever link is there.
+# Data in a git directory. Not the logs of references: git would append to them through any link.
 _LINKED = ("objects", "refs", "packed-refs", "reftable", "info", "shallow", "index", "lfs")
 _TREES = "worktrees"
 _COPIED = regex(
@@ -47,7 +47,7 @@ _COPIED = regex(
     r"|remote\..+\.fetch",
     re.DOTALL,
 )
-# They say nothing of how data are read.
+# These do not affect how data are read.
 _IGNORED_EXTENSIONS = frozenset({"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees"})
 _WORKTREE_CONFIG = "extensions.worktreeconfig"
 _ADDRESS = regex(r"remote\..+\.(url|lfsurl)", re.DOTALL)
@@ -55,7 +55,7 @@ _HARMLESS_ADDRESS = regex(r"(https?|ssh)://[^-]|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:(?
 _FILTER = regex(r"filter\.(.+)\.(clean|smudge|process)", re.DOTALL)
 _MAX_CONFIG = 2**20
 _LISTED: dict[bytes, str] = {}
-"""What git makes of the text of a configuration file, which says the same each time."""
+"""Cache of parsed configuration files, by their text."""
 _MAX_LISTED, _MAX_LISTED_BYTES = 64, 8 * 1024
 
 POINTER = ".git"
@@ -66,7 +66,7 @@ Settings = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Where git keeps what. top: of the work tree. git_dir: of that work tree. common_dir: of all of its work trees."""
+    """Directories of a repository. top: work tree. git_dir: of that work tree. common_dir: of all work trees."""
 
     top: str
     git_dir: str
@@ -74,8 +74,8 @@ class Repository:
 
 
 def discover(git: Git, folder: Path | str) -> Repository:
-    """Return the repository that a folder lies in. Reads the configuration there, and runs nothing of it. Raises
-    GitRefused, such as for one that belongs to another user."""
+    """Return the repository that contains a folder. git reads its configuration, but runs nothing. Raises GitRefused,
+    for example for a repository of another user."""
     asked = ("--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir")
     found = git(folder, "rev-parse", *asked).split("\n")
     if len(found) != len(asked) - 1:
@@ -87,19 +87,19 @@ def discover(git: Git, folder: Path | str) -> Repository:
 
 
 def pointing_to(git_dir: str) -> bytes:
-    """Return what git writes into the ``.git`` file of a work tree."""
+    """Return the content of a work tree's ``.git`` file."""
     return f"gitdir: {git_dir}\n".encode(errors="surrogateescape")
 
 
 def copy_index(index: Path, to: Path) -> None:
-    """Copy an index, if there is one, with its time: by that git tells which files it cannot take for unchanged, since
-    they were written as it was. Raises OSError."""
+    """Copy an index, if there is one, with its modification time, by which git recognises files that may have changed
+    at the same time as the index. Raises OSError."""
     with suppress(FileNotFoundError):
         shutil.copy2(index, to)
 
 
 class ShadowRepository:
-    """git for one repository, under our configuration. path: a folder for that, which is replaced."""
+    """git for one repository, with our configuration. path: folder of the shadow, which is replaced."""
 
     def __init__(self, git: Git, path: Path, common_dir: str) -> None:
         """Raises GitRefused; OSError."""
@@ -126,7 +126,7 @@ class ShadowRepository:
         variables: Mapping[str, str] | None = None,
         stdin: bytes = b"",
     ) -> str:
-        """See ``Git``. git_dir: of a linked work tree; None: of the repository itself. Raises GitRefused."""
+        """See ``Git``. git_dir: of a linked work tree; None for the repository itself. Raises GitRefused."""
         own = git_dir is None or git_dir == str(self._common)
         held = {"GIT_DIR": str(self._path) if own else str(git_dir), "GIT_COMMON_DIR": str(self._path)}
         if work_tree is not None:
@@ -136,7 +136,7 @@ class ShadowRepository:
         return self._git(folder, *arguments, variables=held, timeout_s=timeout_s, keep=keep, stdin=stdin)
 
     def says(self, *arguments: str) -> bool:
-        """Return a question that git answers by its exit code: 0 yes, 1 no. Raises GitRefused for any other."""
+        """Return git's answer by exit code: 0 for yes, 1 for no. Raises GitRefused for any other."""
         try:
             self(*arguments)
         except GitRefused as refused:
@@ -146,8 +146,7 @@ class ShadowRepository:
         return True
 
     def filters_left_out(self) -> tuple[str, ...]:
-        """Return the content filters that only the repository's configuration defines, and which are not run,
-        therefore.
+        """Return the content filters that only the repository's configuration defines, and that are therefore not run.
 
         Raises GitRefused.
         """
@@ -158,17 +157,17 @@ class ShadowRepository:
         return tuple(name for name in self._filters if name not in users)
 
     def add(self, path: str, *what: str, timeout_s: float, keep: Sequence[int] = ()) -> str:
-        """Have git make a work tree at path; its git directory, to which its ``.git`` file points. Raises GitRefused;
+        """Create a work tree at path. Return its git directory, to which its ``.git`` file points. Raises GitRefused;
         OSError."""
         if not (trees := self._common / _TREES).exists():
             trees.mkdir()
-            # Others may share the repository, whatever this process keeps from them.
+            # Other users may share the repository, whatever this process's umask.
             trees.chmod(stat.S_IMODE(self._common.stat().st_mode))
         self("worktree", "add", *what, timeout_s=timeout_s, keep=keep)
-        # git has written the way through the shadow into it.
+        # git has written a path through the shadow to it.
         pointer = Path(path) / POINTER
         made = self._common / _TREES / Path(pointer.read_text().strip()).name
-        # Not beside it: there the repository may have a link of any name.
+        # Not next to it, where the repository may have a link of any name.
         new = self._path / "pointer"
         write_new(new, pointing_to(str(made)))
         new.rename(pointer)
@@ -176,7 +175,7 @@ class ShadowRepository:
         return str(made)
 
     def delete(self, ref: str, tip: str) -> None:
-        """Delete a reference, if it is at that commit, with its log. Raises GitRefused."""
+        """Delete a reference and its log, if it is at that commit. Raises GitRefused."""
         self("update-ref", "-d", ref, tip)
         with suppress(OSError):
             (log := self._common / "logs" / ref).unlink()
@@ -184,15 +183,15 @@ class ShadowRepository:
 
     @property
     def path(self) -> Path:
-        """Where it is: what is put there goes with it."""
+        """Its folder; files put there are removed with it."""
         return self._path
 
     def remove(self) -> None:
-        """Remove it; the repository stays as it is."""
+        """Remove the shadow; the repository is not changed."""
         shutil.rmtree(self._path, ignore_errors=True)
 
     def _settings(self, file: Path) -> Settings:
-        """What a configuration file says. What it includes is not read."""
+        """Return the settings in a configuration file, without those in included files."""
         text = _read_regular(file, _MAX_CONFIG)
         listed = _LISTED.get(text)
         if listed is None:
@@ -216,7 +215,7 @@ class ShadowRepository:
 
 
 def _configuration(settings: Settings) -> str:
-    """Our configuration, of what may be taken over. Raises GitRefused for a format that we do not know."""
+    """Return our configuration with the settings that may be copied. Raises GitRefused for an unknown format."""
     lines = []
     for key, value in settings:
         section, _, name = key.partition(".")
@@ -242,7 +241,7 @@ def _quoted(text: str) -> str:
 
 
 def _read_regular(file: Path, most: int) -> bytes:
-    """What a regular file holds; nothing, if it is not there. Raises GitRefused for a pipe and the like; OSError."""
+    """Return the content of a regular file, empty if it is missing. Raises GitRefused for other kinds; OSError."""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,12 +1,12 @@
-"""Work trees on this machine: made, found again after a crash, looked at and, when nothing is lost by it, removed.
+"""Work trees on this machine: creating, recovering after a crash, examining, and removing them if nothing is lost.
 
-Beside the folder ``<name>`` of a tree lies its record, ``<name>.json``. It is written before git is asked for anything
-and removed after everything else, so what a crash leaves is known by its record; ``made`` in it says that the tree is
-whole. ``<name>.lock`` is held by whoever is at a tree, and by the git that it called: after a crash of the daemon the
-next one waits for a git that is still at work. ``<name>.state`` is what the last look found.
+Next to the folder ``<name>`` of a tree is its record, ``<name>.json``. It is written before git is called and removed
+last, so that a record exists for everything that a crash leaves; ``made`` in it means that the tree is complete.
+``<name>.lock`` is held by the process that uses the tree and by the git that it calls: after a crash, the next daemon
+waits for a git that is still running. ``<name>.state`` is the result of the last look.
 
-Where git keeps what of a tree is in the record, too. It is never asked of the tree, in which an agent can write; and
-of the repository git is only shown its data, see ``shadow``.
+The record also has the tree's git directories. They are never read from the tree, to which an agent can write; and git
+sees only the data of the repository, see ``shadow``.
 """
 
 import os
@@ -36,7 +36,7 @@ def _now_ms() -> int:
 
 
 class LocalTrees:
-    """Trees under one folder, which is made with the first (0700). Safe to use from many threads."""
+    """Trees under one folder, which is created with the first one (0700). Safe to use from many threads."""
 
     def __init__(
         self,
@@ -46,8 +46,7 @@ class LocalTrees:
         umask: int = -1,
         clean: Callable[[str], str] = str,
     ) -> None:
-        """umask: for what is written into repositories and trees; -1: that of this process. clean: takes secrets out of
-        words that are kept."""
+        """umask: for files in repositories and trees; -1 for that of this process. clean: redacts stored messages."""
         self._root = root.resolve()
         self._records = TreeRecords(self._root)
         self.git = Git(environ, umask)
@@ -57,11 +56,11 @@ class LocalTrees:
         self._guard = threading.Lock()
 
     def path(self, name: str) -> Path:
-        """Return the folder of the tree of that name."""
+        """Return the folder of the tree with that name."""
         return self._root / name
 
     def ensure(self, order: WorktreeRequest) -> Tree:
-        """Return the tree, made now unless it is there. Raises TreeBusy; TreeFault, with git's words and what to do."""
+        """Return the tree, which is created if it does not exist. Raises TreeBusy; TreeFault with a remedy."""
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._records.held(order.name) as lock:
@@ -83,27 +82,24 @@ class LocalTrees:
             raise TreeFault(f"{self.path(order.name)} cannot be made ({error.strerror})") from error
 
     def all(self) -> list[Tree]:
-        """Return the trees that there are, those that a crash left unfinished included, by name."""
+        """Return all trees by name, including those left incomplete by a crash."""
         records = (self._records.read(name) for name in self._records.names())
         return [record[0] for record in records if record is not None]
 
     def find(self, name: str) -> Tree | None:
-        """Return the tree of that name, or None."""
+        """Return the tree with that name, or None."""
         record = self._records.read(name) if name else None
         return None if record is None else record[0]
 
     def seen(self, name: str) -> TreeState | None:
-        """Return how the tree of that name stood when it was last looked at; None: not since a run was last in it.
-
-        Starts no process.
-        """
+        """Return the state of a tree at the last look; None if a run has used it since. Starts no process."""
         return self._records.state(name)
 
     def look(self, tree: Tree) -> TreeState:
-        """Return how it stands at present, which is kept for ``seen``. Never raises."""
+        """Return the current state of a tree, and store it for ``seen``. Never raises."""
         with self._alone(tree.path):
             state = self._look(tree)
-            # An agent may have written them, such as the reason of a lock.
+            # An agent may have written the text, such as the reason of a lock.
             words = self._clean(state.words.encode(errors="replace").decode()[:_MAX_WORDS])
             state = replace(state, words=words, seen_ms=self._clock())
             if not self.git.closed and self._records.read(tree.name) is not None:
@@ -112,17 +108,17 @@ class LocalTrees:
         return state
 
     def users(self, tree: Tree) -> list[int]:
-        """Return the processes that work in its folder, as far as they can be seen."""
+        """Return the pids of visible processes that work in its folder."""
         return leftovers.working_in(Path(tree.path))
 
     def size(self, tree: Tree) -> int:
-        """Return the bytes that its folder takes on the disk."""
+        """Return the size of its folder on disk in bytes."""
         return leftovers.size_of(Path(tree.path))
 
     @contextmanager
     def opened(self, name: str) -> Iterator[tuple[Tree, ShadowRepository]]:
-        """Give the tree of that name, and git under our configuration there; nobody else is at either. Raises TreeBusy;
-        TreeFault for one that is not as git made it; GitRefused; OSError."""
+        """Yield the tree with that name and git with our configuration, for exclusive use. Raises TreeBusy; TreeFault
+        for a tree that is not as git created it; GitRefused; OSError."""
         with self._records.held(name):
             record = self._records.read(name)
             if record is None or not record[1]:
@@ -133,10 +129,10 @@ class LocalTrees:
                 yield tree, at.shadow
 
     def remove(self, tree: Tree, keep: Callable[[Tree, ShadowRepository], None] | None = None) -> None:
-        """Remove the tree and its branch, which must be spent: it is looked at again, directly before.
+        """Remove the tree and its branch, which must be spent; this is checked again directly before.
 
-        keep: sees to it that all of the tree is in the repository, so it need not be spent; what it raises is raised.
-        Raises TreeBusy; TreeFault, and then nothing that is not in the repository is lost.
+        keep: stores the whole tree in the repository, so that it need not be spent; its exceptions are propagated.
+        Raises TreeBusy; TreeFault, and then nothing is lost that is not in the repository.
         """
         try:
             with self._records.held(tree.name):
@@ -152,8 +148,8 @@ class LocalTrees:
                     elif not (state := at.state(made=record[1])).standing.is_spent:
                         raise TreeFault(f"{tree.path} is {state.standing.value}")
                     if record[1] and Path(tree.path).exists():
-                        # Forced only for this: unforced, git would look for changes itself, in a directory that the
-                        # tree names.
+                        # Forced because git would otherwise look for changes itself, in a directory that the tree
+                        # names.
                         at.shadow("worktree", "remove", "--force", "--", tree.path, timeout_s=CHECKOUT_S)
                     else:
                         at.clear()
@@ -166,10 +162,10 @@ class LocalTrees:
             raise TreeFault(f"{tree.path} cannot be removed ({error.strerror})") from error
 
     def close(self) -> None:
-        """End what git is doing, and do nothing more."""
+        """End running git commands, and start no more."""
         self.git.close()
 
-    # --- making -----------------------------------------------------------------------------------------------------
+    # --- creating ---------------------------------------------------------------------------------------------------
 
     def _make_of(self, order: WorktreeRequest, lock: int) -> Tree:
         """Raises GitRefused; OSError."""
@@ -212,7 +208,7 @@ class LocalTrees:
         return tree
 
     def _again(self, tree: Tree, made: bool, order: WorktreeRequest, lock: int) -> Tree:
-        """A crash left it unfinished, and no run has been in it; or its folder was removed by somebody."""
+        """Create a tree again that a crash left incomplete before any run, or whose folder was removed by somebody."""
         tree = self._located(tree)
         with self._at(tree) as at, self._alone(tree.common_dir):
             at.clear()
@@ -223,7 +219,7 @@ class LocalTrees:
             return self._make(tree, lock, branch_is_there=True)
         return self._make_of(order, lock)
 
-    # --- looking ----------------------------------------------------------------------------------------------------
+    # --- examining --------------------------------------------------------------------------------------------------
 
     def _look(self, tree: Tree) -> TreeState:
         try:
@@ -240,9 +236,8 @@ class LocalTrees:
             return TreeState(TreeStanding.UNKNOWN, words=str(error))
 
     def _located(self, tree: Tree) -> Tree:
-        """With the directories that records of earlier versions do not name: by the repository, not by the tree.
-
-        Raises GitRefused.
+        """Return the tree with its git directories, which records of earlier versions lack: read from the repository,
+        not from the tree. Raises GitRefused.
         """
         if tree.common_dir:
             return tree
@@ -255,7 +250,7 @@ class LocalTrees:
 
     @contextmanager
     def _at(self, tree: Tree) -> Iterator["_At"]:
-        """The tree's lock is held. Raises GitRefused; OSError."""
+        """Yield git in the tree, whose lock is held. Raises GitRefused; OSError."""
         shadow = ShadowRepository(self.git, self._root / f".{tree.name}{POINTER}", tree.common_dir)
         try:
             yield _At(shadow, tree)
@@ -264,8 +259,8 @@ class LocalTrees:
 
     @contextmanager
     def _alone(self, path: str) -> Iterator[None]:
-        """One thread at a time looks at a tree, or adds to or takes from a repository's list of trees: git itself does
-        not see to that."""
+        """Serialise the threads that look at a tree or change a repository's list of trees, which git itself does not
+        do."""
         with self._guard:
             lock = self._locks.setdefault(path, threading.Lock())
         with lock:
@@ -274,13 +269,13 @@ class LocalTrees:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """git at one tree. All methods raise GitRefused."""
+    """git in one tree. All methods raise GitRefused."""
 
     shadow: ShadowRepository
     tree: Tree
 
     def survey(self, source: Repository) -> Tree:
-        """The tree, with what it is made from."""
+        """Return the tree with the commit and branch from which it is created."""
         git_dir = source.git_dir
         base = self.shadow("rev-parse", "--verify", "HEAD^{commit}", git_dir=git_dir)
         onto = self.shadow("rev-parse", "--symbolic-full-name", "HEAD", git_dir=git_dir)
@@ -294,7 +289,7 @@ class _At:
         )
 
     def state(self, *, made: bool) -> TreeState:
-        """How it stands."""
+        """Return its state."""
         tree = self.tree
         tip = self.tip()
         if not made or not os.path.lexists(tree.path):
@@ -320,16 +315,16 @@ class _At:
         return TreeState(TreeStanding.MERGED if commits else TreeStanding.UNCHANGED, commits)
 
     def tip(self) -> str | None:
-        """The commit that its branch is at; None: there is no such branch."""
+        """Return the commit of its branch; None if the branch does not exist."""
         ref = f"refs/heads/{self.tree.branch}"
         if not self.shadow.says("show-ref", "--verify", "--quiet", "--", ref):
             return None
         return self.shadow("rev-parse", "--verify", ref)
 
     def clear(self) -> None:
-        """Have git forget a tree that is not whole, or not there. Its branch stays."""
-        # Not pruned: that would make git forget the user's trees on disks that are not there at the moment, too. What
-        # is only half made is locked, so forced twice.
+        """Make git forget an incomplete or missing tree. Its branch stays."""
+        # Not `prune`, which would also forget the user's trees on disks that are currently missing. An incomplete tree
+        # is locked, hence forced twice.
         path = self.tree.path
         forget = ("worktree", "remove", "--force", "--force", "--", path)
         if Path(path).exists():
@@ -341,18 +336,18 @@ class _At:
             self.shadow(*forget)
 
     def delete_branch(self, tip: str | None) -> None:
-        """Delete the branch if it is still there, and nobody has it checked out."""
+        """Delete the branch if it still exists and is not checked out anywhere."""
         ref = f"refs/heads/{self.tree.branch}"
         if tip is not None and tip == self.tip() and f"branch {ref}" not in self._listed():
             self.shadow.delete(ref, tip)
 
     def _status(self, git_dir: str, work_tree: str) -> str:
-        """Changes and new files, a line each. Submodules count by their commit alone: git is not sent into them."""
+        """Return changes and new files, one per line. Submodules count only by commit: git does not enter them."""
         asked = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
         return self.shadow(*asked, git_dir=git_dir, work_tree=work_tree, timeout_s=STATUS_S)
 
     def _submodule(self) -> str | None:
-        """One that is checked out in it."""
+        """Return a submodule that is checked out in it, or None."""
         tree = self.tree
         staged = self.shadow("ls-files", "--stage", "-z", git_dir=tree.git_dir, work_tree=tree.path)
         links = (entry.partition("\t")[2] for entry in staged.split("\0") if entry.startswith("160000 "))
@@ -369,7 +364,7 @@ class _At:
         return any(is_absorbed(self.shadow, objects, commit, target) for target in targets)
 
     def _targets(self) -> Iterator[str]:
-        """Where its commits may have gone: what it was made from, the branch there, and that one's upstream."""
+        """Yield where its commits may have gone: the commit and branch of its origin, and that branch's upstream."""
         onto = self.tree.onto
         yield self.tree.base
         names = ["HEAD"] if onto is None else [onto, f"{onto.removeprefix('refs/heads/')}@{{upstream}}"]
@@ -384,7 +379,7 @@ class _At:
         return self.shadow("worktree", "list", "--porcelain").splitlines()
 
     def _lock_reason(self) -> str | None:
-        """None: it is not locked."""
+        """Return why git has locked it; None if it is not locked."""
         here = False
         for line in self._listed():
             key, _, value = line.partition(" ")
