@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from claudomator_py import __version__
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.client import ClientError, DaemonNotRunning, NotAuthorised
 from claudomator_py.imports import bulk_import
 from claudomator_py.values import dataclass
@@ -316,8 +316,8 @@ def _tell(error: ClientError) -> None:
 def _code(error: ClientError) -> int:
     match error:
         case DaemonNotRunning():
-            return exits.NOT_RUNNING
+            return ExitCode.NOT_RUNNING
         case NotAuthorised():
-            return exits.NOT_AUTHORISED
+            return ExitCode.NOT_AUTHORISED
         case _:
-            return exits.FAILURE
+            return ExitCode.FAILURE

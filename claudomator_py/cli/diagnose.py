@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.output import Format, FormatOption, fail, fields, out, out_json
 from claudomator_py.cli.times import moment
 from claudomator_py.domain.errors import sentence
@@ -54,7 +54,7 @@ def command(readers: Readers) -> Callable[..., None]:
 
         known = readers()
         if agent not in known:
-            fail(f"Unknown kind of agent: {agent!r}.", sentence(suggestion(agent, known)), exits.USAGE)
+            fail(f"Unknown kind of agent: {agent!r}.", sentence(suggestion(agent, known)), ExitCode.USAGE)
         reader = known[agent]()
         _feed(reader, "stdout", stdout)
         _feed(reader, "stderr", stderr)
@@ -79,7 +79,7 @@ def _feed(reader: Reader, stream: "Stream", path: Path | None) -> None:
             while piece := file.read(_PIECE):
                 reader.feed(stream, piece)
     except OSError as error:
-        fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", exits.USAGE)
+        fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", ExitCode.USAGE)
 
 
 def _last_written_ms(*paths: Path | None) -> int:

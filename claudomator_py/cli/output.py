@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 from pydantic import BaseModel
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.domain.text import escaped, one_line
 from claudomator_py.surface import table
 
@@ -60,7 +60,7 @@ def note(text: str) -> None:
     sys.stderr.flush()
 
 
-def fail(detail: str, remedy: str = "", code: int = exits.FAILURE) -> NoReturn:
+def fail(detail: str, remedy: str = "", code: int = ExitCode.FAILURE) -> NoReturn:
     """Print the error and the remedy, and exit with that code."""
     error(detail, remedy)
     raise typer.Exit(code)
@@ -109,7 +109,7 @@ def width() -> int | None:
 def leave_broken_pipe() -> NoReturn:
     """Exit silently, as programs do when their reader has gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps the interpreter's last flush silent
-    raise SystemExit(exits.BROKEN_PIPE)
+    raise SystemExit(ExitCode.BROKEN_PIPE)
 
 
 def _speaks_utf8() -> bool:
@@ -306,5 +306,5 @@ def checked(model: type[V], values: Mapping[str, object]) -> V:
     if isinstance(found, list):
         for problem in found:
             note(str(problem))
-        fail("The request is not valid.", "Fix the listed problems and retry.", exits.USAGE)
+        fail("The request is not valid.", "Fix the listed problems and retry.", ExitCode.USAGE)
     return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import ConfigOption
 from claudomator_py.cli.output import Format, FormatOption, json_text, note, out
 from claudomator_py.cli.task_files import (
@@ -135,7 +135,7 @@ def command(judge: Callable[[Path | None], Judge]) -> Callable[..., None]:
             for file in read:
                 out("\n".join(_lines(file, judged, known)))
         if any(file.problems for file in read):
-            raise typer.Exit(exits.FAILURE)
+            raise typer.Exit(ExitCode.FAILURE)
 
     return validate
 

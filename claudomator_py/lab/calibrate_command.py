@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
 from claudomator_py.cli.output import Format, FormatOption, fail, fields, note, out, out_json, table_text
 from claudomator_py.cli.times import now_ms
@@ -45,7 +45,7 @@ def calibrate(
         with compared(settings) as (chosen, words):
             fitted = fit(cards, cases, chosen, calibration_for(Preset.CALIBRATED, chosen.id), words)
     except ValueError as error:
-        fail(f"Nothing can be fitted: {error}.", "", exits.USAGE)
+        fail(f"Nothing can be fitted: {error}.", "", ExitCode.USAGE)
     found = fitted.model_dump(mode="json")
     if output is Format.JSON:
         out_json(fitted)

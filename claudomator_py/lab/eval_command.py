@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.output import Format, FormatOption, fail, note, out, out_json
 from claudomator_py.lab.evaluation_report import Gate, page, terminal
 from claudomator_py.lab.labelled_files import (
@@ -81,11 +81,13 @@ def evaluate(
     wanted = _Wanted({} if gates is None else _gates(gates), decisions, html, output)
     if messages is not None:
         if any(one is not None for one in (specialists, data, policy)):
-            fail("Messages are evaluated on their own.", "Leave out --specialists, --data and --policy.", exits.USAGE)
+            fail(
+                "Messages are evaluated on their own.", "Leave out --specialists, --data and --policy.", ExitCode.USAGE
+            )
         _evaluate_messages(messages, wanted)
         return
     if specialists is None or data is None:
-        fail("There is nothing to evaluate.", "Give --specialists and --data, or --messages.", exits.USAGE)
+        fail("There is nothing to evaluate.", "Give --specialists and --data, or --messages.", ExitCode.USAGE)
     _evaluate_tasks(specialists, data, encoder, policy, wanted)
 
 
@@ -104,7 +106,7 @@ def _evaluate_tasks(specialists: Path, data: Path, encoder: str, policy: Path | 
             calibration = calibration_for(Preset.CALIBRATED, chosen.id)
             found, records = evaluate_tasks(cards, cases, chosen, calibration, time.perf_counter_ns, words, rules)
     except ValueError as error:
-        fail(f"The encoder {encoder} cannot be used: {error}.", "", exits.USAGE)
+        fail(f"The encoder {encoder} cannot be used: {error}.", "", ExitCode.USAGE)
     if not found.fitted:
         note("No threshold was fitted for this encoder, and 0.3 is a guess: run `claudomator calibrate` on the set.")
     _finish(found, cases, records, _DECISION, wanted)
@@ -126,15 +128,15 @@ def _gates(path: Path) -> dict[str, dict[str, float]]:
     try:
         read = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        fail(f"{path} cannot be read as gates ({str(error).splitlines()[0]}).", shape, exits.USAGE)
+        fail(f"{path} cannot be read as gates ({str(error).splitlines()[0]}).", shape, ExitCode.USAGE)
     found: dict[str, dict[str, float]] = {}
     if not read:
-        fail(f"{path} has no bounds.", shape, exits.USAGE)
+        fail(f"{path} has no bounds.", shape, ExitCode.USAGE)
     for name, bounds in read.items() if isinstance(read, dict) else [(None, None)]:
         given = bounds if isinstance(bounds, dict) else {}
         numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in given.values())
         if not given or not set(given) <= {"at_least", "at_most"} or not numbers:
-            fail(f"{path} has no bounds for {name!r}.", shape, exits.USAGE)
+            fail(f"{path} has no bounds for {name!r}.", shape, ExitCode.USAGE)
         found[str(name)] = given
     return found
 
@@ -186,4 +188,4 @@ def _write(path: Path, parts: Iterable[str]) -> None:
         with path.open("w", encoding="utf-8") as file:
             file.writelines(parts)
     except OSError as error:
-        fail(f"{path} cannot be written ({error.strerror}).", "Name a file that you can write.", exits.USAGE)
+        fail(f"{path} cannot be written ({error.strerror}).", "Name a file that you can write.", ExitCode.USAGE)

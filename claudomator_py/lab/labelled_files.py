@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.output import fail, note
 from claudomator_py.domain.errors import ended, sentence
 from claudomator_py.domain.text import plain
@@ -50,7 +50,7 @@ def encoder_named(option: str) -> "EncoderSettings":
 
     kind, _, folder = option.partition(":")
     if kind not in list(EncoderKind) or (folder and kind != EncoderKind.ONNX):
-        fail(f"Unknown encoder: {option!r}.", sentence(suggestion(kind, list(EncoderKind))), exits.USAGE)
+        fail(f"Unknown encoder: {option!r}.", sentence(suggestion(kind, list(EncoderKind))), ExitCode.USAGE)
     if kind == EncoderKind.ONNX and not folder:
         raise ValueError("it needs the folder of the model: --encoder onnx:FOLDER")
     return EncoderSettings.model_validate({"kind": kind, "folder": str(Path(folder).absolute()) if folder else None})
@@ -107,12 +107,12 @@ def _cards_in(path: Path) -> "list[Card]":
     if found.problems:
         for problem in found.problems:
             note(problem.render(str(path)))
-        fail(f"{path} is not a card file.", "Fix the listed problems and retry.", exits.USAGE)
+        fail(f"{path} is not a card file.", "Fix the listed problems and retry.", ExitCode.USAGE)
     return list(found.cards)
 
 
 def _unreadable(path: Path, error: OSError) -> NoReturn:
-    fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", exits.USAGE)
+    fail(f"{path} cannot be read ({error.strerror}).", "Name a file that you can read.", ExitCode.USAGE)
 
 
 def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
@@ -133,11 +133,15 @@ def read_lines(path: Path, parse: Callable[[Mapping[str, Any]], T]) -> list[T]:
                         raise ValueError(f"the id `{one.id}` is already used in line {before}")
                     found.append(one)
                 except (ValueError, RecursionError) as error:
-                    fail(f"{path}:{number}: {ended(plain(str(error)))}", "Correct the line, or remove it.", exits.USAGE)
+                    fail(
+                        f"{path}:{number}: {ended(plain(str(error)))}",
+                        "Correct the line, or remove it.",
+                        ExitCode.USAGE,
+                    )
     except UnicodeDecodeError:
-        fail(f"{path} is not UTF-8.", "Save it as UTF-8.", exits.USAGE)
+        fail(f"{path} is not UTF-8.", "Save it as UTF-8.", ExitCode.USAGE)
     except OSError as error:
         _unreadable(path, error)
     if not found:
-        fail(f"{path} is empty.", "Name a file with one JSON object per line.", exits.USAGE)
+        fail(f"{path} is empty.", "Name a file with one JSON object per line.", ExitCode.USAGE)
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
 from claudomator_py.cli.times import moment, now_ms
 from claudomator_py.domain.units import parse_duration, parse_instant
@@ -69,7 +69,7 @@ def replay(
     else:
         _print(found)
     if found.differing:
-        raise typer.Exit(exits.FAILURE)
+        raise typer.Exit(ExitCode.FAILURE)
 
 
 def _replayed(state_dir: Path | None, against: Path | None, since_ms: int | None, until_ms: int | None) -> ReplayView:

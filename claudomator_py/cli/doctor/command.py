@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import ConfigOption, StateDirOption
 from claudomator_py.cli.output import Format, FormatOption, fail, note, write_table
 from claudomator_py.surface.table import Column, Table
@@ -59,7 +59,7 @@ def doctor(
     if bundle is not None:
         _bundle(bundle, findings, settings, (config, state_dir), tasks=include_tasks)
     if any(finding.verdict is Severity.PROBLEM for finding in findings):
-        raise typer.Exit(exits.FAILURE)
+        raise typer.Exit(ExitCode.FAILURE)
 
 
 def _look(config: Path | None, state_dir: Path | None) -> "tuple[Settings, list[Finding]]":

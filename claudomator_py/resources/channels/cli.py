@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claudomator_py.cli import completion, exits, times
+from claudomator_py.cli import ExitCode, completion, times
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Format,
@@ -197,7 +197,7 @@ def settings(
         for change in changes:
             key, sign, value = change.partition("=")
             if not sign:
-                fail(f"{plain(change)} is not KEY=VALUE.", "Write, for example, primary=keywords.", exits.USAGE)
+                fail(f"{plain(change)} is not KEY=VALUE.", "Write, for example, primary=keywords.", ExitCode.USAGE)
             if key == _PRIMARY_KEY:
                 primary = value or None
             else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import (
     Format,
@@ -205,7 +205,7 @@ def drain(
                 f"Runs were still live after {format_duration(timeout or 0)}.",
                 "They continue; the daemon stays drained.",
             )
-            raise typer.Exit(exits.TIMED_OUT)
+            raise typer.Exit(ExitCode.TIMED_OUT)
         time.sleep(_LOOK_S)
         found = client.drain_state() if host is None else client.drain_host(host, reason)
     _write_drain(found, output)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import exits
+from claudomator_py.cli import ExitCode
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, error, note, write_table
 from claudomator_py.domain.notice import DeliveryState
@@ -49,7 +49,7 @@ def notifications(
         _write([tried], output)
         if tried.state is not DeliveryState.DELIVERED:
             error(f"The test notification did not reach {test}: {tried.error}.", "Fix `notify` in the configuration.")
-            raise typer.Exit(exits.FAILURE)
+            raise typer.Exit(ExitCode.FAILURE)
         return
     if retry is not None:
         _write([client.retry_notification(retry)], output)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import completion, exits
+from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import ConfigOption, connected
 from claudomator_py.cli.output import Format, FormatOption, note, out, out_json, table_text
 from claudomator_py.cli.times import now_ms
@@ -145,7 +145,7 @@ def _test(tester: Callable[[Path | None], Tester]) -> Callable[..., None]:
         elif not bad:
             note("There are no task files.")
         if bad:
-            raise typer.Exit(exits.USAGE)
+            raise typer.Exit(ExitCode.USAGE)
         if any(verdict.verdict == "denied" for verdict in verdicts):
             raise typer.Exit(1)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claudomator_py.cli import completion, exits
+from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import connected
 from claudomator_py.cli.output import Format, FormatOption, checked, fail, json_text, note, out, out_json, table_text
 from claudomator_py.client import ClientError, ServiceProblem
@@ -113,7 +113,7 @@ def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Fo
     if not _write_json(output, done, done=True):
         out(table_text(_DONE, done, wide=output is Format.WIDE))
     if any(one.refusal is not None for one in done):
-        raise typer.Exit(exits.FAILURE)
+        raise typer.Exit(ExitCode.FAILURE)
 
 
 def _do(client: "Client", task: TaskView, act: Act) -> ChangeOutcome:

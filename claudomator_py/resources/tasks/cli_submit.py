@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from claudomator_py.cli import completion, exits
+from claudomator_py.cli import ExitCode, completion
 from claudomator_py.cli.connect import ConfigOption, StateDirOption, connect
 from claudomator_py.cli.following import EventWatch
 from claudomator_py.cli.output import Format, FormatOption, error, fail, note, out, out_json, table_text
@@ -285,9 +285,9 @@ def _submit(
     _write(ended, output, added)
     if any(task.state not in ENDED for task in ended):
         error(f"Not all had ended after {format_duration(timeout or 0)}.", "They continue; see `claudomator status`.")
-        raise typer.Exit(exits.TIMED_OUT)
+        raise typer.Exit(ExitCode.TIMED_OUT)
     if any(task.state != "COMPLETED" for task in ended):
-        raise typer.Exit(exits.RUN_FAILED)
+        raise typer.Exit(ExitCode.RUN_FAILED)
 
 
 def _hand_in(submitter: Submitter, given: Sequence[tuple[ReadFile, TaskSpec]], output: Format) -> list[TaskView]:
@@ -329,7 +329,7 @@ def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None, o
     except KeyboardInterrupt:
         _write(list(latest.values()), output)
         note("No longer waiting. The tasks continue; see `claudomator status`.")
-        raise typer.Exit(exits.INTERRUPTED) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     except ClientError:
         _write(list(latest.values()), output)
         raise
