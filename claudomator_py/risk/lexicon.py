@@ -70,7 +70,6 @@ SPACELESS: Final = frozenset({"zh", "ja", "ko"})
 """Languages whose words are parts of the text."""
 KINDS: Final = ("irreversible", "live", "published", "money", "mass_mail", "access")
 _ROLES: Final = "known reads builds code test prod many own not fails when strong lead passive det back stops breaks"
-_LISTS: Final = frozenset({"words", "program", *_ROLES.split()})
 _FINDS: Final = "number program phrase orders leads script strange"
 _CLAUSES: Final = (
     "order alone bare nothing code.last code.object code.else heading quoted sole pasted foreign f.pair f.cross "
@@ -88,8 +87,6 @@ language; ``strange``: another language has it), and what only a clause tells.""
 SEEN: Final = len(_NAMES)
 """The first bit for expressions (``seen``) and harm (``harm``), in the order of the lexicon."""
 VERB, DONE, THING = (sum(BIT[f"{part}:{kind}"] for kind in KINDS) for part in ("v", "done", "t"))
-DONE_AT, THING_AT = len(KINDS), 2 * len(KINDS)
-"""How far these bits are from those of verbs."""
 ACTS: Final = VERB | BIT["reads"] | BIT["builds"]
 _LEADS: Final = ACTS | BIT["lead"] | BIT["passive"]
 _KNOWN, _PHRASE, _STRANGE = BIT["known"], BIT["phrase"], BIT["strange"]
@@ -111,6 +108,7 @@ class Language:
     def __init__(
         self, name: str, said: Mapping[str, Any], english: "Language | None", harmful: Mapping[str, int]
     ) -> None:
+        self.spaceless = name in SPACELESS
         self.name, self.english, self.common = name, english, frozenset(listed(said["words"]))
         self.tells = lru_cache(_MAX_MEMO)(self._tells)
         self._whole, self._stems = dict[str, int](), dict(harmful)
@@ -118,7 +116,7 @@ class Language:
         """By the first word and how the second begins; those with a gap by ``_``, with what follows the gap."""
         self._nouns = (*listed(said.get("nouns", "")),)
         for role, text in said.items():
-            for entry in listed(text) if role in _LISTS else ():
+            for entry in listed(text) if role in BIT or role == "words" else ():
                 bits = BIT["known" if role == "words" else role]
                 self._put(entry, bits, whole=role in ("words", "own"), plural=role == "code")
         for kind in KINDS:
@@ -132,15 +130,14 @@ class Language:
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
 
     def _put(self, entry: str, tells: int, *, whole: bool = False, plural: bool = False) -> None:
-        spaceless = self.name in SPACELESS
-        first, *rest = (entry,) if spaceless else entry.removesuffix("$").replace("-", " ").split()
+        first, *rest = (entry,) if self.spaceless else entry.removesuffix("$").replace("-", " ").split()
         if rest:
             key, end = (_ANY, rest[-1:]) if _ANY in rest else (rest[0][:_KEY], rest)
             add(self._phrases.setdefault(first, {}).setdefault(key, {}), [(*end,)], tells)
             tells = _PHRASE | (BIT["orders"] if tells & (VERB | DONE) else BIT["leads"] if tells & _LEADS else 0)
         exact = rest or whole or self.english is None or entry.endswith("$") or len(first) <= _SHORT
         forms = _plurals(first) if plural and self.english is None and not rest else (first,)
-        add(self._whole if exact and not spaceless else self._stems, forms, tells)
+        add(self._whole if exact and not self.spaceless else self._stems, forms, tells)
 
     def meet(self, other: "Language") -> None:
         """Know the words of another language as strange."""
@@ -151,8 +148,7 @@ class Language:
     def _tells(self, word: str) -> int:
         """What a word tells; ``self.tells`` remembers it."""
         # A person who is addressed stands before an order: "@ops restart the mail server".
-        breaks = 0 if word[0].isalnum() else BIT["breaks"]
-        tells = BIT["lead"] if word[0] == "@" else self._whole.get(word, breaks)
+        tells = BIT["lead"] if word[0] == "@" else self._whole.get(word, 0 if word[0].isalnum() else BIT["breaks"])
         for end in range(1, min(len(word), self._longest.get(word[0], 0)) + 1):
             tells |= self._stems.get(word[:end], 0)
         tells &= ~VERB if word.endswith(self._nouns) else -1
@@ -214,6 +210,10 @@ class Harm(NamedTuple):
     needs: Sequence[re.Pattern[str]]
     without: re.Pattern[str]
 
+    def asked(self, folded: str) -> bool:
+        """Return whether a folded sentence asks for it."""
+        return all(need.search(folded) for need in self.needs) and not self.without.search(folded)
+
 
 class Lexicon(NamedTuple):
     """All that is known of words."""
@@ -231,17 +231,6 @@ class Lexicon(NamedTuple):
     seen: Mapping[str, tuple[int, re.Pattern[str]]]
     """Expressions, each with the bits of what has it."""
 
-    def harm(self, told: int, folded: str) -> Harm | None:
-        """Return what a folded sentence asks for; None: nothing of these."""
-        for one in self.harms:
-            if (
-                told & one.bits == one.bits
-                and all(need.search(folded) for need in one.needs)
-                and not one.without.search(folded)
-            ):
-                return one
-        return None
-
 
 def data() -> dict[str, Any]:
     """Return the lexicon as it is written."""
@@ -255,10 +244,11 @@ def lexicon() -> Lexicon:
     sets = {name: frozenset(listed(text)) for name, text in said["commands"].items() if isinstance(text, str)}
     sets |= {"open": frozenset(listed(said["wrapped"]["open"])), "vague": frozenset(listed(said["vague"]["words"]))}
     programs = ", ".join(re.split("[-.]", name)[0] for name in sets["programs"])
-    seen, harms, stems = dict[str, tuple[int, re.Pattern[str]]](), list[Harm](), dict[str, int]()
-    for number, (name, one) in enumerate(said["seen"].items(), SEEN):
-        what, _, kind = name.partition(":")
-        seen[what] = (1 << number | (BIT[f"t:{kind}"] if kind else 0), re.compile(one))
+    harms, stems = list[Harm](), dict[str, int]()
+    seen = {
+        name.partition(":")[0]: (1 << number | BIT.get(f"t:{name.partition(':')[2]}", 0), re.compile(one))
+        for number, (name, one) in enumerate(said["seen"].items(), SEEN)
+    }
     named = {f"${name}": text for name, text in said["harm_words"].items()}
     common, bit = {*words_in(f"{said['vague']['words']} {said[ENGLISH]}")}, 1 << SEEN + len(seen)
     for one in sorted(said["harm"], key=lambda one: not one.get("refuse", True)):
@@ -289,12 +279,8 @@ def _rarest(entry: str, common: set[str]) -> str:
 
 
 def _beginnings(entries: Iterable[str]) -> re.Pattern[str]:
-    """Where words begin with one of the entries, or where one is in a text without spaces."""
-    latin, other = list[str](), list[str]()
-    for entry in entries:
-        (other if re.search("[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", entry) else latin).append(entry)
-    anywhere = "".join(f"|{re.escape(entry)}" for entry in other)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, latin)) or '(?!)'}){anywhere}")
+    """Where words begin with one of the entries; in a text without blanks, where one is."""
+    return re.compile(rf"(?<![a-z0-9_\u0370-\u052f])(?:{'|'.join(map(re.escape, entries))})")
 
 
 def listed(text: str) -> list[str]:
@@ -315,11 +301,8 @@ def _hidden(tell: int) -> int:
     return BIT["breaks"] | hidden | (order | code | BIT["test"] if tell & order else 0)
 
 
-def _plurals(word: str) -> Iterator[str]:
-    yield word
-    yield f"{word}es" if word.endswith(("s", "x", "ch", "sh")) else f"{word}s"
-    if word.endswith("y"):
-        yield f"{word[:-1]}ies"
+def _plurals(word: str) -> tuple[str, ...]:
+    return word, f"{word}{'es' if word.endswith(('s', 'x', 'ch', 'sh')) else 's'}", re.sub("y$", "ies", word)
 
 
 def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[str]:

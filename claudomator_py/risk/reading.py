@@ -8,20 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial, reduce
 from itertools import chain
 from operator import itemgetter, or_
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from claudomator_py.acts.prose import commands_in
 from claudomator_py.risk.lexicon import (
     ACTS,
     BIT,
     DONE,
-    DONE_AT,
-    ENGLISH,
     KINDS,
     SEEN,
-    SPACELESS,
     THING,
-    THING_AT,
     VERB,
     Harm,
     Language,
@@ -38,7 +34,6 @@ _MAX_CHUNK: Final = 200
 _MAX_PASSIVE: Final = 6
 """Words behind "has to be" among which is what has to be done."""
 _ASIDE: Final = regex(r"\([^()]{1,120}\)")
-_QUOTES: Final = frozenset('"\u201c\u201e\u00ab')
 _NAME: Final = regex(r"`|\w+(?:\(\)|-\w)")
 """Begins code, or a compound such as "drop-down", whose first word orders nothing."""
 _ZEROES: Final = str.maketrans("123456789", "000000000")
@@ -59,6 +54,10 @@ _AROUND: Final = -1 << SEEN | _bits("test prod many own not fails")
 _FOREIGN: Final = VERB | THING | _AROUND | _bits("code when reads builds")
 
 
+_Chunk: TypeAlias = tuple[Sequence[str], Sequence[int], int, int]
+"""What stands between blanks: its words and marks, what each tells in English, all of that, and how many are known."""
+
+
 class Order(NamedTuple):
     """A clause that orders something, or a command."""
 
@@ -71,7 +70,7 @@ class Order(NamedTuple):
     @property
     def kind(self) -> str:
         """The class of what it orders, as far as the words go; ``command`` where only one stands in it."""
-        both = self.tells & VERB & self.tells >> THING_AT or self.tells & VERB
+        both = self.tells & VERB & self.tells >> 2 * len(KINDS) or self.tells & VERB
         return KINDS[(both & -both).bit_length() - 1] if both else "command"
 
 
@@ -80,7 +79,7 @@ class Sentence(NamedTuple):
 
     text: str
     language: Language
-    chunks: Sequence["_Chunk"]
+    chunks: Sequence[_Chunk]
     told: int
     """What all of it tells."""
     around: int
@@ -96,7 +95,8 @@ class Sentence(NamedTuple):
     @property
     def harm(self) -> Harm | None:
         """What it asks for that is criminal, or may be meant so."""
-        return lexicon().harm(self.told, fold(self.text)) if self.told >> SEEN else None
+        may_be = (one for one in lexicon().harms if self.told & one.bits == one.bits)
+        return next((one for one in may_be if one.asked(fold(self.text))), None)
 
     def orders(self) -> Iterator[Order]:
         """Return what it orders where it stands."""
@@ -104,16 +104,7 @@ class Sentence(NamedTuple):
         if command & BIT["cmd.order"]:
             yield Order(command | self.around, partial(str.strip, self.text))
         if self.told & _MAY_ORDER:
-            yield from (_english if self.language.name == ENGLISH else _foreign)(self, command | self.around)
-
-
-class _Chunk(NamedTuple):
-    """What stands between blanks: its words and marks, what each tells in English, and how many are known."""
-
-    words: Sequence[str]
-    tells: Sequence[int]
-    told: int
-    known: int
+            yield from (_english if self.language.english is None else _foreign)(self, command | self.around)
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -186,7 +177,7 @@ def _goes_on(before: str, line: str) -> bool:
         return True
     if not _GOES_ON.match(line) or not (before[-1].isalnum() or before[-1] in _OPEN):
         return False
-    english = lexicon().languages[ENGLISH]
+    english = lexicon().latin[0]
     for word in line.split(None, _MAX_LEAD)[:_MAX_LEAD]:
         tells = english.tells(fold(word).strip("`,:") or word)
         if not tells & _BEFORE_VERB:
@@ -202,16 +193,16 @@ def _sentence(text: str, around: int) -> Sentence:
     # What stands in brackets parts no verb from its place: "Run the scan (ZAP, full policy) on production".
     text = _ASIDE.sub(lambda aside: aside[0].replace(",", ""), text) if "(" in text else text
     chunks = [*map(_chunk, text.split())]
-    told, language, words = reduce(or_, map(itemgetter(2), chunks), 0), known.languages[ENGLISH], list[str]()
+    told, language, words = reduce(or_, map(itemgetter(2), chunks), 0), known.latin[0], list[str]()
     share = (sum(map(itemgetter(3), chunks)), sum(map(len, map(itemgetter(0), chunks))))
     if told & (BIT["script"] | BIT["strange"]):
-        words = [*chain.from_iterable(chunk.words for chunk in chunks)]
+        words = [*chain.from_iterable(map(itemgetter(0), chunks))]
         language = _language(words, told)
-    if language.name in SPACELESS:
+    if language.spaceless:
         parts = language.parts(fold(text))
         told = reduce(or_, parts.values(), told)
         share = (sum(map(len, parts)), sum(map(len, words)))
-    elif language.name != ENGLISH:
+    elif language.english:
         tells = [*map(language.tells, words)]
         share = (sum(1 for one in tells if one & _KNOWN), len(words))
         seen = reduce(or_, (bits for bits, _ in known.seen.values() if bits & told & -1 << SEEN), 0)
@@ -222,14 +213,14 @@ def _sentence(text: str, around: int) -> Sentence:
 @lru_cache(_MAX_MEMO)
 def _chunk(chunk: str) -> _Chunk:
     known, words = lexicon(), words_in(chunk)
-    tells = [*map(known.languages[ENGLISH].tells, words)]
+    tells = [*map(known.latin[0].tells, words)]
     if words and not (chunk.isascii() and chunk.isalpha() and chunk[1:].islower()):
         tells[0] &= ~ACTS if _NAME.match(chunk) else -1
         letters = (bits for bits, one in known.seen.values() if one.search(chunk[:_MAX_CHUNK]))
         tells[0] = reduce(or_, letters, tells[0])
         if not chunk.isascii() and any(one.search(word) for one in known.scripts.values() for word in words):
             tells[0] |= BIT["script"]
-    return _Chunk(words, tells, reduce(or_, tells, 0), sum(1 for one in tells if one & _KNOWN))
+    return words, tells, reduce(or_, tells, 0), sum(1 for one in tells if one & _KNOWN)
 
 
 def _language(words: Sequence[str], told: int) -> Language:
@@ -237,7 +228,7 @@ def _language(words: Sequence[str], told: int) -> Language:
     known, said = lexicon(), {*words}
     if told & BIT["script"]:
         named = (name for name, one in known.scripts.items() if any(map(one.search, words)))
-        return known.languages[next(named, ENGLISH)]
+        return known.languages[next(named, known.latin[0].name)]
     if len(said & known.latin[0].common) * 3 >= max(len(words), 9):
         return known.latin[0]
     shares = [len(said & one.common) for one in known.latin]
@@ -270,7 +261,7 @@ def _english(sentence: Sentence, around: int) -> Iterator[Order]:
             if verb & VERB:
                 clause = _clause(tells, begin, end, place, verb) | around
                 clause |= BIT["heading"] if words[end : end + 1] == [":"] else 0
-                if begin and words[begin - 1] in _QUOTES and (end - begin) * 2 < len(words):
+                if begin and words[begin - 1] in '"\u201c\u201e\u00ab' and (end - begin) * 2 < len(words):
                     clause |= BIT["quoted"]
                 things = {words[at].removesuffix("s") for at in range(begin, end) if tells[at] & THING and at != place}
                 written = partial(_written, sentence, words, begin, end)
@@ -280,7 +271,7 @@ def _english(sentence: Sentence, around: int) -> Iterator[Order]:
 
 def _written(sentence: Sentence, words: Sequence[str], begin: int, end: int) -> str:
     """What stands between blanks of which these words are."""
-    owners = [number for number, chunk in enumerate(sentence.chunks) for _ in chunk.words]
+    owners = [number for number, chunk in enumerate(sentence.chunks) for _ in chunk[0]]
     first, stop = (sum(1 + word.count(" ") for word in words[:at]) for at in (begin, end))
     return " ".join(sentence.text.split()[owners[first] : owners[stop - 1] + 1]).strip(" .,;!?")
 
@@ -296,7 +287,7 @@ def _verb(tells: Sequence[int], begin: int, end: int, *, within: bool) -> tuple[
         if tells[place] & _PASSIVE:
             for there in range(place + 1, min(end, place + _MAX_PASSIVE)):
                 if tells[there] & DONE:
-                    return there, tells[there] >> DONE_AT & VERB
+                    return there, tells[there] >> len(KINDS) & VERB
     return begin, 0
 
 
@@ -327,7 +318,7 @@ def _clause(tells: Sequence[int], begin: int, end: int, place: int, verb: int) -
 def _foreign(sentence: Sentence, around: int) -> Iterator[Order]:
     told = sentence.told
     if told & VERB:
-        pair = "f.pair" if told & VERB & told >> THING_AT else "f.cross" if told & THING else "nothing"
+        pair = "f.pair" if told & VERB & told >> 2 * len(KINDS) else "f.cross" if told & THING else "nothing"
         clause = BIT["order"] | BIT["foreign"] | BIT[pair] | told & _FOREIGN | around & ~_SOLE
         yield Order(clause, partial(str.strip, sentence.text, " .,;!?"))
 
@@ -361,7 +352,9 @@ def _ordered(before: str, then: str) -> bool:
     if before.count('"') % 2 and _QUOTES_PROSE.search(before):
         return False
     said = _WORD.findall(fold(_CLAUSE.split(before)[-1]))
-    if said[:1] in (["a"], ["the"]) or not known["leads"].union(known["runs"], known["in"]).issuperset(said[:1]):
+    if said[:1] in (["a"], ["the"], ["to"]) or not known["leads"].union(known["runs"], known["in"]).issuperset(
+        said[:1]
+    ):
         return False
     if said:
         return said[-1] in known["runs"] or known["leads"].issuperset(said)

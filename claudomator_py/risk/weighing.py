@@ -14,7 +14,6 @@ WEIGHTS: Final = "weights.json"
 _SURE: Final = BIT["cmd.order"] | BIT["sole"]
 _ONLY_SHOWN: Final = BIT["pasted"] | BIT["quoted"] | BIT["heading"] | BIT["test"] | BIT["not"]
 """Of a command: it is not meant to be run, or where it harms nobody."""
-_PROD: Final = BIT["prod"]
 _ROUNDED: Final = 1e-6
 """Weights have three decimals: what is nearer to none than that comes of adding them in another order."""
 _APART: Final = frozenset({"reads", "builds", "code", "own", "not", "fails", "when", "strong"})
@@ -46,11 +45,10 @@ def _names(tells: int) -> frozenset[str]:
     verbs, things = ([kind for kind in KINDS if f"{part}:{kind}" in named] for part in ("v", "t"))
     found = {f"{language}.{name}" if name in _APART else name for name in named}
     found |= {f"v:{verb}&t:{thing}" for verb, thing in product(verbs, things)}
-    return frozenset(found | {f"v:{one}&prod" for one in verbs if tells & _PROD})
+    return frozenset(found | {f"v:{one}&prod" for one in verbs if tells & BIT["prod"]})
 
 
 @cache
 def weights() -> Mapping[str, float]:
     """Return the weights that come with Claudomator."""
-    found: Mapping[str, float] = json.loads(pkgutil.get_data("claudomator_py.risk", WEIGHTS) or b"{}")
-    return found
+    return dict[str, float](json.loads(pkgutil.get_data("claudomator_py.risk", WEIGHTS) or b"{}"))
