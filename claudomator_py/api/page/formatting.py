@@ -2,7 +2,7 @@
 addresses as values, or a refusal that names the field."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Annotated, TypeVar
 from urllib.parse import urlencode
 
@@ -11,11 +11,11 @@ from pydantic import BaseModel
 
 from claudomator_py.api.request import DIGITS
 from claudomator_py.domain.budget import Unit, amount_text
-from claudomator_py.domain.errors import Invalid, ServiceError, StaleVersion
+from claudomator_py.domain.errors import Invalid, Problem, ServiceError, StaleVersion
 from claudomator_py.domain.outcome import REASON_POLICIES, Reason, Tokens
 from claudomator_py.domain.requests import TaskFilter
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.units import format_duration
+from claudomator_py.domain.units import SECOND_MS, format_duration, format_instant, past_instant
 from claudomator_py.schema.validation import validate
 
 Days = Annotated[int, Query(ge=1, le=365), DIGITS]
@@ -30,6 +30,28 @@ def read_fields(kind: type[V], given: Mapping[str, object]) -> V:
     if isinstance(found, list):
         raise Invalid.of(found)
     return found
+
+
+def read_times(given: Mapping[str, str], now_ms: int, zone: tzinfo) -> dict[str, int]:
+    """Return the filled-in fields for times, in epoch milliseconds, see ``past_instant``. Raises Invalid."""
+    ends: dict[str, int] = {}
+    problems = []
+    for name, text in given.items():
+        try:
+            ends |= {name: past_instant(text, now_ms, zone)} if text else {}
+        except ValueError as error:
+            message, _, remedy = str(error).partition("; ")
+            problems.append(Problem(field=name, message=message, remedy=remedy))
+    if problems:
+        raise Invalid.of(problems)
+    return ends
+
+
+def time_field(at_ms: int | None, zone: tzinfo) -> tuple[str, str] | None:
+    """Return what a field for a time is filled with, and the instant that it means; None: it stays empty."""
+    if at_ms is None:
+        return None
+    return f"{datetime.fromtimestamp(at_ms / SECOND_MS, zone):%Y-%m-%dT%H:%M}", format_instant(at_ms)
 
 
 def read_filter(state: str, text: str, tag: str, specialist: str) -> TaskFilter:

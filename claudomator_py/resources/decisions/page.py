@@ -1,7 +1,7 @@
 """/decisions: what was decided and why; and one decision with everything known about it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import cost_text, model_text, read_fields, tokens_text
+from claudomator_py.api.page.formatting import cost_text, model_text, read_fields, read_times, time_field, tokens_text
 from claudomator_py.api.page.rendering import render
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.outcome import Tokens
@@ -17,10 +17,11 @@ from claudomator_py.domain.rationale import RationaleCode
 from claudomator_py.domain.requests import DecisionFilter, DecisionKindName, RouteName
 from claudomator_py.domain.routing import Risk
 from claudomator_py.domain.text import one_line
-from claudomator_py.domain.units import short_id
+from claudomator_py.domain.units import format_instant, short_id
 from claudomator_py.resources.channels.page import url_of as channel_url
 from claudomator_py.resources.decisions import DecisionView
 from claudomator_py.resources.decisions.service import Decisions, Explained
+from claudomator_py.resources.report.night import Nights
 from claudomator_py.resources.routing.page import candidate_of
 from claudomator_py.resources.session import Access
 from claudomator_py.resources.specialists.page_model import url_of as specialist_url
@@ -47,9 +48,10 @@ Filters = Annotated[dict[str, str], Depends(_filters)]
 """The filters in the address; see ``DecisionFilter``. Empty: any; ``overridden`` is ``yes`` or ``no``."""
 
 
-def _wanted(filters: Mapping[str, str]) -> DecisionFilter:
-    """Return the decisions that the filters ask for. Raises Invalid."""
-    found = read_fields(DecisionFilter, {name: value.strip() for name, value in filters.items()})
+def _wanted(filters: Mapping[str, str], times: Mapping[str, int]) -> DecisionFilter:
+    """Return the decisions that the filters ask for. times: of ``since`` and ``until``. Raises Invalid."""
+    given = {name: value.strip() for name, value in filters.items()}
+    found = read_fields(DecisionFilter, given | {name: format_instant(at_ms) for name, at_ms in times.items()})
     if found.since is not None and found.until is not None and found.since >= found.until:
         message = "is not after `since`, so there is no time between them"
         raise Invalid.of([Problem(field="until", message=message, remedy="choose a later one")])
@@ -62,10 +64,17 @@ def router(access: Access) -> APIRouter:
 
     @routes.get("")
     def show_all(by: Asking, filters: Filters, cursor: Cursor = None) -> Response:
-        values = {"given": filters, "filtered": any(filters.values()), "rows": (), "more_url": None, "refusal": None}
+        values: dict[str, Any] = {"given": filters}
+        values |= {"filtered": any(filters.values()), "rows": (), "more_url": None, "refusal": None}
         values |= _CHOICES
+        granted = access.as_(by)
+        now_ms, zone = granted[Nights].now_ms(), granted[Nights].zone()
+        given = {name: filters[name].strip() for name in ("since", "until")}
+        values |= {"fields": dict.fromkeys(given), "zone": str(zone)}
         try:
-            part = access.as_(by)[Decisions].page(_wanted(filters), cursor, _PART)
+            times = read_times(given, now_ms, zone)
+            values["fields"] = {name: time_field(times.get(name), zone) for name in given}
+            part = granted[Decisions].page(_wanted(filters, times), cursor, _PART)
         except Invalid as refusal:
             return render("decisions.html", values | {"refusal": refusal}, 422, by=by)
         values["rows"] = [(one, _title(one), one_line(one.reason), _links(one)) for one in part.items]

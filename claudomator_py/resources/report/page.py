@@ -12,10 +12,10 @@ from fastapi.responses import Response
 
 from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
-from claudomator_py.api.page.formatting import cost_text
+from claudomator_py.api.page.formatting import cost_text, read_times, time_field
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.page.rows import grouped, row_of
-from claudomator_py.domain.errors import Invalid, Problem
+from claudomator_py.domain.errors import Invalid
 from claudomator_py.domain.units import (
     DAY_MS,
     HOUR_MS,
@@ -24,7 +24,6 @@ from claudomator_py.domain.units import (
     counted,
     format_instant,
     parse_instant,
-    past_instant,
 )
 from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport
 from claudomator_py.resources.report.night import Nights
@@ -83,8 +82,8 @@ def router(access: Access) -> APIRouter:
         values: dict[str, Any] = {"report": None, "refusal": None, "repositories": REPOSITORIES, "zone": str(zone)}
         values["fields"] = dict.fromkeys(given)
         try:
-            ends = _ends(given, now_ms, zone)
-            values["fields"] = {name: _field(ends.get(name), zone) for name in given}
+            ends = read_times(given, now_ms, zone)
+            values["fields"] = {name: time_field(ends.get(name), zone) for name in given}
             instants = {name: datetime.fromtimestamp(at_ms / SECOND_MS, UTC) for name, at_ms in ends.items()}
             found = granted[Reports].report(ReportSpan.model_validate(instants))
         except Invalid as refusal:
@@ -114,28 +113,6 @@ def router(access: Access) -> APIRouter:
         return response
 
     return routes
-
-
-def _ends(given: Mapping[str, str], now_ms: int, zone: tzinfo) -> dict[str, int]:
-    """Return the given ends of the span, in epoch milliseconds. Raises Invalid."""
-    ends: dict[str, int] = {}
-    problems = []
-    for name, text in given.items():
-        try:
-            ends |= {name: past_instant(text, now_ms, zone)} if text else {}
-        except ValueError as error:
-            message, _, remedy = str(error).partition("; ")
-            problems.append(Problem(field=name, message=message, remedy=remedy))
-    if problems:
-        raise Invalid.of(problems)
-    return ends
-
-
-def _field(at_ms: int | None, zone: tzinfo) -> tuple[str, str] | None:
-    """Return what a field for a time is filled with, and the instant that it means; None: it stays empty."""
-    if at_ms is None:
-        return None
-    return f"{datetime.fromtimestamp(at_ms / SECOND_MS, zone):%Y-%m-%dT%H:%M}", format_instant(at_ms)
 
 
 def _looked(looks: str, now_ms: int) -> tuple[int | None, str]:
