@@ -11,8 +11,10 @@ import pytest
 
 from claudomator_py.domain.host import LOCAL, HostNeeds, HostSpec, HostType
 from claudomator_py.domain.run import RunFate, RunSpec
+from claudomator_py.hosts.local.fate import held_lock
 from claudomator_py.hosts.local.launcher import Launcher
 from claudomator_py.hosts.shim.record import now_ms
+from claudomator_py.hosts.slurm import fate
 from claudomator_py.hosts.slurm.host import ClusterRunHost
 from tests.integration.hosts.rig import LIMITS
 from tests.patience import wait_until
@@ -46,6 +48,10 @@ class Commands:
     def asked(self, name: str) -> str:
         """How it was called last."""
         return (self._folder / f"{name}.asked").read_text().splitlines()[-1]
+
+    def all_asked(self, name: str) -> list[str]:
+        """How it was called each time."""
+        return (self._folder / f"{name}.asked").read_text().splitlines() if self.is_asked(name) else []
 
     def fail(self, name: str, words: str) -> None:
         (self._folder / f"{name}.said").unlink(missing_ok=True)
@@ -180,3 +186,36 @@ def test_a_node_whose_clock_differs_is_noticed_by_its_runs(
     for _ in range(2):
         assert host.reconcile(RUN_ID).fate is RunFate.ENDED
         assert host.hosts()[1].clock_skew == pytest.approx(noted_s, abs=5)
+
+
+def test_jobs_of_ours_that_belong_to_no_run_are_cancelled(host: ClusterRunHost, commands: Commands) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("scancel", "")
+    submitted(host)
+    commands.say("squeue", f"{KEY}|RUNNING|None|n1\ncl-forgotten-0|RUNNING|None|n2\nelse|RUNNING|None|n2\n")
+    assert host.sweep(frozenset({RUN_ID})) == []
+    assert commands.all_asked("scancel") == ["--me --name=cl-forgotten-0"]
+    commands.fail("squeue", "squeue: error: no answer")
+    assert host.sweep(frozenset()) == []
+    assert host.has_directory(RUN_ID), "without an answer of Slurm's nothing is swept"
+
+
+def test_a_cancelled_run_that_does_not_end_loses_its_job_after_the_grace_period(
+    host: ClusterRunHost, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands.say("sbatch", "1\n")
+    commands.say("squeue", f"{KEY}|RUNNING|None|n1\n")
+    commands.say("scancel", "")
+    submitted(host)
+    (host.path(RUN_ID) / "started").touch()
+    with held_lock(host.path(RUN_ID)):
+        host.cancel(RUN_ID)
+        wait_until(lambda: len(commands.all_asked("scancel")) == 2)
+        assert host.reconcile(RUN_ID).fate is RunFate.ALIVE
+        monkeypatch.setattr(fate, "FORCE_S", 0.0)
+        wait_until(lambda: host.reconcile(RUN_ID).fate is RunFate.ALIVE and len(commands.all_asked("scancel")) > 2)
+    assert commands.all_asked("scancel")[:3] == [
+        f"--me --name={KEY} --state=PENDING",
+        f"--me --name={KEY} --state=RUNNING --batch --signal=TERM",
+        f"--me --name={KEY}",
+    ]
