@@ -194,6 +194,54 @@ def test_what_route_says_is_what_becomes_of_the_file(tmp_path: Path, warm: WarmS
             assert task.reason == "rejected" or task.specialist == told[name], name
 
 
+def test_what_operators_corrected_is_what_eval_measures_and_calibrate_fits(tmp_path: Path, warm: WarmStarter) -> None:
+    """With a daemon's own labels: of tasks that were right where they went, and of some given to somebody else."""
+    agents = {"alpha": {"kind": "simulated", "auto_select": True}, "beta": {"kind": "simulated"}}
+    routing, learning = {"shipped": False}, {"every": "10s"}
+    letter = "Compose a paragraph on feature {} for the page of the shop."
+    told = 'simulate: text="It is done, and here is what was done, at length."'
+    with open_site(tmp_path / "site", warm=warm, agents=agents, routing=routing, learning=learning) as site:
+        daemon = site.start().ready()
+        for one in CARDS:
+            daemon.client.register_specialist(one)
+        right = [f"dump-{number}" for number in range(24)]
+        wrong = [f"letter-{number}" for number in range(24)]
+        others = [f"odd-{number}" for number in range(12)]
+        for number, name in enumerate(right):
+            site.drop(f"{name}.yaml", document(None, f"Restore dump {number} of the orders.", told, agent=None))
+        for number, name in enumerate(wrong):
+            site.drop(
+                f"{name}.yaml",
+                document(None, letter.format(number), told, agent=None),
+            )
+        for number, name in enumerate(others):
+            site.drop(f"{name}.yaml", document(None, f"Zwölf Boxkämpfer jagen Viktor {number}.", told, agent=None))
+        assert {in_state(daemon, name, "COMPLETED").specialist for name in right} == {"db-admin"}
+        assert {in_state(daemon, name, "COMPLETED").specialist for name in others} == {"generalist"}
+        for name in wrong:
+            assert in_state(daemon, name, "COMPLETED").specialist == "generalist"
+            daemon.client.restart(name, RestartRequest(specialist="doc-writer"))
+        wait_until(lambda: len(site.command("routing", "labels").stdout.splitlines()) == 60, "the labels")
+
+        labels, cards = tmp_path / "labels.jsonl", tmp_path / "cards.yaml"
+        labels.write_text(site.command("routing", "labels").stdout)
+        cards.write_text(site.command("specialists", "export").stdout)
+        rows = [json.loads(line) for line in labels.read_text().splitlines()]
+        meant = sorted(str(row["expected"].get("specialist")) for row in rows)
+        assert meant == ["None"] * 12 + ["db-admin"] * 24 + ["doc-writer"] * 24
+        given = "--specialists", str(cards), "--data", str(labels)
+        measured = json.loads(site.command("eval", *given, "-o", "json").stdout)
+        assert (measured["cases"], measured["accuracy_with_none"]) == (60, 0.6)
+        fitted = site.command("calibrate", *given, "--store", "--state-dir", str(site.state))
+        assert "The daemon uses it after its next start" in fitted.stderr, fitted.stderr
+        stored = next(iter(json.loads((site.state / "calibrations.json").read_text()).values()))
+        daemon.stop()
+        daemon = site.start().ready()
+        asked = RouteRequest(instructions=letter.format(99))
+        decided = daemon.client.route(asked)
+        assert (decided.specialist, decided.threshold) == ("doc-writer", stored["calibration"]["threshold"])
+
+
 def test_with_a_model_a_task_goes_to_who_is_meant_in_other_words(tmp_path: Path, warm: WarmStarter) -> None:
     agents = {"beta": {"kind": "simulated", "auto_select": True}}
     routing = {"shipped": False, "encoder": {"kind": "minilm"}}
