@@ -168,5 +168,6 @@ class ClockSkew:
 
     @property
     def seconds(self) -> float | None:
-        """The largest difference, positive if the node's clock is ahead; None until a run has ended."""
-        return max(self._latest, key=abs) / SECOND_MS if self._latest else None
+        """The largest difference, to a tenth of a second, positive if the node's clock is ahead; None until a run has
+        ended."""
+        return round(max(self._latest, key=abs) / SECOND_MS, 1) if self._latest else None

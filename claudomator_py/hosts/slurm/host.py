@@ -317,7 +317,8 @@ class ClusterRunHost(LocalRunHost):
         return None
 
     def _view(self, name: str, engine: Slurm, *, ask: bool) -> HostView:
-        about = HostView(name=name, kind=HostType.SLURM, live=self._active[name])
+        skew = self._skews[name].seconds
+        about = HostView(name=name, kind=HostType.SLURM, live=self._active[name], clock_skew=skew)
         if not ask:
             known = engine.listed()
             waits = Counter(job.why for job in known.jobs.values() if job.waits) if known is not None else {}
@@ -335,7 +336,6 @@ class ClusterRunHost(LocalRunHost):
             cpus_used=listed.cpus_used,
             unusable=tuple(node for node in listed.nodes if node.state not in _USABLE)[:_MAX_NODES],
             version=listed.version,
-            clock_skew=self._skews[name].seconds,
             problem=engine.problem,
         )
 

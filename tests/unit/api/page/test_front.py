@@ -475,12 +475,14 @@ def test_where_runs_take_place_is_shown_once_there_is_more_than_this_machine(
     prepared.add_run(prepared.add("here", Running(Phase.RUNNING)))
     there = prepared.add_run(prepared.add("there", Running(Phase.RUNNING)))
     host = prepared.world.host
-    host.clusters = [HostView(name="cluster", kind="slurm", live=7, waits={"no node has room (Resources)": 1})]
+    waits = {"no node has room (Resources)": 1}
+    host.clusters = [HostView(name="cluster", kind="slurm", live=7, waits=waits, clock_skew=-61.2)]
     host.hosts_of_runs[there] = "cluster"
     for path in ("/", "/agents"):
         page = operator.get(path).body.decode()
         shown = page[page.index('id="hosts"') :]
         assert "1 not placed yet: no node has room (Resources)" in shown
+        assert "The clock of a node differs by at least 61.2 s." in shown
         assert shown.count("claude 1") == 2
         assert shown.count("</span>1/2</span>") == 1, "an agent works on this machine unless it says where"
         assert shown.count("</span>1/0</span>") == 1
