@@ -30,7 +30,8 @@ _CLAUSE_END = regex(
     r"|\s(?:[-\u2013\u2014]|and then|then|and|or|but|und|dann|et|puis|y|e)\s"
 )
 _GOES_ON = regex(
-    r"\s+(?:in|on|at|for|to|from|with|when|once|after|before|so|as|until|if|it|them|please|now|again|tonight)(?=\s|$)"
+    r"\s+(?:in|on|at|for|to|from|with|when|once|after|before|so|as|until|if|it|them|please|now|again|tonight"
+    r"|the|an?|our|my|your|this|these|those)(?=\s|$)"
 )
 """Words that continue the sentence after a command."""
 _RUNNER = regex(
