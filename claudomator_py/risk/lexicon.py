@@ -207,12 +207,14 @@ class Harm(NamedTuple):
     """Whether it is refused; a person is asked about others."""
     bits: int
     """What words tell of which each of the lists has some."""
-    needs: Sequence[re.Pattern[str]]
+    needs: Sequence[tuple[Sequence[str], re.Pattern[str]]]
     without: re.Pattern[str]
 
     def asked(self, folded: str) -> bool:
         """Return whether a folded sentence asks for it."""
-        return all(need.search(folded) for need in self.needs) and not self.without.search(folded)
+        # To look for each entry is ten times as fast as the expression, which says whether a word begins with it.
+        begun = all(any(map(folded.__contains__, one)) and begins.search(folded) for one, begins in self.needs)
+        return begun and not self.without.search(folded)
 
 
 class Lexicon(NamedTuple):
@@ -252,13 +254,13 @@ def lexicon() -> Lexicon:
     named = {f"${name}": text for name, text in said["harm_words"].items()}
     common, bit = {*words_in(f"{said['vague']['words']} {said[ENGLISH]}")}, 1 << SEEN + len(seen)
     for one in sorted(said["harm"], key=lambda one: not one.get("refuse", True)):
-        bits, needs = 0, list[re.Pattern[str]]()
+        bits, needs = 0, list[tuple[list[str], re.Pattern[str]]]()
         for text in (one["key"], *one["with"], one.get("without", "$none")):
             entries = listed(", ".join(named.get(entry.strip(), entry) for entry in text.split(",")))
             add(stems, (_rarest(entry, common) for entry in entries), bit)
-            needs.append(_beginnings(entries))
+            needs.append((entries, _beginnings(entries)))
             bits, bit = bits | bit, bit << 1
-        harms.append(Harm(one.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1]))
+        harms.append(Harm(one.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1][1]))
     english = Language(ENGLISH, said[ENGLISH] | {"program": programs}, None, stems)
     languages = {ENGLISH: english} | {
         name: Language(name, one, english, stems if name in SPACELESS else {})
@@ -308,7 +310,10 @@ def _plurals(word: str) -> tuple[str, ...]:
 def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[str]:
     """Other forms of an English verb: what was done with it, and doing it."""
     word, *rest = verb.split(" ")
-    stem = word.removesuffix("e")
-    doubled = word + word[-1] if len(word) <= 4 and word[-1] in "bdgmnprt" and word[-2:-1] in "aiou" else stem
+    doubled = (
+        word + word[-1]
+        if len(word) <= 4 and word[-1] in "bdgmnprt" and word[-2:-1] in "aiou"
+        else word.removesuffix("e")
+    )
     done = f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{doubled}ed"
     yield from (" ".join((form, *rest)) for form in (irregular.get(word, done), f"{doubled}ing"))

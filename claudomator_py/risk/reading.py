@@ -195,7 +195,8 @@ def _sentence(text: str, around: int) -> Sentence:
     chunks = [*map(_chunk, text.split())]
     told, language, words = reduce(or_, map(itemgetter(2), chunks), 0), known.latin[0], list[str]()
     share = (sum(map(itemgetter(3), chunks)), sum(map(len, map(itemgetter(0), chunks))))
-    if told & (BIT["script"] | BIT["strange"]):
+    # Where English knows most words, no other language has to be asked.
+    if told & BIT["script"] or (told & BIT["strange"] and share[0] * 10 < share[1] * 7):
         words = [*chain.from_iterable(map(itemgetter(0), chunks))]
         language = _language(words, told)
     if language.spaceless:
@@ -252,10 +253,10 @@ def _english(sentence: Sentence, around: int) -> Iterator[Order]:
     within = told & DONE and told & _PASSIVE
     if not (told & BIT["strong"] and all(one & _SMALL for one in tells)):
         around &= ~_SOLE
-    begin = 0
     # What follows a preposition is of the same clause: "locally and on origin".
-    joins = [*(one & _STOP and not one & _BEFORE_VERB for one in tells[1:]), 0]
-    for end in (*[at for at, one in enumerate(tells) if one & _BREAKS and not joins[at]], len(words)):
+    begin, follows = 0, [*tells[1:], 0]
+    ends = [at for at, one in enumerate(tells) if one & _BREAKS and (not follows[at] & _STOP or follows[at] & _LEAD)]
+    for end in (*ends, len(words)):
         if begin < end and (within or tells[begin] & (ACTS | _BEFORE_VERB)):
             place, verb = _verb(tells, begin, end, within=bool(within))
             if verb & VERB:
