@@ -49,7 +49,7 @@ CANCELLED_BACKLOG_LIMIT = BacklogLimit(1.0, 1 << 20)
 """Limit for a cancelled run, whose output does not matter."""
 BEHIND_BYTES = 32 << 20
 """Unread bytes from which the log and the explanation of the task mention it."""
-_LEFT_OUT = "there was too much to read when the run ended; its beginning and its end say what became of it"
+_LEFT_OUT = "too much output was unread when the run ended; its beginning and its end decide the outcome"
 _STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 
 
@@ -376,7 +376,7 @@ class LiveRunMonitor:
         if followed.said.unread < BEHIND_BYTES or followed.is_behind:
             return
         followed.is_behind = True
-        note = "it writes faster than it is read: what it says is taken in late, its cancel and timeouts are not"
+        note = "it writes faster than it is read: its output is handled late, its cancellation and timeouts are not"
         log.warning("run_output_behind", run_id=followed.run_id, unread_bytes=followed.said.unread, note=note)
 
 

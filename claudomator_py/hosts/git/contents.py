@@ -113,7 +113,7 @@ class Contents:
                 for part in folders:
                     inner = folder.setdefault(part, {})
                     if not isinstance(inner, dict):
-                        raise ValueError(f"{path} is in a file")
+                        raise ValueError(f"{path} is inside a file")
                     folder = inner
                 if name in folder:
                     raise ValueError(f"{path} is a folder, too")

@@ -163,4 +163,4 @@ def _exit_record(data: dict[str, object]) -> ExitRecord:
         ):
             (error or "").encode()  # ValueError for a lone surrogate, which no database stores
             return ExitRecord(exit_code, _ENDED_BY[ended_by], started_ms, ended_ms, error, step)
-    raise ValueError("no shim wrote that")
+    raise ValueError("not an exit record of a shim")

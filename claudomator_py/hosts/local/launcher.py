@@ -73,7 +73,7 @@ class Shim:
     def give(self, run_dir: AnyPath, environ: dict[str, str]) -> None:
         """Give it a run. Raises OSError."""
         if self._connection is None:
-            raise OSError("it takes no further run")
+            raise OSError("the shim accepts no more runs")
         self._connection.settimeout(_ANSWER_S)
         forkserver.send(self._connection, {"directory": _absolute(run_dir), "environ": environ})
         self._connection.setblocking(False)
@@ -220,7 +220,7 @@ class Launcher:
             except OSError as failure:
                 problem = failure
                 self._drop()
-        log.warning("the fork server cannot be used, starting the shim of %s by itself: %s", run_dir, problem)
+        log.warning("the fork server cannot be used; starting the shim of %s directly: %s", run_dir, problem)
         return None
 
     def _start_directly(self, run_dir: AnyPath, environ: dict[str, str]) -> int:
@@ -301,7 +301,7 @@ class _ForkServer:
             self._socket, forkserver.OFFER_BYTES, 1, flags=socket.MSG_CMSG_CLOEXEC
         )
         if not descriptors:
-            raise OSError(f"it offers no process: {data.decode(errors='replace') or 'it is gone'}")
+            raise OSError(f"the fork server offers no process: {data.decode(errors='replace') or 'it has exited'}")
         return Shim(json.loads(data)["pid"], socket.socket(fileno=descriptors[0]))
 
     def close(self) -> None:

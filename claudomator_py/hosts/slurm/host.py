@@ -278,7 +278,7 @@ class ClusterRunHost(LocalRunHost):
                         is_there = os.path.isdir(f"{self._roots[name]}/{run_id}")
                         (engine.interrupt if is_there else engine.end)(key).result()
             except EngineSilent as problem:
-                log.warning("nothing is swept on %s: %s", name, problem)
+                log.warning("%s is not swept: %s", name, problem)
                 continue
             swept += sweep(Path(self._roots[name]), known, grace_ms=self.grace_ms)
             with suppress(OSError):
@@ -313,7 +313,7 @@ class ClusterRunHost(LocalRunHost):
             if run_of(job.name) == run_id and job.waits:
                 return f"waits for {name}: {job.why}"
         if self._fates.is_absent(run_id) and (problem := engine.problem) is not None:
-            return f"waits for {name}, which has not taken it: {problem}"
+            return f"waits for {name}, which has not accepted it: {problem}"
         return None
 
     def _view(self, name: str, engine: Slurm, *, ask: bool) -> HostView:

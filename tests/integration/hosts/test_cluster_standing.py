@@ -117,7 +117,7 @@ def test_a_run_that_the_cluster_refuses_says_what_it_was_told(host: ClusterRunHo
         return host.obstacle(RUN_ID)
 
     said = wait_until(obstacle)
-    assert said == "waits for lab, which has not taken it: sbatch: error: invalid partition specified: night"
+    assert said == "waits for lab, which has not accepted it: sbatch: error: invalid partition specified: night"
     commands.say("sinfo", "n1|idle|0/4/0/4|none\n")
     assert "invalid partition" in (host.hosts()[1].problem or "")
     host.prepare(replace(ORDER, run_id="next", hosts=("lab", LOCAL)))
