@@ -9,6 +9,7 @@
 # jobs that are submitted together begin together. What is measured is the controller's own log: from the line that
 # acknowledges the job to the line that allocates nodes to it. Needs root, and Debian 12 or its packages.
 set -euo pipefail
+[ "${1:-}" = bounded ] || exec timeout 120 bash "$0" bounded
 
 version=22.05.8-4+deb12u3
 work=$(mktemp -d)
