@@ -378,3 +378,22 @@ def test_why_a_task_failed_can_be_read_where_it_is_listed(desktop: Desktop, path
     expect(failed.locator(".why", has_text="exited with 2").first).to_be_visible()
     cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.innerText)"
     assert failed.locator(".why, .changes").evaluate_all(cut) == []
+
+
+@pytest.mark.parametrize("width", [1_024, 1_280])
+def test_rows_of_a_list_have_whole_names_and_one_text_each(desktop: Desktop, width: int) -> None:
+    """A task that may have stopped early has a reason as well as a result: one would be printed over the other."""
+    _paths(desktop)
+    desktop.task("a-task-of-some-length", 'delay=50ms cost=0.1 text="It is done, and there was a lot to do for it."')
+    desktop.settled("a-task-of-some-length", "COMPLETED")
+    page = desktop.page("/?state=COMPLETED", viewport={"width": width, "height": 900})
+    _settle(page)
+    # At once: what a refresh shows has one text again.
+    doubled = """one => {
+        one.before(one.cloneNode(true));
+        return [...one.parentElement.querySelectorAll(".why")].map((each) => each.checkVisibility());
+    }"""
+    why = page.locator(".row.task", has_text="a-task-of-some-length").locator(".why")
+    assert why.evaluate(doubled) == [True, False]
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.innerText)"
+    assert page.locator(".row.task .name").evaluate_all(cut) == []
