@@ -140,7 +140,7 @@ class Language:
         add(self._whole if exact and not self.spaceless else self._stems, forms, tells)
 
     def meet(self, other: "Language") -> None:
-        """Know the words of another language as strange."""
+        """Treat the words of another language as strange."""
         add(self._whole, other._whole, _STRANGE)
         add(self._stems, other._stems, _STRANGE)
         self._longest = {stem[0]: len(stem) for stem in sorted(self._stems, key=len)}
