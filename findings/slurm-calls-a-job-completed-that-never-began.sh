@@ -2,11 +2,11 @@
 # Slurm 22.05.8 (Debian 12), control groups of version 1: with ProctrackType=proctrack/cgroup and no cgroup.conf, a job
 # is COMPLETED with exit code 0:0 although its script was never started, and its node is drained.
 #
-# By cgroup.conf(5) all of its settings have defaults, CgroupMountpoint=/sys/fs/cgroup included, and slurmd starts without
-# it. Its slurmstepd then cannot create a control group ("unable to create freezer cgroup namespace" in slurmd.log),
-# starts nothing and reports a failure. For that the controller drains the node ("batch job complete failure"), and calls
-# the job a success all the same. With a file that states the default, the job runs. So neither COMPLETED nor 0:0 says
-# that a script has begun; have it leave a mark. Needs root, and Debian 12 or its packages.
+# By cgroup.conf(5) all of its settings have defaults, CgroupMountpoint=/sys/fs/cgroup included, and slurmd starts
+# without it. Its slurmstepd then cannot create a control group ("unable to create freezer cgroup namespace" in
+# slurmd.log), starts nothing and reports a failure. For that the controller drains the node ("batch job complete
+# failure"), and calls the job a success all the same. With a file that states the default, the job runs. So neither
+# COMPLETED nor 0:0 says that a script has begun; have it leave a mark. Needs root, and Debian 12 or its packages.
 set -euo pipefail
 [ "${1:-}" = bounded ] || exec timeout 120 bash "$0" bounded
 
