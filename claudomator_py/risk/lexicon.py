@@ -108,8 +108,8 @@ class Language:
     def __init__(
         self, name: str, said: Mapping[str, Any], english: "Language | None", harmful: Mapping[str, int]
     ) -> None:
-        self.spaceless = name in SPACELESS
-        self.name, self.english, self.common = name, english, frozenset(listed(said["words"]))
+        self.name, self.english, self.spaceless = name, english, name in SPACELESS
+        self.common = frozenset(listed(said["words"]))
         self.tells = lru_cache(_MAX_MEMO)(self._tells)
         self._whole, self._stems = dict[str, int](), dict(harmful)
         self._phrases = dict[str, dict[str, dict[tuple[str, ...], int]]]()
@@ -263,9 +263,9 @@ def lexicon() -> Lexicon:
         harms.append(Harm(one.get("refuse", True), bits ^ bit >> 1, needs[:-1], needs[-1][1]))
     english = Language(ENGLISH, said[ENGLISH] | {"program": programs}, None, stems)
     languages = {ENGLISH: english} | {
-        name: Language(name, one, english, stems if name in SPACELESS else {})
-        for name, one in said.items()
-        if "reads" in one and name != ENGLISH
+        name: Language(name, said[name], english, stems if name in SPACELESS else {})
+        for name in said
+        if "reads" in said[name] and name != ENGLISH
     }
     lines, scripts = ({name: re.compile(one) for name, one in said[key].items()} for key in ("lines", "scripts"))
     latin = [one for name, one in languages.items() if name not in scripts]
@@ -310,10 +310,7 @@ def _plurals(word: str) -> tuple[str, ...]:
 def _forms(verb: str, irregular: Mapping[str, str]) -> Iterator[str]:
     """Other forms of an English verb: what was done with it, and doing it."""
     word, *rest = verb.split(" ")
-    doubled = (
-        word + word[-1]
-        if len(word) <= 4 and word[-1] in "bdgmnprt" and word[-2:-1] in "aiou"
-        else word.removesuffix("e")
-    )
+    doubles = len(word) <= 4 and word[-1] in "bdgmnprt" and word[-2:-1] in "aiou"
+    doubled = word + word[-1] if doubles else word.removesuffix("e")
     done = f"{word[:-1]}ied" if word.endswith("y") and word[-2:-1] not in "aeo" else f"{doubled}ed"
     yield from (" ".join((form, *rest)) for form in (irregular.get(word, done), f"{doubled}ing"))

@@ -84,13 +84,10 @@ class Sentence(NamedTuple):
     """What all of it tells."""
     around: int
     """What is told of its orders by where it stands."""
+    pasted: bool
+    """Whether somebody only shows it, in a text of his own."""
     share_known: tuple[int, int]
     """How much of it is known, and how much there is: words, or characters where there are no blanks."""
-
-    @property
-    def pasted(self) -> bool:
-        """Whether somebody only shows it, in a text of his own."""
-        return bool(self.around & BIT["pasted"])
 
     @property
     def harm(self) -> Harm | None:
@@ -208,7 +205,7 @@ def _sentence(text: str, around: int) -> Sentence:
         share = (sum(1 for one in tells if one & _KNOWN), len(words))
         seen = reduce(or_, (bits for bits, _ in known.seen.values() if bits & told & -1 << SEEN), 0)
         told = reduce(or_, language.phrased(words, tells)[1], seen)
-    return Sentence(text, language, chunks, told, around, share)
+    return Sentence(text, language, chunks, told, around, bool(around & BIT["pasted"]), share)
 
 
 @lru_cache(_MAX_MEMO)
@@ -328,7 +325,8 @@ def _foreign(sentence: Sentence, around: int) -> Iterator[Order]:
 
 _CLAUSE: Final = regex(r"[,:(]\s|@[\w-]+\s|\s(?:and|then|und|et|y|e|i|en|dann)\s")
 _WORD: Final = regex(r"[\w:']+")
-_QUOTES_PROSE: Final = regex(r"(?<!\")[\w:]\s+\"[^\"]*$")
+_MARK: Final = regex('["\u201c\u201d\u201e\u00ab\u00bb]')
+_QUOTES_PROSE: Final = regex(r"(?<!\")[\w:]\s+[\"\u201c\u201e\u00ab][^\"\u201d\u00bb]*$")
 """Behind words, and not behind a key of JSON."""
 _QUOTED: Final = regex(r"'[^']*'|\"[^\"]*\"")
 
@@ -350,7 +348,7 @@ def _command(text: str) -> int:
 def _ordered(before: str, then: str) -> bool:
     """Whether a command is to be run that stands behind and before these."""
     known = lexicon().sets
-    if before.count('"') % 2 and _QUOTES_PROSE.search(before):
+    if len(_MARK.findall(before)) % 2 and _QUOTES_PROSE.search(before):
         return False
     said = _WORD.findall(fold(_CLAUSE.split(before)[-1]))
     if said[:1] in (["a"], ["the"], ["to"]) or not known["leads"].union(known["runs"], known["in"]).issuperset(
