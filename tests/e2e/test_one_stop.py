@@ -123,3 +123,14 @@ def test_who_approves_a_task_for_a_role_of_less_risk_is_told_and_asked_once(site
         assert "apprentice takes tasks up to low risk, and this one has high risk" in asked
         approved(site, daemon, name)
         assert "apprentice" in site.command("why", name).stdout
+
+
+def test_a_task_asks_where_nothing_is_routed_and_no_rule_is_written_too(tmp_path: Path, warm: WarmStarter) -> None:
+    agents = {"alpha": {"kind": "simulated", "auto_select": True}}
+    with open_site(tmp_path / "site", warm=warm, agents=agents, routing={"preset": "none"}) as site:
+        daemon = site.start().ready()
+        site.drop("asks.yaml", document("asks", TEXTS[3], agent=None, approval=True))
+        site.drop("named.yaml", document("named", TEXTS[3], agent="alpha", approval=True))
+        for name in ("asks", "named"):
+            assert in_state(daemon, name, "NEEDS_INPUT").runs == 0
+            approved(site, daemon, name)
