@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import update
@@ -68,6 +69,32 @@ def test_a_lost_run_whose_last_word_was_said_counts_as_that(world: World) -> Non
     (run,) = world.service.runs("done")
     assert run.exit_code is None
     assert world.state("lost") == "FAILED lost"
+
+
+def test_others_can_write_while_processes_are_started_and_ended(world: World) -> None:
+    """Although the tick has ended a run before, which is not durable yet."""
+    called = []
+
+    def others_write(call: str, work: Callable[..., object]) -> Callable[..., object]:
+        def wrapped(*arguments: object) -> object:
+            other.submit(world.database.write, lambda _: None).result(timeout=10)
+            called.append(call)
+            return work(*arguments)
+
+        return wrapped
+
+    for name in ("done", "lost"):
+        world.submit(name, retry={"max_attempts": 1})
+        world.tick(1_000)
+    world.submit("next")
+    world.say("done", text="all done")
+    world.host.end(world.live("done").id, 0)
+    world.host.kill_shim(world.live("lost").id)
+    with ThreadPoolExecutor(1) as other, pytest.MonkeyPatch.context() as patch:
+        for call in ("spawn", "end_survivors"):
+            patch.setattr(world.host, call, others_write(call, getattr(world.host, call)))
+        world.tick(1_000)
+    assert called == ["end_survivors", "spawn"]
 
 
 def test_a_run_whose_supervisor_was_told_to_stop_is_judged_by_its_record(world: World) -> None:
