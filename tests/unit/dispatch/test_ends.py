@@ -73,7 +73,7 @@ def test_a_lost_run_whose_last_word_was_said_counts_as_that(world: World) -> Non
 
 def test_others_can_write_while_processes_are_started_and_ended(world: World) -> None:
     """Although the tick has ended a run before, which is not durable yet."""
-    called = []
+    called: list[str] = []
 
     def others_write(call: str, work: Callable[..., object]) -> Callable[..., object]:
         def wrapped(*arguments: object) -> object:
