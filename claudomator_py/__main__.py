@@ -163,7 +163,7 @@ def mcp_server() -> Callable[..., None]:
         def call(name: str, arguments: Mapping[str, object]) -> str:
             try:
                 return desk.call(name, arguments)
-            except mcp_tools.Refused as refused:
+            except mcp_tools.ToolRefused as refused:
                 raise ToolFailed(str(refused)) from refused
 
         server.serve_here(server.Server(mcp_tools.INSTRUCTIONS, mcp_tools.descriptions(), call))

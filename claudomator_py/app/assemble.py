@@ -28,7 +28,7 @@ from claudomator_py.environment.workdirs import Workdirs
 from claudomator_py.environment.worktrees import WorktreeManager
 from claudomator_py.faults import Faults
 from claudomator_py.ports import Branches, Clock, RunHost, Trees
-from claudomator_py.resources.access.service import Keyring, Tokens
+from claudomator_py.resources.access.service import AccessTokens, Keyring
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.branches.service import BranchService, Changes
 from claudomator_py.resources.channels.service import Channels, Judge
@@ -213,7 +213,7 @@ def _services(around: Surroundings, engine: Engine) -> Services:
             Schedules(database, registry, workdirs, clock, task_views, repeats, cron.wake),
             Nights(database, registry, clock, engine.budgets.zone, around.host.host_of),
             Agents(database, registry, engine.budgets, clock, repeats),
-            Tokens(database, keyring, clock),
+            AccessTokens(database, keyring, clock),
             Hosts(database, around.host, registry, lambda: (LOCAL, *current().settings.hosts), clock),
             channels,
             IncomingWebhooks(channels, around.environ, clock),

@@ -58,7 +58,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "status": LazyCommand("Show everything at a glance.", _command("overview", "status")),
     "show": LazyCommand("Show one task and its runs.", _command("tasks", "show")),
     "result": LazyCommand("Print the result of a task. Exits with 1 unless it completed.", _command("tasks", "result")),
-    "logs": LazyCommand("Print what a run wrote.", _command("runs", "logs")),
+    "logs": LazyCommand("Print the output of a run.", _command("runs", "logs")),
     "log": LazyCommand("Show what happened, newest last, and who did it.", _command("events", "log")),
     "report": LazyCommand("Show what happened overnight, and what is left.", _command("report", "report")),
     "diff": LazyCommand(
@@ -103,7 +103,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
 """The commands that need only a daemon or files."""
 
 GROUPS: Mapping[str, LazyCommand] = {
-    "schedule": LazyCommand("Recurring tasks: list, preview, pause, run, end.", _resource("schedules")),
+    "schedule": LazyCommand("Recurring tasks: list, preview, pause, run, delete.", _resource("schedules")),
     "specialists": LazyCommand("Specialists: list, show, add, edit, share, import, export.", _resource("specialists")),
     "channel": LazyCommand("Channels: create, list, show, post, read, settings, stats.", _resource("channels")),
     "decisions": LazyCommand("Decisions: list, show, export as JSON lines.", _resource("decisions")),

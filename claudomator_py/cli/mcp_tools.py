@@ -49,7 +49,7 @@ _OFFSET: Final = {"type": "integer", "minimum": 0, "description": "Where to begi
 Arguments = Mapping[str, Any]
 
 
-class Refused(Exception):
+class ToolRefused(Exception):
     """The call failed; the message is for the model."""
 
 
@@ -73,23 +73,23 @@ class DeskTools:
         self._config, self._state_dir = config, state_dir
 
     def call(self, name: str, arguments: Arguments) -> str:
-        """Return the text of the tool of that name. Raises Refused, with place and remedy."""
+        """Return the text of the tool of that name. Raises ToolRefused, with place and remedy."""
         tool = _TOOLS[name]
         known = arguments if tool.more else {key: arguments[key] for key in tool.properties if key in arguments}
         if len(known) < len(arguments):
             strange = ", ".join(sorted(set(arguments) - set(known)))
-            raise Refused(f"{name} takes no {plain(strange)}; it takes {', '.join(tool.properties)}.")
+            raise ToolRefused(f"{name} takes no {plain(strange)}; it takes {', '.join(tool.properties)}.")
         if missing := [key for key in tool.required if key not in arguments]:
-            raise Refused(f"{', '.join(missing)} is missing.")
+            raise ToolRefused(f"{', '.join(missing)} is missing.")
         try:
             return tool.call(self, arguments)
         except ClientError as error:
-            raise Refused(_said(error)) from error
+            raise ToolRefused(_said(error)) from error
         except ValidationError as error:
             problem = error.errors()[0]
             message, remedy = wording(problem)
             place = ".".join(map(str, problem["loc"]))
-            raise Refused(f"{place}: {message}{f'; {remedy}' if remedy else ''}") from error
+            raise ToolRefused(f"{place}: {message}{f'; {remedy}' if remedy else ''}") from error
 
     def _daemon(self) -> Client:
         return connect(self._config, self._state_dir)
@@ -102,7 +102,7 @@ class DeskTools:
         name = default_name(given["instructions"]) if isinstance(given["instructions"], str) else None
         spec = parse_task(given, default_name=name)
         if isinstance(spec, list):
-            raise Refused("Nothing was submitted. " + " ".join(f"{problem.render()}." for problem in spec))
+            raise ToolRefused("Nothing was submitted. " + " ".join(f"{problem.render()}." for problem in spec))
         with Submitter(self._daemon) as submitter:
             return _shown(submitter.submit(spec), _SHOWN)
 
@@ -129,7 +129,7 @@ class DeskTools:
         with self._daemon() as client:
             task = client.task(_text(arguments, "task"))
         if task.result_text is None:
-            raise Refused(f"{task.name} is {task.state} and has no result. {task.reason_text or ''}".strip())
+            raise ToolRefused(f"{task.name} is {task.state} and has no result. {task.reason_text or ''}".strip())
         return f"{task.name} is {task.state}.\n\n{part_of(task.result_text, arguments)}"
 
     def _changes(self, arguments: Arguments) -> str:
@@ -138,7 +138,7 @@ class DeskTools:
             number = _number(arguments, "run", len(found.runs))
             chosen = [view for view in found.runs if number in (0, view.number)]
             if not chosen:
-                raise Refused(f"{found.task_name} has not run.")
+                raise ToolRefused(f"{found.task_name} has not run.")
             if not arguments.get("patch"):
                 return _json({"task": found.task_name, "runs": [_without_nothing(view) for view in chosen]})
             patches = [(view, client.patch(view.run_id)) for view in chosen]
@@ -152,14 +152,14 @@ class DeskTools:
 def _text(arguments: Arguments, key: str) -> str:
     value = arguments[key]
     if not isinstance(value, str) or not value.strip():
-        raise Refused(f"{key} is not a string; write a task's name or its id.")
+        raise ToolRefused(f"{key} is not a string; write a task's name or its id.")
     return value
 
 
 def _number(arguments: Arguments, key: str, most: int) -> int:
     value = arguments.get(key, 0)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise Refused(f"{key} is not an integer from 0 to {most}.")
+        raise ToolRefused(f"{key} is not an integer from 0 to {most}.")
     return value
 
 

@@ -86,7 +86,7 @@ class ReportedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class PendingEnd:
     """The end of a run whose write is pending."""
 
     subject: ReportedRun
@@ -129,11 +129,11 @@ class ReportApplier:
         known: the run, if just read. Raises StoreUnavailable; the report can be applied again.
         """
         applying = self.begin(report, now_ms, known)
-        return applying.applied() if isinstance(applying, Ending) else applying
+        return applying.applied() if isinstance(applying, PendingEnd) else applying
 
     def begin(
         self, report: RunReport, now_ms: int, known: ReportedRun | None = None
-    ) -> "Ending | Applied | CheckWanted":
+    ) -> "PendingEnd | Applied | CheckWanted":
         """Begin ``apply``, and return before the end is durable."""
         subject = self._read(report, known)
         if subject is None:
@@ -153,7 +153,7 @@ class ReportApplier:
             judged = judged.model_copy(update={"changes": changes})
         crashpoint("finish-begin")
         ending = partial(self._end, subject=subject, report=report, outcome=judged, now_ms=now_ms)
-        return Ending(subject, self._database.submit(ending, planned=True))
+        return PendingEnd(subject, self._database.submit(ending, planned=True))
 
     def _read(self, report: RunReport, known: ReportedRun | None) -> ReportedRun | None:
         """Return the run of the report; None if it is stale. A task with a check is read again, because the run's last

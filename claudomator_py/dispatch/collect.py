@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from claudomator_py.dispatch.agent_states import begun_since, begun_under, note_answer
-from claudomator_py.dispatch.apply_report import Applied, CheckWanted, Ending, ReportApplier, ReportedRun
+from claudomator_py.dispatch.apply_report import Applied, CheckWanted, PendingEnd, ReportApplier, ReportedRun
 from claudomator_py.dispatch.launch import LaunchRules, check_run, launch_request
 from claudomator_py.dispatch.spending import Budgets
 from claudomator_py.domain.agent import AgentSpec
@@ -111,7 +111,7 @@ class Collector:
         begun, self._begun = self._begun, []
         return begun
 
-    def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool | Ending:
+    def collect(self, run: Run, now_ms: int, task: Task | None = None) -> bool | PendingEnd:
         """Advance the run. Return whether it is still live, or its end, which is not durable yet. task: the run's, if
         read together with it."""
         step = run.check_seq
@@ -219,7 +219,7 @@ class Collector:
         self._host.cancel(run.id)
         crashpoint("cancel-asked")
 
-    def _without_record(self, subject: ReportedRun, step: int, now_ms: int) -> bool | Ending:
+    def _without_record(self, subject: ReportedRun, step: int, now_ms: int) -> bool | PendingEnd:
         """Report a run whose shim or directory is gone, after all of its processes have ended: a retry must not
         overlap with them."""
         if step > 0 and self._host.reconcile(subject.run.id, step + 1).fate not in (RunFate.MISSING, RunFate.REVOKED):
@@ -233,20 +233,20 @@ class Collector:
             return self._apply(subject, RunReport(run_id=subject.run.id, step=step, gone=True), now_ms)
         return self._report(subject, step, None, now_ms)
 
-    def _report(self, subject: ReportedRun, step: int, record: ExitRecord | None, now_ms: int) -> bool | Ending:
+    def _report(self, subject: ReportedRun, step: int, record: ExitRecord | None, now_ms: int) -> bool | PendingEnd:
         """Apply the run's end, see ``collect``. record: the exit record; None if the supervisor was lost."""
         report = self._host.report(self._request(subject), record, step)
         # There is no report until all output is read.
         return True if report is None else self._apply(subject, report, now_ms)
 
-    def _apply(self, subject: ReportedRun, report: RunReport, now_ms: int) -> bool | Ending:
+    def _apply(self, subject: ReportedRun, report: RunReport, now_ms: int) -> bool | PendingEnd:
         applied = self._applier.begin(report, now_ms, subject)
         if isinstance(applied, CheckWanted):
             if self.check_obstacle(subject.run) is not None:
                 self._waiting.add(subject.run.id)
                 return True
             return self._check(subject, applied.outcome, applied.exit_code, now_ms)
-        return applied if isinstance(applied, Ending) else applied is Applied.WAITING
+        return applied if isinstance(applied, PendingEnd) else applied is Applied.WAITING
 
     def _check(self, subject: ReportedRun, outcome: Outcome, exit_code: int | None, now_ms: int) -> bool:
         """Start the check like a run: directory, committed row, shim."""

@@ -6,7 +6,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from claudomator_py.dispatch.apply_report import Ending
+from claudomator_py.dispatch.apply_report import PendingEnd
 from claudomator_py.dispatch.classify import TierAsker
 from claudomator_py.dispatch.collect import Collector
 from claudomator_py.dispatch.observe import Observation, Observer
@@ -117,7 +117,7 @@ class Reconciler:
         """Returns whether tasks are arriving, some of which may be more urgent: nothing starts meanwhile."""
         self._seen: set[str] = set()
         self._none_stale = False
-        self._ending: list[tuple[Item, Ending]] = []
+        self._ending: list[tuple[Item, PendingEnd]] = []
         """Ends of this tick that are not durable yet."""
 
     def sweep(self) -> list[str]:
@@ -202,11 +202,11 @@ class Reconciler:
         stopping = task is not None and (task.cancel_requested_ms is not None or task.restart_requested is not None)
         item = replace(collecting, doing=Activity.STOP) if stopping else collecting
         lives = self._faults.attempt(item, lambda: self._collector.collect(run, now_ms, task), whole=False)
-        if isinstance(lives, Ending):
+        if isinstance(lives, PendingEnd):
             self._ending.append((item, lives))
         elif lives is not None:
             self._faults.over(item)
-        if lives is False or isinstance(lives, Ending):
+        if lives is False or isinstance(lives, PendingEnd):
             self._observer.check_slots.over(run)
         if lives is not None and stopping:
             self._faults.over(collecting)

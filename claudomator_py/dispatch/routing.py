@@ -18,7 +18,7 @@ from claudomator_py.domain.card import Card, Registration, Transport
 from claudomator_py.domain.inputs import InputRequest
 from claudomator_py.domain.lifecycle import InputKind
 from claudomator_py.domain.principal import OPERATOR
-from claudomator_py.domain.routing import Constraints, Risk, Routing
+from claudomator_py.domain.routing import Constraints, Risk, TaskRoute
 from claudomator_py.domain.task import Permissions, TaskSpec
 from claudomator_py.environment.registry import AgentRegistry
 from claudomator_py.faults import Activity, Faults, UnreadableCard, item_of
@@ -356,7 +356,7 @@ class SpecialistRouter:
             constraints = constraints.model_copy(update={"role_adds": only_adds(record.reason.code, card)})
         lane = lane_columns(done_by(decided.subject.spec, card, constraints), resumption_of(task))
         skill = None if record is None else record.skill
-        routing = Routing(specialist=name, skill=skill, risk=judged.verdict.risk, constraints=constraints)
+        routing = TaskRoute(specialist=name, skill=skill, risk=judged.verdict.risk, constraints=constraints)
         return route(connection, task, routing, now_ms, lane=lane)
 
     def _within_default(self, spec: TaskSpec, constraints: Constraints) -> Constraints:

@@ -10,7 +10,7 @@ from claudomator_py.agents.kinds import KINDS, info_of
 from claudomator_py.domain.budget import AgentBudget
 from claudomator_py.domain.fields import Flag, Strict
 from claudomator_py.domain.host import LOCAL
-from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Reports, Tier
+from claudomator_py.domain.kind import TIERS, KindInfo, ModelChoice, Tier, UsageReporting
 from claudomator_py.domain.program_output import ProgramOutput
 from claudomator_py.domain.remote import Remote
 
@@ -97,7 +97,7 @@ class AgentSpec(BaseModel):
         """What is known about its kind and its program."""
         info = info_of(self.kind).of(self.command)
         tells = self.output.result is not None and self.output.result.usage is not None
-        return replace(info, reports=Reports.DOLLARS) if tells else info
+        return replace(info, reports=UsageReporting.DOLLARS) if tells else info
 
     def limited_by_login(self, environ: Mapping[str, str]) -> "AgentSpec":
         """Return the agent limited to one slot if its runs may go to several machines and log in through a file: two

@@ -30,7 +30,7 @@ class ModelChoice(BaseModel):
     effort: str | None = None
 
 
-class Reports(StrEnum):
+class UsageReporting(StrEnum):
     """What a program reports about a run's usage."""
 
     NOTHING = "nothing"
@@ -122,7 +122,7 @@ class KindInfo:
     """True if the work is done elsewhere, so that a run needs no processor here and only waits."""
     configured: bool = True
     """True if the configuration can contain agents of the kind; those of other kinds come from cards."""
-    reports: Reports = Reports.TOKENS
+    reports: UsageReporting = UsageReporting.TOKENS
     reports_windows: bool = False
     """True if it reports which share of its account's windows is used up."""
     mcp: bool = False

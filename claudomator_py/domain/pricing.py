@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from claudomator_py.domain.agent import AgentSpec, Price
 from claudomator_py.domain.budget import Budget, WindowUse
 from claudomator_py.domain.errors import Problem
-from claudomator_py.domain.kind import Reports
+from claudomator_py.domain.kind import UsageReporting
 from claudomator_py.domain.outcome import Outcome, Tokens
 from claudomator_py.domain.task import TaskSpec
 from claudomator_py.values import dataclass
@@ -69,13 +69,13 @@ def unknown_to(budget: Budget, agent: AgentSpec, models: Sequence[str] | None = 
     """Return which parts of the budget cannot be known when the agent runs these models, by default all of its own.
     field: the key, such as ``budget.usd``; remedy: None if the program never reports usage."""
     found = []
-    silent = agent.info.reports is Reports.NOTHING
-    countless = silent or agent.info.reports is Reports.DOLLARS_ALONE
+    silent = agent.info.reports is UsageReporting.NOTHING
+    countless = silent or agent.info.reports is UsageReporting.DOLLARS_ALONE
     if budget.tokens is not None and countless:
         found.append(Problem(field="budget.tokens", message="its program does not say how many it uses"))
     if budget.usd is not None and silent:
         found.append(Problem(field="budget.usd", message="its program does not say what it costs"))
-    elif budget.usd is not None and agent.info.reports not in (Reports.DOLLARS, Reports.DOLLARS_ALONE):
+    elif budget.usd is not None and agent.info.reports not in (UsageReporting.DOLLARS, UsageReporting.DOLLARS_ALONE):
         named = [choice.model for choice in agent.models.values()] if models is None else models
         without = sorted({model for model in named if model not in agent.prices})
         if without or not named:

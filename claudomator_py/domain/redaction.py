@@ -351,7 +351,7 @@ class _Kind(Enum):
     PARTS = 4
 
 
-class _Kinds(dict[type, _Kind]):
+class _KindByType(dict[type, _Kind]):
     """By type. To ask what a value is an instance of takes several times as long as to look its type up."""
 
     def __missing__(self, of: type) -> _Kind:
@@ -369,7 +369,7 @@ def _kind(of: type) -> _Kind:
     return _Kind.PARTS if issubclass(of, (list, tuple, set, frozenset)) else _Kind.NOWHERE
 
 
-_KINDS = _Kinds()
+_KINDS = _KindByType()
 
 
 def replaced(value: Any, redact: Callable[[str], str]) -> Any:

@@ -290,7 +290,7 @@ class Constraints(BaseModel):
 OPEN = Constraints()
 
 
-class Routing(BaseModel):
+class TaskRoute(BaseModel):
     """Where a task was routed. specialist, skill: ids of a card and of one of its skills; None if no specialist does
     it. risk: None if it was not assessed."""
 

@@ -28,7 +28,7 @@ _SIDE_BY_SIDE = 32
 """Texts of equal length in one batch."""
 
 
-class Model(Protocol):
+class EncoderModel(Protocol):
     """A model that turns tokens into vectors."""
 
     def rows(self, ids: "Vector") -> "Vector":
@@ -38,7 +38,7 @@ class Model(Protocol):
 class Texts:
     """Turns texts into vectors. folder: has ``tokenizer.json``. Raises OSError or ValueError if it has not."""
 
-    def __init__(self, folder: Path, model: Model) -> None:
+    def __init__(self, folder: Path, model: EncoderModel) -> None:
         from tokenizers import Tokenizer
 
         self._model = model
@@ -65,19 +65,19 @@ class Texts:
         return np.stack(found).astype(np.float32).tobytes() if found else b""
 
 
-def _minilm(folder: Path) -> Model:
+def _minilm(folder: Path) -> EncoderModel:
     from claudomator_py.embed.minilm_model import MiniLmModel
 
     return MiniLmModel(folder)
 
 
-def _onnx(folder: Path) -> Model:
+def _onnx(folder: Path) -> EncoderModel:
     from claudomator_py.embed.onnx_model import OnnxModel
 
     return OnnxModel(folder)
 
 
-_MODELS: Final[dict[str, Callable[[Path], Model]]] = {"minilm": _minilm, "onnx": _onnx}
+_MODELS: Final[dict[str, Callable[[Path], EncoderModel]]] = {"minilm": _minilm, "onnx": _onnx}
 
 
 def _answer(texts: Texts, question: bytes) -> bytes:

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from claudomator_py.domain.decision import message_ref
 from claudomator_py.domain.lifecycle import STATE_NAMES, NeedsInput, Queued, Waiting
-from claudomator_py.domain.routing import Routing
+from claudomator_py.domain.routing import TaskRoute
 from claudomator_py.domain.transcript import intent_of
 from claudomator_py.scheduler.decision import (
     DecisionKind,
@@ -28,7 +28,7 @@ _BEFORE_A_RUN = frozenset(STATE_NAMES[state] for state in (Waiting, Queued, Need
 
 
 def route(
-    connection: Connection, task: Task, routing: Routing, now_ms: int, *, lane: Mapping[str, str] | None = None
+    connection: Connection, task: Task, routing: TaskRoute, now_ms: int, *, lane: Mapping[str, str] | None = None
 ) -> Task:
     """Write the route of the task's current generation, and move the task to the lane that follows from it.
 

@@ -10,7 +10,7 @@ from claudomator_py.domain.principal import INBOX, OPERATOR, Principal, RequestK
 from claudomator_py.domain.requests import RestartRequest, TaskFilter
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, format_instant
 from claudomator_py.resources.access import TokenRequest
-from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.access.service import AccessTokens
 from claudomator_py.resources.events.service import Events
 from claudomator_py.resources.overview.service import Overview
 from claudomator_py.resources.runs.logs import LogPosition, Logs
@@ -285,15 +285,15 @@ def test_nobody_gives_out_more_than_they_have(world: World) -> None:
     world.tokens.create(TokenRequest(name="boss", role="admin", organisation="acme", expires="1d"))
     boss = world.keyring.named("boss")
     assert boss is not None
-    tokens = world.access.as_(boss)[Tokens]
+    tokens = world.access.as_(boss)[AccessTokens]
     assert tokens.create(TokenRequest(name="one", role="operate")).organisation == "acme"
     for wanted in ({"organisation": "bolt"}, {"expires": "never"}, {"expires": "25h"}):
         with pytest.raises((Forbidden, Invalid)):
             tokens.create(TokenRequest.model_validate({"name": "two", "role": "read", **wanted}))
     with pytest.raises(Forbidden):
-        world.access.as_(ANN)[Tokens].create(TokenRequest(name="two", role="admin"))
+        world.access.as_(ANN)[AccessTokens].create(TokenRequest(name="two", role="admin"))
     with pytest.raises(NotFound):
-        world.access.as_(Principal("other", Role.ADMIN, "bolt"))[Tokens].revoke("one")
+        world.access.as_(Principal("other", Role.ADMIN, "bolt"))[AccessTokens].revoke("one")
     tokens.revoke("one")
     with pytest.raises(Conflict):
         tokens.create(TokenRequest(name="one", role="read"))

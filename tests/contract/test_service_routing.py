@@ -7,7 +7,7 @@ import pytest
 from claudomator_py.domain.agent import Tier
 from claudomator_py.domain.decision import Versions
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.domain.routing import Constraints, Risk, Routing
+from claudomator_py.domain.routing import Constraints, Risk, TaskRoute
 from claudomator_py.scheduler.decision import DecisionKind, DecisionRecord, Record, SpecialistCandidate
 from claudomator_py.store import decision_rows, events, pruning
 from claudomator_py.store.database import Database
@@ -17,7 +17,7 @@ from claudomator_py.tasks.decisions import route
 from tests.fakes.decisions import classification_of
 from tests.fakes.world import START_MS, World
 
-ROUTING = Routing(
+ROUTING = TaskRoute(
     specialist="technical-writer",
     skill="release-notes",
     risk=Risk.LOW,
@@ -25,7 +25,7 @@ ROUTING = Routing(
 )
 
 
-def routed(world: World, task: Task, routing: Routing = ROUTING) -> Task:
+def routed(world: World, task: Task, routing: TaskRoute = ROUTING) -> Task:
     return world.database.write(lambda connection: route(connection, task, routing, world.now_ms))
 
 
@@ -70,7 +70,7 @@ def test_a_task_that_has_changed_since_is_not_routed(database: Database) -> None
     routed(world, old)
 
     with pytest.raises(VersionConflict):
-        routed(world, old, Routing(specialist="somebody-else"))
+        routed(world, old, TaskRoute(specialist="somebody-else"))
     assert world.row("one").specialist == "technical-writer"
 
 

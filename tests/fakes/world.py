@@ -24,7 +24,7 @@ from claudomator_py.hosts.git.merging import LocalBranches
 from claudomator_py.hosts.git.worktrees import LocalTrees
 from claudomator_py.policy.rule import Rule
 from claudomator_py.ports import Branches, Messenger, Trees
-from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.access.service import AccessTokens
 from claudomator_py.resources.agents.service import Agents
 from claudomator_py.resources.channels.service import Channels
 from claudomator_py.resources.daemon.service import DaemonService
@@ -129,7 +129,7 @@ class World(Steps):
         self.schedule_faults, self.answers = desk.schedule_faults, components.background.answers
         granted = desk.access.as_(OPERATOR)
         self.service, self.overview, self.schedules = granted[Tasks], granted[Overview], granted[Schedules]
-        self.notices, self.tokens, self.learned = granted[Notices], granted[Tokens], granted[Routing]
+        self.notices, self.tokens, self.learned = granted[Notices], granted[AccessTokens], granted[Routing]
         self.specialists, self.channels, self.decisions = granted[Specialists], granted[Channels], granted[Decisions]
         self.run_requests, self.roster = granted[Runs], granted[Agents]
         self.daemon, self.events = granted[DaemonService], granted[Events]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from claudomator_py.agents.a2a_client import wire
-from claudomator_py.agents.a2a_client.connection import READ_S, Cut, HttpAnswer, Server, Unsent, excerpt, refusal
+from claudomator_py.agents.a2a_client.connection import READ_S, Cut, HttpAnswer, RemoteServer, Unsent, excerpt, refusal
 from claudomator_py.agents.a2a_client.discovery import AgentInterface
 from claudomator_py.agents.a2a_client.task import RemoteTask
 from claudomator_py.agents.client_output import End, Output
@@ -63,7 +63,7 @@ class ServerError(Exception):
 class Conversation:
     """One run: its message and the task that it led to."""
 
-    def __init__(self, server: Server, interface: AgentInterface, order: RemoteTaskOrder, output: Output) -> None:
+    def __init__(self, server: RemoteServer, interface: AgentInterface, order: RemoteTaskOrder, output: Output) -> None:
         self._server = server
         self._interface = interface
         self._order = order
@@ -265,7 +265,7 @@ class Conversation:
         return {"Content-Type": "application/json", "Accept": "application/json", **version}
 
 
-def _result(server: Server, answer: HttpAnswer) -> object:
+def _result(server: RemoteServer, answer: HttpAnswer) -> object:
     """Return the result in a complete answer. Raises Cut, ServerError and End."""
     refused = refusal(server, answer)
     if refused is not None and refused.outcome in ("auth", "no_credit", "limited", "overloaded"):

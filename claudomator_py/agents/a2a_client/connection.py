@@ -83,7 +83,7 @@ class HttpAnswer:
     body: bytes
 
 
-class Server:
+class RemoteServer:
     """The server of one origin. headers: sent with every request to it, and to nobody else."""
 
     def __init__(self, origin: Origin, headers: Mapping[str, str]) -> None:
@@ -225,7 +225,7 @@ def _too_large() -> End:
     return End("too_large", f"an event is larger than {MAX_EVENT} bytes, or a stream than {MAX_STREAM}")
 
 
-def refusal(server: Server, answer: HttpAnswer) -> End | None:
+def refusal(server: RemoteServer, answer: HttpAnswer) -> End | None:
     """Return the end that the HTTP status means; None: success."""
     status, said = answer.status, f"{server.origin} answered with HTTP {answer.status}{excerpt(answer.body)}"
     if 200 <= status < 300:

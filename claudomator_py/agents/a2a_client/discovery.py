@@ -7,7 +7,7 @@ with a ``url`` at the top.
 import json
 from typing import Any, Final
 
-from claudomator_py.agents.a2a_client.connection import HttpAnswer, Origin, Server, address, refusal
+from claudomator_py.agents.a2a_client.connection import HttpAnswer, Origin, RemoteServer, address, refusal
 from claudomator_py.agents.a2a_client.wire import V0_3, V1
 from claudomator_py.agents.client_output import End
 from claudomator_py.values import dataclass
@@ -29,9 +29,9 @@ class AgentInterface:
     """The agent's name in its card."""
 
 
-def discover(server: Server, path: str) -> AgentInterface:
+def discover(server: RemoteServer, path: str) -> AgentInterface:
     """Return the interface that the card names. The card is looked for at the path, below it, and at the host's root.
-    Raises as ``Server.request``, and End."""
+    Raises as ``RemoteServer.request``, and End."""
     base = path.partition("?")[0].rstrip("/")
     places = [base] if base.endswith(".json") else list(dict.fromkeys([f"{base}{WELL_KNOWN}", WELL_KNOWN]))
     for place in places:
@@ -42,7 +42,7 @@ def discover(server: Server, path: str) -> AgentInterface:
     raise End("setup", error, elsewhere=" and ".join(places))
 
 
-def _card(server: Server, answer: HttpAnswer) -> dict[str, Any]:
+def _card(server: RemoteServer, answer: HttpAnswer) -> dict[str, Any]:
     if (refused := refusal(server, answer)) is not None:
         raise refused
     try:
@@ -54,7 +54,7 @@ def _card(server: Server, answer: HttpAnswer) -> dict[str, Any]:
     return card
 
 
-def _chosen(server: Server, card: dict[str, Any]) -> AgentInterface:
+def _chosen(server: RemoteServer, card: dict[str, Any]) -> AgentInterface:
     name = card.get("name")
     capabilities = card.get("capabilities")
     streams = isinstance(capabilities, dict) and capabilities.get("streaming") is True

@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from claudomator_py.agents.a2a_client.a2a import Conversation, RemoteTaskOrder
-from claudomator_py.agents.a2a_client.connection import Cut, Server, Unsent, address
+from claudomator_py.agents.a2a_client.connection import Cut, RemoteServer, Unsent, address
 from claudomator_py.agents.a2a_client.discovery import AgentInterface, discover
 from claudomator_py.agents.a2a_client.post import post
 from claudomator_py.agents.client_output import End, Output, Terminated
@@ -69,7 +69,7 @@ class A2aClient:
     def _end(self) -> End:
         """Return the run's end. Raises End as well."""
         origin, path = address(self._remote["url"])
-        server = Server(origin, _authorization(self._remote["authentication"]))
+        server = RemoteServer(origin, _authorization(self._remote["authentication"]))
         protocol = self._remote["protocol"]
         self._output.event("begin", server=str(origin), protocol=protocol)
         if protocol == "post":

@@ -10,14 +10,14 @@ import time
 from typing import Any, Final
 
 from claudomator_py.agents.a2a_client.a2a import REPEATS, RemoteTaskOrder
-from claudomator_py.agents.a2a_client.connection import Cut, HttpAnswer, Server, Unsent, refusal
+from claudomator_py.agents.a2a_client.connection import Cut, HttpAnswer, RemoteServer, Unsent, refusal
 from claudomator_py.agents.a2a_client.task import conversation_text, ids_of
 from claudomator_py.agents.client_output import End
 
 _OUTCOMES: Final = {"completed": "completed", "failed": "failed", "rejected": "rejected", "input-required": "question"}
 
 
-def post(server: Server, path: str, order: RemoteTaskOrder) -> End:
+def post(server: RemoteServer, path: str, order: RemoteTaskOrder) -> End:
     """Send the prompt and return the run's end. Raises End as well."""
     conversation = ids_of(order.conversation)[1]
     said = {"id": order.message_id, "text": order.prompt, "skill": order.skill, "conversation": conversation}
@@ -41,7 +41,7 @@ def post(server: Server, path: str, order: RemoteTaskOrder) -> End:
     raise AssertionError("the last repeat ends the run")
 
 
-def _end(server: Server, answer: HttpAnswer, conversation: str) -> End:
+def _end(server: RemoteServer, answer: HttpAnswer, conversation: str) -> End:
     if answer.status in (502, 504):
         return End("lost", f"{server.origin} answered with HTTP {answer.status}: it is unknown what the agent did")
     if (refused := refusal(server, answer)) is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from claudomator_py.domain.kind import KindInfo, Login, NamedAgent, Reports
+from claudomator_py.domain.kind import KindInfo, Login, NamedAgent, UsageReporting
 
 
 def _of(command: tuple[str, ...]) -> KindInfo:
@@ -13,9 +13,9 @@ def _of(command: tuple[str, ...]) -> KindInfo:
     profile = profile_of(command)
     counts = profile.usage not in ("none", "last_call", "unknown")
     if profile.dollars:
-        reports = Reports.DOLLARS if counts else Reports.DOLLARS_ALONE
+        reports = UsageReporting.DOLLARS if counts else UsageReporting.DOLLARS_ALONE
     else:
-        reports = Reports.TOKENS if counts else Reports.NOTHING
+        reports = UsageReporting.TOKENS if counts else UsageReporting.NOTHING
     login = Login(profile.keys, profile.login_files, profile.login) if profile.login else None
     account = profile.name if profile.command else None
     return replace(
@@ -30,5 +30,5 @@ def _named() -> Mapping[str, NamedAgent]:
     return {profile.name: NamedAgent(profile.title, profile.command, profile.login) for profile in known}
 
 
-_INFO = KindInfo(name="acp", reports=Reports.NOTHING, mcp=True, named=_named)
+_INFO = KindInfo(name="acp", reports=UsageReporting.NOTHING, mcp=True, named=_named)
 INFO = replace(_INFO, by_command=_of)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
-from claudomator_py.agents.acp_client.order import Order
+from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.peer import RequestRefused
 from claudomator_py.agents.client_output import End, Output
 
@@ -23,7 +23,7 @@ class Settable(Protocol):
         """Send a request about the session and return its result."""
 
 
-def choose_mode(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
+def choose_mode(session: Settable, order: TurnOrder, state: Mapping[str, Any], output: Output) -> None:
     """Choose a mode in which the agent asks; the client then decides. Only ``plan`` is a mode of the agent.
 
     Raises End if the agent would grant itself permissions and has no asking mode.
@@ -62,7 +62,7 @@ def _set(session: Settable, what: str, option: str | None, value: str) -> None:
         raise End(what, f"it does not take {value!r}: {refused.message}") from None
 
 
-def choose_model(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
+def choose_model(session: Settable, order: TurnOrder, state: Mapping[str, Any], output: Output) -> None:
     """Choose the model. Raises End if the agent does not offer it."""
     if not order.model:
         return
@@ -85,7 +85,7 @@ def choose_model(session: Settable, order: Order, state: Mapping[str, Any], outp
     output.event("notice", text=f"model: {value}")
 
 
-def choose_effort(session: Settable, order: Order, state: Mapping[str, Any], output: Output) -> None:
+def choose_effort(session: Settable, order: TurnOrder, state: Mapping[str, Any], output: Output) -> None:
     """Choose the effort, if the agent has such a setting. Raises End if it does not offer this effort."""
     if not order.effort:
         return

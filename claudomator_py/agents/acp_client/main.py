@@ -4,7 +4,7 @@ import signal
 import sys
 import types
 
-from claudomator_py.agents.acp_client.order import Order, order_of
+from claudomator_py.agents.acp_client.order import TurnOrder, order_of
 from claudomator_py.agents.acp_client.peer import Peer, PeerGone, RequestRefused
 from claudomator_py.agents.acp_client.session import AcpSession
 from claudomator_py.agents.client_output import End, Output, Terminated
@@ -29,7 +29,7 @@ def main() -> int:
     return _run(peer, order, prompt, output)
 
 
-def _run(peer: Peer, order: Order, prompt: str, output: Output) -> int:
+def _run(peer: Peer, order: TurnOrder, prompt: str, output: Output) -> int:
     session = AcpSession(peer, order, prompt, output)
     patience_s = order.patience_s
     try:

@@ -10,7 +10,7 @@ from claudomator_py.agents.acp_client.tools import ToolPermissions
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Order(NamedTuple):
+class TurnOrder(NamedTuple):
     """One run. The fields from ``profile`` on come from the agent's profile."""
 
     command: tuple[str, ...]
@@ -56,10 +56,10 @@ class Order(NamedTuple):
         return ToolPermissions(self.mode, self.allowed, self.disallowed)
 
 
-def order_of(text: str) -> Order:
+def order_of(text: str) -> TurnOrder:
     """Return the order in a JSON text."""
     given: Any = json.loads(text, object_pairs_hook=lambda pairs: {key: _frozen(value) for key, value in pairs})
-    return Order(**given)
+    return TurnOrder(**given)
 
 
 def _frozen(value: Any) -> Any:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.agents.acp_client.order import Order
+from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.tools import ToolCall, ToolCalls, is_own, rule_for, text_of
 from claudomator_py.agents.acp_client.usage import UsageTally
 from claudomator_py.agents.client_output import Output, shown
@@ -68,7 +68,7 @@ _MAX_DEPTH: Final = 8
 class Turn:
     """What has come since the prompt was sent."""
 
-    def __init__(self, order: Order, output: Output, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, order: TurnOrder, output: Output, clock: Callable[[], float] = time.monotonic) -> None:
         self._order = order
         self._output = output
         self._clock = clock

@@ -1,6 +1,6 @@
 """The kind ``claude``: Claude Code."""
 
-from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Reports, Tier, shared_login
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, ModelChoice, Tier, UsageReporting, shared_login
 
 INFO = KindInfo(
     name="claude",
@@ -18,7 +18,7 @@ INFO = KindInfo(
         ),
         command="claude /login",
     ),
-    reports=Reports.DOLLARS,
+    reports=UsageReporting.DOLLARS,
     reports_windows=True,
     mcp=True,
     mcp_alone=True,

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from claudomator_py.domain.kind import KindInfo, Reports
+from claudomator_py.domain.kind import KindInfo, UsageReporting
 
 _INTERPRETERS: Final = frozenset(
     {
@@ -97,6 +97,6 @@ INFO = KindInfo(
     has_account=False,
     asks_model=False,
     reads_task=_reads_task,
-    reports=Reports.NOTHING,
+    reports=UsageReporting.NOTHING,
     plain_output=True,
 )

@@ -1,6 +1,6 @@
 """The kind ``copilot``: GitHub Copilot CLI."""
 
-from claudomator_py.domain.kind import KindInfo, Login, LoginFile, Reports
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, UsageReporting
 
 INFO = KindInfo(
     name="copilot",
@@ -10,6 +10,6 @@ INFO = KindInfo(
         files=(LoginFile("config.json", ".copilot", "COPILOT_HOME"),),
         command="copilot login",
     ),
-    reports=Reports.NOTHING,
+    reports=UsageReporting.NOTHING,
     mcp=True,
 )

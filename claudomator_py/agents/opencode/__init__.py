@@ -1,6 +1,6 @@
 """The kind ``opencode``: opencode."""
 
-from claudomator_py.domain.kind import KindInfo, Login, LoginFile, Reports
+from claudomator_py.domain.kind import KindInfo, Login, LoginFile, UsageReporting
 
 INFO = KindInfo(
     name="opencode",
@@ -10,7 +10,7 @@ INFO = KindInfo(
         files=(LoginFile("opencode/auth.json", ".local/share", "XDG_DATA_HOME"),),
         command="opencode auth login",
     ),
-    reports=Reports.DOLLARS,
+    reports=UsageReporting.DOLLARS,
     mcp=True,
     fences=True,
     permission_variables={"OPENCODE_PERMISSION": None},

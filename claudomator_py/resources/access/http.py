@@ -9,7 +9,7 @@ from claudomator_py.api.settings import WebSettings
 from claudomator_py.domain.errors import NotFound
 from claudomator_py.domain.principal import Principal, Role
 from claudomator_py.resources.access import LoginCalls, LoginCodeView, SessionView, TokenCalls
-from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.access.service import AccessTokens
 from claudomator_py.surface import answers
 from claudomator_py.values import dataclass
 
@@ -80,5 +80,5 @@ def _page_url(request: Request, settings: WebSettings) -> str:
     return f"{scheme}://{host}"
 
 
-tokens = serve("tokens", Tokens, TokenCalls)
+tokens = serve("tokens", AccessTokens, TokenCalls)
 logins = serve("login", browsers, LoginCalls)

@@ -146,7 +146,7 @@ class Keyring:
             return  # the daemon is ending
 
 
-class Tokens(Service):
+class AccessTokens(Service):
     """The service of tokens. Every method may raise ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, keyring: Keyring, clock: Clock) -> None:

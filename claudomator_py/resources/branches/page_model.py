@@ -51,7 +51,7 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEntry:
+class ChangedRun:
     """What a run changed. more_files: how many are not named. without: why no lines are shown, if there are none."""
 
     number: int
@@ -75,7 +75,7 @@ class RunEntry:
 class ChangesShown:
     """The newest runs first. earlier: how many more runs there are."""
 
-    runs: tuple[RunEntry, ...]
+    runs: tuple[ChangedRun, ...]
     earlier: int
 
 
@@ -84,7 +84,7 @@ def changes_of(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) 
     return ChangesShown(tuple(_entries(views, patch)), max(0, len(views) - MAX_RUNS))
 
 
-def _entries(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) -> Iterator[RunEntry]:
+def _entries(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) -> Iterator[ChangedRun]:
     room = MAX_PATCH_BYTES
     for view in reversed(views[-MAX_RUNS:]):
         changes, text, without = view.changes, "", None
@@ -99,12 +99,12 @@ def _entries(views: Sequence[ChangesView], patch: Callable[[str], PatchView]) ->
         yield _entry(view, changes or RunChanges(place=""), text, without)
 
 
-def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | None) -> RunEntry:
+def _entry(view: ChangesView, changes: RunChanges, text: str, without: str | None) -> ChangedRun:
     left = (
         ("Uncommitted", changes.uncommitted, changes.uncommitted_count),
         ("Not known to git", changes.untracked, changes.untracked_count),
     )
-    return RunEntry(
+    return ChangedRun(
         number=view.number,
         agent=view.agent,
         summary=view.summary,

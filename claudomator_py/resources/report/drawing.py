@@ -79,7 +79,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class LaneLabel:
     """The name of a lane."""
 
     y: float
@@ -87,7 +87,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ChartColumn:
     """A part of the span in the chart below: heights from the bottom of the chart."""
 
     x: float
@@ -104,12 +104,12 @@ class Picture:
     """The whole picture."""
 
     height: float
-    labels: Sequence[Label]
+    labels: Sequence[LaneLabel]
     bars: Sequence[Bar]
     holds: Sequence[Band]
     starts: Sequence[Band]
     ticks: Sequence[Tick]
-    columns: Sequence[Column]
+    columns: Sequence[ChartColumn]
     max_ended: int
     """What the tallest column stands for."""
     max_running: int
@@ -119,13 +119,13 @@ class Picture:
 def drawn(night: Night, now_ms: int) -> Picture:
     """Return the picture of a span."""
     top = 0.0
-    labels: list[Label] = []
+    labels: list[LaneLabel] = []
     bars: list[Bar] = []
     holds: list[Band] = []
     for lane in night.lanes:
         rows = _rows(lane, now_ms)
         height = max(1, len(rows)) * ROW
-        labels.append(Label(top + ROW - 3, lane.agent))
+        labels.append(LaneLabel(top + ROW - 3, lane.agent))
         for hold in lane.holds:
             begin, end = _x(night, hold.begin_ms), _x(night, hold.end_ms or night.until_ms)
             words = f"{hold.bucket.label}: {hold.reason or 'held by the operator'}"
@@ -240,13 +240,13 @@ def _ticks(night: Night) -> Iterator[Tick]:
         at += timedelta(milliseconds=step_ms)
 
 
-def _column(night: Night, one: Bin, max_ended: int, max_running: int, max_open: int) -> Column:
+def _column(night: Night, one: Bin, max_ended: int, max_running: int, max_open: int) -> ChartColumn:
     left = _x(night, one.begin_ms)
     width = (WIDTH - LEFT) / max(1, len(night.bins))
     per_ended, per_running = CHART / max(1, max_ended), CHART / max(1, max_running)
     words = f"{_clock(night, one.begin_ms)}: {one.done} succeeded, {one.failed} failed, at most {one.running} at once, "
     words += f"{counted(one.open, 'task')} open"
-    return Column(
+    return ChartColumn(
         left,
         round(width - 1, 1),
         round(one.done * per_ended, 1),

@@ -1,4 +1,4 @@
-"""What runs did and wrote: ``logs``, and the tables of runs and of checks."""
+"""The command ``logs``, and the tables of runs and of checks."""
 
 import io
 import time
@@ -64,13 +64,13 @@ _CHECKS = Table[tuple[str, str]](
 
 
 class EntryLines:
-    """Writes entries one after the other; one that continues in the next stays on its line."""
+    """Formats entries in sequence. An entry that continues in the next one stays on its line."""
 
     def __init__(self) -> None:
         self._open: LogKind | None = None
 
     def text(self, entry: LogEntryView) -> str:
-        """Return what to write for the next entry, its line end included unless it continues."""
+        """Return the text of the next entry, with a line end unless it continues."""
         going_on = self._open == entry.kind
         before = "\n" if self._open is not None and not going_on else ""
         self._open = entry.kind if entry.partial else None
@@ -78,7 +78,7 @@ class EntryLines:
         return before + _painted(shown, _STYLES.get(entry.kind)) + ("" if entry.partial else "\n")
 
     def end(self) -> str:
-        """Return what to write when nothing follows."""
+        """Return the text to write when nothing follows."""
         return "\n" if self._open is not None else ""
 
 
@@ -130,15 +130,15 @@ def logs(
     ] = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Print what a run wrote.
+    """Print the output of a run.
 
-    For an agent that writes events, shows what it said and did; with -o json, one entry per line. Secrets are
-    removed. With --check, shows both outputs of the last check, and how it ended.
+    For an agent that writes events, shows its messages and actions; with -o json, one entry per line. Secrets are
+    redacted. With --check, shows both output streams of the last check, and its result.
     """
     run = run_of(client, task, follow=follow, check=check)
     if not run.output_kept:
         remedy = "A cleanup, or `retention.runs`, removes what ended tasks no longer need; `show` has the result."
-        fail(f"What run {short_id(run.id)} wrote is gone, with its directory.", remedy)
+        fail(f"The output of run {short_id(run.id)} was removed with its directory.", remedy)
     stream: Stream = "stderr" if stderr else "stdout"
     as_json = output is Format.JSON
     if raw:
@@ -157,7 +157,7 @@ def logs(
 
 
 def _write_text(client: "Client", run: RunView, stream: Stream, *, follow: bool, check: bool = False) -> str:
-    """Print it; the last part that was printed."""
+    """Print the output, and return the last part that was printed."""
     last = ""
     parts = client.follow_text if follow else client.log_text
     for part in parts(run.id, stream, check=check):
@@ -167,7 +167,7 @@ def _write_text(client: "Client", run: RunView, stream: Stream, *, follow: bool,
 
 
 def _write_check(client: "Client", run: RunView, *, follow: bool) -> None:
-    """Both outputs of the check, one after the other, and then how it ended."""
+    """Print both output streams of the check, and then its result."""
     streams: tuple[Stream, ...] = ("stdout", "stderr")
     for stream in streams:
         last = _write_text(client, run, stream, follow=follow, check=True)
@@ -202,14 +202,14 @@ def _write_bytes(client: "Client", run: RunView, stream: Stream, *, follow: bool
 
 
 def _is_plain(client: "Client", run: RunView) -> bool:
-    """Whether its agent writes text; one that is no longer known is taken to."""
+    """Return whether its agent writes plain text, which is assumed for an unknown agent."""
     kinds = {agent.name: agent.kind for agent in client.agents()}
     return run.agent not in kinds or info_of(kinds[run.agent]).plain_output
 
 
 def run_of(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
-    """Return the run of that id, else the task's last; waits for its first one when following. check: the last checked
-    one."""
+    """Return the run with that id, or else the task's last run. With ``follow``, wait for the first run. check: return
+    the last checked run instead."""
     try:
         task = client.task(ref)
     except ServiceProblem as problem:
@@ -226,7 +226,7 @@ def run_of(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
         with EventWatch(client, task.id) as changes:
             while not runs and "cancel" in task.available_actions:
                 changes.wait(_LOOK_S)
-                # The task first: one that has ended since has all its runs by then.
+                # Fetch the task first: if it has ended by then, its runs are complete.
                 task, runs = client.task(task.id), client.runs(task.id)
     if not runs:
         fail(f"{task.name} has not run.", f"See `claudomator why {task.name}`.")
@@ -234,7 +234,7 @@ def run_of(client: "Client", ref: str, *, follow: bool, check: bool) -> RunView:
 
 
 def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
-    """The last of them that was checked; when following, one that runs and may be checked yet will do."""
+    """Return the last run that was checked; with ``follow``, also a live run that may still be checked."""
     if follow and runs[-1].state not in ("ended", "revoked"):
         return runs[-1]
     found = next((run for run in reversed(runs) if run.check is not None), None)
@@ -244,20 +244,20 @@ def _checked(runs: Sequence[RunView], named: str, *, follow: bool) -> RunView:
 
 
 def check_took(check: RunCheckView) -> str:
-    """Return how long it took, or has taken so far."""
+    """Return the duration of the check so far."""
     ended = now_ms() if check.ended_at is None else parse_instant(check.ended_at)
     return short_duration(max(0, ended - parse_instant(check.started_at)))
 
 
 def check_section(check: RunCheckView) -> str:
-    """Return its heading, and its commands with what came of each."""
+    """Return the section on the check: a heading, and its commands with their results."""
     time = f"{'for' if check.ended_at is None else 'after'} {check_took(check)}"
     title = heading(f"CHECK {check.status.upper()} {time}", "FAILED" if check.status == "failed" else "")
     return f"{title}\n{table_text(_CHECKS, check.verdicts, indent=2)}"
 
 
 def _took(run: RunView) -> str:
-    """How long it took, or has taken so far."""
+    """Return the duration of the run so far."""
     ended = now_ms() if run.ended_at is None else parse_instant(run.ended_at)
     return short_duration(max(0, ended - parse_instant(run.started_at)))
 
@@ -268,7 +268,7 @@ def _cost(run: RunView) -> str | None:
 
 
 _Numbered = tuple[int, RunView]
-"""A run, with its number among all of the task's."""
+"""A run with its number within the task."""
 _RUNS = Table[_Numbered](
     Column("RUN", lambda one: one[1].id, wide=True),
     Column("ATTEMPT", lambda one: one[0], right=True),
@@ -298,7 +298,7 @@ _RESUMED = Table[_Numbered](
 
 
 def runs_table(runs: Sequence[RunView], *, wide: bool) -> str:
-    """Return the runs of a task below each other, the first one first."""
-    # A run's id is shown where another one continues in its conversation.
+    """Return the table of a task's runs, oldest first."""
+    # Show ids only if a run continues the conversation of another.
     resumed = _RESUMED.columns if any(run.resumes is not None for run in runs) else ()
     return table_text(Table(*_RUNS.columns, *resumed), list(enumerate(runs, 1)), wide=wide)

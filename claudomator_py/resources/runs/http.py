@@ -1,4 +1,4 @@
-"""/v1/runs: which method answers each operation; and what a run wrote, in bytes, in pages and as it comes."""
+"""/v1/runs: the operations on runs; and their output as bytes, in pages and as a stream."""
 
 import logging
 import re
@@ -52,16 +52,16 @@ _READS_OF_PAGE = 64
 _POSITION = regex(r"(\d{1,16})(?:\.(\d{1,9}))?", re.ASCII)
 
 AnyView = Literal["raw", "text", "structured"]
-RunId = Annotated[str, Path(max_length=128, description="A run's id, or the beginning of it, of 4 characters or more.")]
+RunId = Annotated[str, Path(max_length=128, description="A run's id, or a prefix of it of at least 4 characters.")]
 _LOG_RESPONSE = {
-    "description": "What the run wrote from `offset`: its bytes, with secrets and terminal codes; or, with `view`, a "
-    "page of text or entries without them; or, with Accept: text/event-stream, these as they come",
+    "description": "The run's output from `offset`: its bytes, with secrets and terminal codes; or, with `view`, a "
+    "page of text or entries without them; or, with Accept: text/event-stream, a stream of these",
     "model": LogPageView,
     "content": {
         LOG_TYPE: {"schema": {"type": "string", "format": "binary"}},
         **stream_response(
             "Server-sent events: `output` with a piece of text or, with view=structured, `entry`; `id` is where to "
-            "continue. Then `end`, when the run is over; a client that comes again after that gets 204.",
+            "continue. Then `end`, when the run has ended; a client that reconnects after that gets 204.",
             'id: 4\nevent: output\ndata: {"offset":0,"next_offset":4,"text":"one\\n"}\n\n',
         ),
     },
@@ -70,9 +70,9 @@ _LOG_RESPONSE = {
         "Claudomator-Ended": {"description": "Nothing follows", "schema": {"enum": ["true", "false"]}},
     },
 }
-_NOTHING_LEFT = {"description": "To a stream's Last-Event-ID: the run is over, and everything was told"}
-Cursor = Annotated[str | None, Query(max_length=30, description="With `view`: the next_cursor of the part before.")]
-LastEventId = Annotated[str | None, Header(max_length=30, description="Of a stream: the id last seen.")]
+_NOTHING_LEFT = {"description": "For a stream's Last-Event-ID: the run has ended, and everything was sent"}
+Cursor = Annotated[str | None, Query(max_length=30, description="With `view`: the next_cursor of the previous page.")]
+LastEventId = Annotated[str | None, Header(max_length=30, description="For a stream: the last id received.")]
 View = Annotated[
     AnyView | None,
     Query(
@@ -80,7 +80,7 @@ View = Annotated[
         "bytes, and the text in an event stream."
     ),
 ]
-Check = Annotated[bool, Query(description="What the run's check wrote, instead of its agent.")]
+Check = Annotated[bool, Query(description="The output of the run's check instead of its agent's.")]
 
 
 @runs.operation(
@@ -99,14 +99,14 @@ def read_log(
     request: Request,
     run_id: RunId,
     stream: Annotated[Stream, Query(description="Which of the two output streams.")] = "stdout",
-    offset: Annotated[int, Query(ge=0, le=2**53, description="Bytes before this one are left out."), DIGITS] = 0,
+    offset: Annotated[int, Query(ge=0, le=2**53, description="Position of the first byte."), DIGITS] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_LOG_BYTES, description="Bytes; with `view`, items."), DIGITS] = 65_536,
     view: View = None,
     check: Check = False,
     cursor: Cursor = None,
     last_event_id: LastEventId = None,
 ) -> Response:
-    """Bytes from an offset; with `view`, what they say, in items; with Accept: text/event-stream, as it comes."""
+    """Return bytes from an offset; with `view`, their contents as items; with Accept: text/event-stream, a stream."""
     if wants_stream(request):
         begin = _position(last_event_id or cursor, offset)
         feed = granted[Logs].open_log(run_id, stream, _readable(view), begin, check=check)
@@ -126,7 +126,7 @@ def _bytes(granted: Session, run_id: str, stream: Stream, offset: int, limit: in
     headers = {
         "Claudomator-Next-Offset": str(chunk.next_offset),
         "Claudomator-Ended": "true" if chunk.ended else "false",
-        "Content-Disposition": "attachment",  # what an agent wrote is never shown as a page
+        "Content-Disposition": "attachment",  # output of an agent must never be rendered as a page
         "Vary": "Accept",
     }
     return Response(chunk.data, headers=headers, media_type=LOG_TYPE)
@@ -146,7 +146,7 @@ async def _follow(
 ) -> AsyncIterator[bytes]:
     yield opening(feed.position)
     silent_s = 0.0
-    told_s = 0.0
+    since_sent_s = 0.0
     try:
         while not streams.closing:
             begin_s = time.monotonic()
@@ -156,7 +156,7 @@ async def _follow(
                 return  # the token was revoked meanwhile, or the browser logged out
             if items:
                 yield b"".join(_message(item) for item in items)
-                silent_s = told_s = 0.0
+                silent_s = since_sent_s = 0.0
             if feed.ended:
                 run = await streams.run(lambda: granted[Runs].one(run_id))
                 status = run.outcome.status if run.outcome is not None else None
@@ -167,14 +167,14 @@ async def _follow(
                 pause_s = POLL_S if silent_s < _IDLE_AFTER_S else IDLE_POLL_S
                 await streams.pause(pause_s)
                 silent_s += pause_s
-                told_s += pause_s
-                if told_s >= HEARTBEAT_S:
+                since_sent_s += pause_s
+                if since_sent_s >= HEARTBEAT_S:
                     yield HEARTBEAT
-                    told_s = 0.0
+                    since_sent_s = 0.0
             elif busy_s > _BUSY_S:
-                await streams.pause(busy_s)  # a flood is not told at the cost of everything else
+                await streams.pause(busy_s)  # a flood of output must not starve everything else
     except ServiceError as error:
-        log.warning("the stream of a log ends early: %s", error)  # its client comes again, and continues where it was
+        log.warning("the stream of a log ends early: %s", error)  # the client reconnects and continues
 
 
 def _message(item: LogItem) -> bytes:

@@ -1,5 +1,4 @@
-"""What runs write, to be followed while they do: one reader's way through it, from its files to pieces of text, or to
-what the agent said and did."""
+"""Reads the output of runs incrementally, as pieces of text or as the agent's messages and actions."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -27,11 +26,11 @@ from claudomator_py.values import dataclass
 
 CHUNK = 64 * 1024
 CONTEXT = 1024 * 1024
-"""Bytes before its beginning that a feed of entries looks at, to know which call a result answers."""
+"""Bytes before its start that a feed of entries reads, to match results with their calls."""
 SHOWN: dict[LogKind, int] = {"tool_call": 4_000, "tool_result": 4_000, "usage": 4_000, "notice": 4_000}
 _MAX_TOOL_LENGTH = 200
 MAX_SHOWN = 100_000
-"""Characters of an entry's text; the calls and results of tools are shown shorter, as SHOWN says."""
+"""Characters of an entry's text, except for the kinds in SHOWN."""
 
 
 LogView = Literal["text", "structured"]
@@ -39,13 +38,12 @@ LogView = Literal["text", "structured"]
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A place in a log. offset: in bytes, where a line or a piece begins; taken: entries already had of what is there.
-
-    Written as ``4711``, or ``4711.2`` where something was taken.
-    """
+    """A position in a log, written as ``4711``, or as ``4711.2`` if entries of the line were taken already."""
 
     offset: int = 0
+    """Start of a line or piece, in bytes."""
     taken: int = 0
+    """Number of entries of that line that were taken already."""
 
     def __str__(self) -> str:
         return f"{self.offset}.{self.taken}" if self.taken else str(self.offset)
@@ -53,7 +51,7 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class LogItem:
-    """A piece of text or an entry, and the place behind it."""
+    """A piece of text or an entry, and the position after it."""
 
     after: LogPosition
     view: LogTextView | LogEntryView
@@ -61,14 +59,14 @@ class LogItem:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is read from. over: whether the run has ended; what it wrote is then all there."""
+    """The source of a feed. over: returns whether the run has ended, so that its output is complete."""
 
     read: Read
     over: Callable[[], bool]
 
 
 class LogFeed(ABC):
-    """One reader's way through a log, of either view. For one thread at a time."""
+    """An incremental reader of a log, of either view. Not thread-safe."""
 
     def __init__(self, source: Source, position: LogPosition) -> None:
         self._source = source
@@ -76,20 +74,19 @@ class LogFeed(ABC):
         self._ready: deque[LogItem] = deque()
         self._final = False
         self.position = position
-        """Where a new feed would continue without a gap."""
+        """Position from which a new feed would continue without a gap."""
         self.caught_up = False
-        """Whether there was nothing left to read at the last look."""
+        """Whether the last read found nothing new."""
 
     @property
     def ended(self) -> bool:
-        """Whether the run is over and everything was read."""
+        """Whether the run has ended and everything was read."""
         return self._final and not self._ready
 
     def read(self, most: int) -> list[LogItem]:
-        """Return what follows, at most that many items; none when there is nothing yet, or nothing more. Raises
-        OSError."""
+        """Return up to that many of the next items; empty if there are none yet, or none left. Raises OSError."""
         if not self._ready and not self._final:
-            over = self._source.over()  # before the look at the bytes: after the end nothing is written
+            over = self._source.over()  # ask before reading: after the end nothing is written
             piece = self._source.read(self._next, CHUNK)
             self._final = over and not piece.data
             self.caught_up = not piece.data
@@ -104,15 +101,15 @@ class LogFeed(ABC):
 
     @abstractmethod
     def _take(self, start: int, data: bytes) -> Sequence[LogItem]:
-        """What these bytes complete; they stand at start."""
+        """Return the items that are completed by these bytes, which begin at start."""
 
     @abstractmethod
     def _settled(self) -> LogPosition:
-        """The place behind all that was taken and is not held back."""
+        """Return the position after everything that was taken and is not held back."""
 
 
 class TextFeed(LogFeed):
-    """The text, as it comes."""
+    """Yields the output as text."""
 
     def __init__(self, source: Source, redactor: Redactor, position: LogPosition) -> None:
         super().__init__(source, position)
@@ -135,7 +132,7 @@ class TextFeed(LogFeed):
 
 
 class EntryFeed(LogFeed):
-    """What the agent said and did. transcript: makes a fresh one that begins at an offset."""
+    """Yields the agent's messages and actions. transcript: creates a reader that begins at an offset."""
 
     def __init__(
         self, source: Source, redactor: Redactor, position: LogPosition, transcript: Callable[[int], Transcript]
@@ -159,13 +156,13 @@ class EntryFeed(LogFeed):
         items = []
         for next_offset, group in groupby(entries, key=lambda entry: entry.next_offset):
             if next_offset <= self._begin.offset:
-                continue  # a last line without an end, told before
-            of_line = list(group)
-            places = [LogPosition(entry.offset, taken) for taken, entry in enumerate(of_line, 1)]
-            places[-1] = LogPosition(next_offset)
-            had = self._begin.taken if of_line[0].offset == self._begin.offset else 0
-            new = list(zip(places, of_line, strict=True))[had:]
-            items += [LogItem(place, self._view(entry)) for place, entry in new]
+                continue  # a last line without a line end that was taken before
+            line = list(group)
+            positions = [LogPosition(entry.offset, taken) for taken, entry in enumerate(line, 1)]
+            positions[-1] = LogPosition(next_offset)
+            skip = self._begin.taken if line[0].offset == self._begin.offset else 0
+            new = list(zip(positions, line, strict=True))[skip:]
+            items += [LogItem(position, self._view(entry)) for position, entry in new]
         return items
 
     def _settled(self) -> LogPosition:
@@ -174,7 +171,7 @@ class EntryFeed(LogFeed):
         return max(self._begin, LogPosition(self._transcript.offset), key=lambda place: (place.offset, place.taken))
 
     def _joined(self, entries: Sequence[PromptPart]) -> list[PromptPart]:
-        """Parts that continue are joined for as long as a secret may be cut in two by their end."""
+        """Join consecutive parts as long as the boundary between them may split a secret."""
         joined: list[PromptPart] = []
         for entry in entries:
             held, self._held = self._held, None
@@ -212,22 +209,23 @@ class EntryFeed(LogFeed):
         )
 
     def _without_secrets(self, text: str, limit: int) -> str:
-        """To be cut at the limit only then: a secret that is cut in two is not found. Far behind it, nothing need be
-        searched."""
+        """Return the redacted text, to be cut at the limit afterwards: a secret that is cut in two would not be found.
+        Text far beyond the limit is not searched."""
         return self._redactor.redact(plain(text[: limit + MAX_HELD]))
 
 
 CHECK_KIND = "command"
-"""What checks write is read as what any program writes."""
+"""Kind whose reader is used for the output of checks."""
 
 
 def log_step(run: Run, *, check: bool) -> int:
-    """Return the step of the run whose output is meant: the agent's, or its check's as it was begun last."""
+    """Return the step that has the output: the agent's, or the latest start of its check."""
     return max(1, run.check_seq) if check else 0
 
 
 class Logs(Service):
-    """Synchronous and safe to call from many threads. Every method may raise ``domain.errors.ServiceError``."""
+    """Opens logs for a principal. Safe to call from many threads. Every method may raise
+    ``domain.errors.ServiceError``."""
 
     def __init__(self, database: Database, registry: AgentRegistry, host: RunHost, secrets: Secrets) -> None:
         super().__init__(database)
@@ -238,7 +236,7 @@ class Logs(Service):
     def open_log(
         self, run_id: str, stream: Stream, view: LogView, position: LogPosition, *, check: bool = False
     ) -> LogFeed:
-        """Return a way through what the run writes, from that place. check: what its check does. Raises NotFound."""
+        """Return a feed of the run's output from that position. check: of its check. Raises NotFound."""
         run = self._read(lambda connection: find_run(connection, run_id, self._by))
         spec = self._read(lambda connection: task_rows.spec_of(connection, run.task_id, run.revision))
         redactor = self._secrets.redactor(spec.env, run.id)
@@ -254,7 +252,7 @@ class Logs(Service):
 
     @property
     def commits(self) -> int:
-        """How often something may have been stored."""
+        """Number of commits so far."""
         return self._database.commits
 
     def _output(self, run_id: str, stream: Stream, step: int, offset: int, limit: int) -> OutputPiece:
@@ -266,7 +264,7 @@ class Logs(Service):
 
 
 class _Over:
-    """Whether a run has ended: asked again only when something was stored since."""
+    """Returns whether a run has ended. Reads the database only after new commits."""
 
     def __init__(self, logs: Logs, run_id: str) -> None:
         self._logs = logs

@@ -1,4 +1,4 @@
-"""Schedules as they are shown, and what can be asked about them. Field order is the order of the JSON."""
+"""Views of schedules, and the operations on them. The order of fields is the order in JSON."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from claudomator_py.surface import OPERATE, READ, Calls, Key, PathText, TaskDocu
 
 
 class FireView(View):
-    """A time of a schedule that was dealt with."""
+    """A time of a schedule that was handled."""
 
     due_at: Instant
     by: str
@@ -21,7 +21,7 @@ class FireView(View):
     task_name: str | None = None
     task_state: StateName | None = None
     skipped: str | None = None
-    """Why no task was made."""
+    """Why no task was created."""
 
 
 class ScheduleView(View):
@@ -32,25 +32,25 @@ class ScheduleView(View):
     schedule: str
     """The cron expression."""
     timezone: str
-    """The zone in force, named or not."""
+    """The time zone in force, explicit or not."""
     catch_up: CatchUp
     overlap: Overlap
     next_at: Instant | None = None
     """Its next time; absent while paused."""
     paused_since: Instant | None = None
     last: FireView | None = None
-    """The newest time that was dealt with."""
+    """The latest time that was handled."""
     source: str
     """``file`` or ``api``."""
     file_path: str | None = None
-    """The file that it follows."""
+    """The file that defines it."""
     created_at: Instant
     spec: dict[str, object]
-    """The content as a task file would write it."""
+    """Its content as in a task file."""
     creator: str = OPERATOR.id
-    """As of the tasks that it makes."""
+    """Creator of its tasks."""
     organisation: str | None = None
-    """As of the tasks that it makes."""
+    """Organisation of its tasks."""
 
 
 Name = Annotated[str, PathText("A schedule's name.")]
@@ -67,7 +67,7 @@ class ScheduleCalls(Calls):
 
     @operation("GET /v1/schedules", "listSchedules", READ, "Schedules, by name")
     def schedules(self) -> list[ScheduleView]:
-        """All of them, each with its next time and the last one that was dealt with."""
+        """Return all schedules, with their next time and the latest one that was handled."""
 
     @operation(
         "POST /v1/schedules",
@@ -81,28 +81,30 @@ class ScheduleCalls(Calls):
     def add_schedule(
         self, spec: Annotated[TaskSpec, TaskDocument({"every_night": _NIGHTLY})], *, idempotency_key: Key = None
     ) -> ScheduleView:
-        """Have a task made at each time of its `schedule`. Harmless when repeated; 409 where another has its name."""
+        """Create a task at each time of its `schedule`. Harmless when repeated. 409 if another schedule has its
+        name."""
 
     @operation("GET /v1/schedules/{name}", "getSchedule", READ, "One schedule", refuses=(404,))
     def schedule(self, name: Name) -> ScheduleView:
-        """The schedule with its content."""
+        """Return the schedule with its content."""
 
     @operation("POST /v1/schedules/{name}/pause", "pauseSchedule", OPERATE, "Pause a schedule", refuses=(404,))
     def pause_schedule(self, name: Name) -> ScheduleView:
-        """It makes no more tasks until it is resumed. Harmless when repeated."""
+        """Stop creating tasks until it is resumed. Harmless when repeated."""
 
     @operation("POST /v1/schedules/{name}/resume", "resumeSchedule", OPERATE, "Resume a schedule", refuses=(404,))
     def resume_schedule(self, name: Name) -> ScheduleView:
-        """It continues with its next time; missed times are not caught up. Harmless when repeated."""
+        """Continue with its next time; missed times are not caught up. Harmless when repeated."""
 
     @operation(
         "POST /v1/schedules/{name}/run", "runSchedule", OPERATE, "Run a schedule now", status=201, refuses=(404, 409)
     )
     def run_schedule(self, name: Name, *, idempotency_key: Key = None) -> TaskView:
-        """In addition to its times, paused or not. 409 where its last task has not ended and `overlap` is `skip`."""
+        """Create a task now, in addition to the scheduled ones, paused or not. 409 if its last task has not ended and
+        `overlap` is `skip`."""
 
     @operation(
-        "DELETE /v1/schedules/{name}", "deleteSchedule", OPERATE, "End a schedule", status=204, refuses=(404, 409)
+        "DELETE /v1/schedules/{name}", "deleteSchedule", OPERATE, "Delete a schedule", status=204, refuses=(404, 409)
     )
     def delete_schedule(self, name: Name) -> None:
-        """Its tasks stay. 409 for one that follows a file: delete the file."""
+        """Delete the schedule, but not its tasks. 409 if a file defines it: delete the file."""

@@ -168,12 +168,12 @@ def run(client: "Client", name: NameArgument, output: FormatOption = Format.TABL
 
 @connected
 def delete(client: "Client", name: NameArgument) -> None:
-    """End a schedule that was made through the API.
+    """Delete a schedule that was created through the API.
 
-    Its tasks stay. One that follows a file ends with its file.
+    Its tasks stay. To delete a schedule that a file defines, delete the file.
     """
     client.delete_schedule(name)
-    note(f"{name} has ended; its tasks stay.")
+    note(f"{name} was deleted; its tasks stay.")
 
 
 def group() -> typer.Typer:

@@ -1,4 +1,4 @@
-"""/schedules, and the side of the front page: when each comes next, what became of its last time, and its buttons."""
+"""The page /schedules, and the section of the front page: next times, results of the last times, and buttons."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -53,7 +53,7 @@ def _back() -> Response:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleCard:
-    """A schedule. last: what became of its last time; task_url: the task that it made then."""
+    """A schedule. last: the result of its last time. task_url: the task created then."""
 
     name: str
     times: str
@@ -84,7 +84,7 @@ def _card(schedule: ScheduleView) -> ScheduleCard:
 
 
 def _last(last: FireView) -> Sentence:
-    """What is said behind the task's name, if one was made."""
+    """Return the text that follows the name of the last task, if one was created."""
     if last.skipped is not None:
         return (Piece("skipped "), Piece(instant=last.due_at), Piece(f": {last.skipped}"))
     state = words_of(last.task_state) if last.task_state is not None else "made"

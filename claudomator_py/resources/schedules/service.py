@@ -1,4 +1,4 @@
-"""Schedules: looking at them, making, pausing and ending them, and having one make a task now."""
+"""Lists, adds, pauses, runs and deletes schedules."""
 
 from collections.abc import Callable
 from typing import Self, TypeVar
@@ -29,14 +29,14 @@ from claudomator_py.tasks.schedules import Plan, begin, end, fire, make_way
 
 
 def schedule_views(connection: Connection, schedules: list[Schedule]) -> list[ScheduleView]:
-    """Return the shapes of these schedules, in their order, without those of which no task could be made either."""
+    """Return the views of the schedules, in order, without schedules whose content cannot be read."""
     fires = schedule_rows.last_fires(connection, [schedule.id for schedule in schedules])
     views = (_view(connection, schedule, fires.get(schedule.id)) for schedule in schedules)
     return [view for view in views if view is not None]
 
 
 def by_next_time(connection: Connection, by: Principal) -> list[ScheduleView]:
-    """Return all schedules that exist for that principal, the next to come first; those without a next time last."""
+    """Return all schedules that the principal can see, ordered by their next time; paused ones come last."""
     views = schedule_views(connection, list(schedule_rows.all_there(connection, by)))
     return sorted(views, key=lambda view: (view.next_at is None, view.next_at or "", view.name))
 
@@ -72,9 +72,10 @@ T = TypeVar("T")
 
 
 class Schedules(Service):
-    """What can be asked about schedules. Every method may raise ``domain.errors.ServiceError``, NotFound above all.
+    """The operations on schedules, for a principal. Every method may raise ``domain.errors.ServiceError``, such as
+    NotFound.
 
-    name: a schedule's name. key: as for ``Tasks``. changed: called after a change of any.
+    name: a schedule's name. key: as for ``Tasks``. changed: called after each change.
     """
 
     def __init__(
@@ -95,32 +96,32 @@ class Schedules(Service):
         self._changed = changed
 
     def as_(self, by: Principal) -> Self:
-        """Return the same, for who asks."""
+        """Return the service bound to the principal."""
         bound = super().as_(by)
         bound._task_views = self._task_views.as_(by)
         return bound
 
     @answers(ScheduleCalls.schedules)
     def all(self) -> list[ScheduleView]:
-        """Return every schedule, by name."""
+        """Return all schedules, by name."""
         return self._read(
             lambda connection: schedule_views(connection, list(schedule_rows.all_there(connection, self._by)))
         )
 
     @answers(ScheduleCalls.schedule)
     def one(self, name: str) -> ScheduleView:
-        """Return the schedule of that name."""
+        """Return the schedule with that name."""
         return self._read(lambda connection: schedule_views(connection, [_named(connection, name, self._by)])[0])
 
     @answers(ScheduleCalls.add_schedule)
     def add(self, spec: TaskSpec, *, key: RequestKey | None = None) -> ScheduleView:
-        """Begin a schedule; harmless when repeated. Raises Invalid, and Conflict where another has its name."""
+        """Add a schedule. Harmless when repeated. Raises Invalid, and Conflict if another schedule has its name."""
         plan = Plan(spec, local_zone(), "api", creator=self._by.id, organisation=self._by.organisation)
 
         def change(connection: Connection) -> ScheduleView:
             existing = schedule_rows.named(connection, spec.name, self._by.organisation)
             if existing is not None and (existing.source != "api" or TaskSpec.model_validate(existing.spec) != spec):
-                remedy = f"Choose another name, or end that schedule first: claudomator schedule delete {spec.name}"
+                remedy = f"Choose another name, or delete that schedule first: claudomator schedule delete {spec.name}"
                 raise Conflict(f"There is another schedule named {spec.name}.", remedy=remedy)
             schedule = existing if existing is not None else begin(connection, plan, self._clock())
             return schedule_views(connection, [schedule])[0]
@@ -133,18 +134,18 @@ class Schedules(Service):
 
     @answers(ScheduleCalls.pause_schedule)
     def pause(self, name: str) -> ScheduleView:
-        """Make no more tasks until it is resumed. Harmless when repeated."""
+        """Stop creating tasks until it is resumed. Harmless when repeated."""
         return self._switch(name, paused=True)
 
     @answers(ScheduleCalls.resume_schedule)
     def resume(self, name: str) -> ScheduleView:
-        """Continue with the next time; those that passed meanwhile are not caught up. Harmless when repeated."""
+        """Continue with the next time; missed times are not caught up. Harmless when repeated."""
         return self._switch(name, paused=False)
 
     @answers(ScheduleCalls.run_schedule)
     def run(self, name: str, *, key: RequestKey | None = None) -> TaskView:
-        """Run a schedule now, besides its times, paused or not. Raises Conflict where the last one has not ended
-        and the schedule does not let them queue."""
+        """Create a task now, in addition to the scheduled ones, paused or not. Raises Conflict if the last task has not
+        ended and the schedule does not let tasks queue."""
         return self._once(key, TaskView, lambda: self._run(name))
 
     def _run(self, name: str) -> Callable[[Connection], TaskView]:
@@ -170,7 +171,7 @@ class Schedules(Service):
 
     @answers(ScheduleCalls.delete_schedule)
     def delete(self, name: str) -> None:
-        """End it; its tasks stay. Raises Conflict for one that follows a file."""
+        """Delete the schedule, but not its tasks. Raises Conflict if a file defines it."""
 
         def transaction(connection: Connection) -> None:
             schedule = _named(connection, name, self._by)
@@ -205,7 +206,7 @@ class Schedules(Service):
 
 
 def _named(connection: Connection, name: str, by: Principal) -> Schedule:
-    """The schedule that is meant: one's own, else the only one of that name. Raises NotFound, Ambiguous."""
+    """Return the schedule of that name: the principal's own, or else the only one. Raises NotFound, Ambiguous."""
     schedule = schedule_rows.named(connection, name, by.organisation)
     if schedule is not None:
         return schedule

@@ -1,4 +1,4 @@
-"""``specialists``: the roles that tasks are given to, and for whom each exists; and ``search``, which finds one."""
+"""The commands ``specialists`` and ``search``."""
 
 import secrets
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ _SKILLS = Table[Skill](
 
 
 class A2aVersion(StrEnum):
-    """Of a card."""
+    """A version of A2A cards."""
 
     V0_3 = "0.3"
     V1_0 = "1.0"
@@ -146,9 +146,9 @@ def import_(
 ) -> None:
     """Register specialists from A2A cards, of 0.3 or 1.0, or from card files.
 
-    Nothing in an A2A card is lost: `export --a2a` writes it back. All of them are read before the first
-    specialist is registered. A card from a URL was written by somebody else: it does the work of your own side alone,
-    and its permissions add nothing to a task's, until an administrator admits it.
+    Nothing in an A2A card is lost: `export --a2a` writes it back. All sources are read before the first specialist is
+    registered. A card from a URL was written by somebody else: until an administrator admits it, it does only work of
+    your own side, and its permissions add nothing to a task's.
     """
     found = [one for source in sources for one in read_any(source, secret)]
     named = [one for one in found if one.is_named]
@@ -178,7 +178,7 @@ def edit(
 ) -> None:
     """Replace the card of a specialist.
 
-    Without a file, $VISUAL or $EDITOR is opened on it. It is refused if somebody else has changed it meanwhile.
+    Without a file, opens $VISUAL or $EDITOR. The change is refused if somebody else has changed the card meanwhile.
     """
     before = client.specialist(specialist)
     if file is None and before.file_path is not None:
@@ -196,8 +196,8 @@ def edit(
 def remove(client: "Client", specialist: IdArgument) -> None:
     """Remove a specialist.
 
-    If its card stood for one that comes with Claudomator, that one is there again. One that follows a file goes with
-    its file.
+    If its card overrides a shipped specialist, the shipped one is back. To remove a specialist that a file defines,
+    delete the file.
     """
     client.remove_specialist(specialist)
     note(f"{specialist} was removed.")
@@ -208,7 +208,7 @@ def grant(
     client: "Client", specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
 ) -> None:
     """Let somebody else see a shared specialist."""
-    _tell_grants(client.grant_specialist(specialist, grantee), output)
+    _note_grants(client.grant_specialist(specialist, grantee), output)
 
 
 @connected
@@ -216,7 +216,7 @@ def revoke(
     client: "Client", specialist: IdArgument, grantee: GranteeArgument, output: FormatOption = Format.TABLE
 ) -> None:
     """Take a grant back."""
-    _tell_grants(client.revoke_specialist(specialist, grantee), output)
+    _note_grants(client.revoke_specialist(specialist, grantee), output)
 
 
 @connected
@@ -228,16 +228,16 @@ def admit(
 ) -> None:
     """Let a specialist of somebody else do everybody's work.
 
-    Its card is admitted as it is, with its prompt and its permissions. Once its creator changes it, it has to be
-    admitted again. Cards of this daemon's own administrators are admitted as they are written.
+    Admits the current version of its card, with its prompt and permissions. Once its creator changes it, it has to be
+    admitted again. Cards of this daemon's own administrators are admitted automatically.
     """
     found = client.dismiss_specialist(specialist) if revoke else client.admit_specialist(specialist)
     if output is Format.JSON:
         out_json(found)
     elif revoke:
-        note(f"{found.id} does the work of {found.organisation or found.creator} alone.")
+        note(f"{found.id} does only work of {found.organisation or found.creator}.")
     else:
-        note(f"{found.id} may be given everybody's work, as its card is now.")
+        note(f"{found.id} may do everybody's work, with its current card.")
 
 
 @connected
@@ -320,13 +320,13 @@ def _register(client: "Client", card: Card, *, is_fetched: bool) -> SpecialistVi
 
 
 def _registered_from_elsewhere(client: "Client", given: ReadCard) -> SpecialistView:
-    """Register a card whose id only follows from its name: under the same id as at the last time, and never in the
-    place of a card that is reached elsewhere."""
+    """Register a card whose id follows only from its name: under the same id as last time, and never in place of a card
+    with another URL."""
     card = given.card
     ids = _ids_for(card)
     taken = {one: _found(client, one) for one in ids}
     again = [one for one in ids if (before := taken[one]) is not None and before.content.url == card.url]
-    # An earlier version left the signs of C# and C++ out of ids.
+    # An earlier version dropped the signs of C# and C++ from ids.
     plain = name_from(card.name or "") or card.id
     if not again and plain not in taken and (before := _found(client, plain)) is not None:
         again = [plain] if (before.content.url, before.content.name) == (card.url, card.name) else []
@@ -339,14 +339,14 @@ def _registered_from_elsewhere(client: "Client", given: ReadCard) -> SpecialistV
         except ServiceProblem as problem:
             if problem.code != "conflict" or not wanted:
                 raise
-            continue  # somebody has it whose cards are not shown
+            continue  # the id belongs to a hidden card
         if specialist_id != card.id:
             note(f"There is another {card.id}, so this one is {specialist_id}.")
         return found
 
 
 def _ids_for(card: Card) -> list[str]:
-    """The ids that it may have, the best first."""
+    """Return the ids that it may get, best first."""
     host = name_from(f"{card.id}-{urlsplit(card.url or '').netloc}") or card.id
     return list(dict.fromkeys((card.id, host, f"{card.id}-{digits_of(card.url or '')}")))
 
@@ -361,7 +361,7 @@ def _found(client: "Client", specialist_id: str) -> SpecialistView | None:
 
 
 def _edited(before: SpecialistView) -> Card | None:
-    """The card that somebody makes of it in an editor; None: the same. What is wrong with it can be fixed."""
+    """Return the card as edited by the user, who can fix errors; None if it is unchanged."""
     from claudomator_py.schema.cardfile import parse_card_file
 
     text = card_text(before.card)
@@ -413,16 +413,16 @@ def _summary(found: SpecialistView, card: Card) -> str:
 
 
 def _own_side(found: SpecialistView) -> str:
-    """Whose work it does while nobody has admitted it."""
+    """Return whose work it does while it is not admitted."""
     whose = found.creator if found.visibility is Visibility.PRIVATE else found.organisation or "this daemon's own side"
-    return f"{whose}; not admitted to that of others"
+    return f"{whose}; not admitted to the work of others"
 
 
 def _share(value: float | None) -> str | None:
     return None if value is None else f"{value:.2f}"
 
 
-def _tell_grants(found: SpecialistView, output: Format) -> None:
+def _note_grants(found: SpecialistView, output: Format) -> None:
     if output is Format.JSON:
         out_json(found)
         return

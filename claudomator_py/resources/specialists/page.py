@@ -1,7 +1,7 @@
-"""/specialists: who there is, finding somebody, one card, and the forms to change, remove and share it.
+"""The pages under /specialists: the list, search, a card, and the forms to change, remove and share it.
 
-The forms to change and to remove it send the version that they showed; if the card has changed by then, nothing is done
-and the form is shown again, with what is true now.
+The forms to change and to remove a card send the version that they showed; if the card has changed meanwhile, nothing
+is done and the form is shown again with the current version.
 """
 
 from collections.abc import Mapping
@@ -101,7 +101,7 @@ def _add_card_routes(routes: APIRouter, access: Access) -> None:
 
 
 def _add_sharing_routes(routes: APIRouter, access: Access) -> None:
-    """Add what changes who may be given work, and what was learned of the specialist."""
+    """Add the routes that change sharing, admission and learning."""
 
     @routes.get("/{specialist_id}/forget")
     def ask_to_forget(by: Asking, specialist_id: SpecialistId) -> Response:
@@ -139,8 +139,8 @@ def _to(specialist: SpecialistView, place: str = "") -> Response:
 
 
 def _only_card(text: str) -> Card:
-    """The card that was written. Raises Invalid."""
-    # A form sends the line ends of another system.
+    """Return the only card in the text. Raises Invalid."""
+    # Forms send CRLF line ends.
     found = parse_card_file(text.replace("\r\n", "\n").encode(), _FILE)
     problems = list(found.problems)
     if len(found.cards) > 1:
@@ -153,7 +153,7 @@ def _only_card(text: str) -> Card:
 
 
 def _card_of(specialist_id: str, text: str) -> Card:
-    """The same, for the specialist of that id. Raises Invalid."""
+    """Return the only card in the text, which must have that id. Raises Invalid."""
     card = _only_card(text)
     if card.id != specialist_id:
         message = f"is {card.id}, but this is {specialist_id}"
@@ -180,7 +180,7 @@ def _page(
 def _card_form(
     specialist: SpecialistView | None, by: Principal, text: str | None, refusal: ServiceError | None
 ) -> Response:
-    """specialist: None: it is a new one. text: the card as whoever fills the form in has it; None: as it is."""
+    """Return the form. specialist: None for a new one. text: the user's version of the card; None: the stored one."""
     page = None if specialist is None else page_of(specialist)
     values: Mapping[str, object] = {
         "page": page,

@@ -10,7 +10,7 @@ import pytest
 
 from claudomator_py.agents import client_output
 from claudomator_py.agents.a2a_client import a2a
-from claudomator_py.agents.a2a_client.connection import Server, address
+from claudomator_py.agents.a2a_client.connection import RemoteServer, address
 from claudomator_py.agents.a2a_client.discovery import AgentInterface
 from claudomator_py.agents.client_output import End, Output
 from tests.fakes.a2a import Request, plain_server, reply
@@ -117,7 +117,7 @@ def end_at(url: str, patience: pytest.MonkeyPatch, *, unattended_s: float = 0.3)
     order = a2a.RemoteTaskOrder(prompt="hi", message_id="m", conversation="", deduplicates=False, skill="")
     interface = AgentInterface("0.3", "/", streams=True)
     try:
-        return a2a.Conversation(Server(origin, {}), interface, order, Output()).run()
+        return a2a.Conversation(RemoteServer(origin, {}), interface, order, Output()).run()
     except End as end:
         return end
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from claudomator_py.agents.acp_client.main import ending
-from claudomator_py.agents.acp_client.order import Order
+from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.peer import Message, Peer
 from claudomator_py.agents.acp_client.session import CANCEL_S, AcpSession
 from claudomator_py.agents.client_output import End, Output
@@ -53,7 +53,7 @@ def came(place: Path, step: str, fault: str) -> End:
     try:
         session = AcpSession(
             peer,
-            Order(command, silence_s=300.0, **order),
+            TurnOrder(command, silence_s=300.0, **order),
             "Do it.",
             Output(io.BytesIO()),
             clock=lambda: time.monotonic() * FASTER,

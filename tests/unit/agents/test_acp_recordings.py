@@ -13,7 +13,7 @@ import pytest
 
 from claudomator_py.agents.acp.events import AcpEvents
 from claudomator_py.agents.acp.profiles import GENERIC, profiles
-from claudomator_py.agents.acp_client.order import Order
+from claudomator_py.agents.acp_client.order import TurnOrder
 from claudomator_py.agents.acp_client.turn import Turn
 from claudomator_py.agents.client_output import Output
 from claudomator_py.agents.event_reader import EventReader
@@ -36,7 +36,7 @@ BANNER = "pi"
 def judged(agent: str, recorded: dict[str, Any]) -> Outcome:
     """What the reader makes of the turn, heard by the client."""
     profile = profiles()[agent]
-    order = Order(("agent",), usage=profile.usage, noise=profile.noise, kinds=profile.kinds)
+    order = TurnOrder(("agent",), usage=profile.usage, noise=profile.noise, kinds=profile.kinds)
     printed = io.BytesIO()
     output = Output(printed)
     turn = Turn(order, output)

@@ -38,7 +38,7 @@ def test_what_a_cleanup_removed_is_told_and_is_no_empty_log(command: Command, pr
     for arguments in ((), ("--raw",), ("--text",), ("-o", "json"), ("-f",)):
         done = command("logs", "it", *arguments)
         assert (done.returncode, done.stdout) == (1, "")
-        assert f"run {run_id[:8]} wrote is gone" in done.stderr
+        assert f"output of run {run_id[:8]} was removed" in done.stderr
         assert "cleanup" in done.stderr
     assert "which was removed" in command("show", "it").stdout
 

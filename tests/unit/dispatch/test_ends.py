@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import update
 
-from claudomator_py.dispatch.apply_report import Ending
+from claudomator_py.dispatch.apply_report import PendingEnd
 from claudomator_py.domain import crashpoint
 from claudomator_py.domain.units import HOUR_MS
 from claudomator_py.store import run_rows
@@ -198,7 +198,7 @@ def test_an_agent_that_is_no_longer_configured_is_still_read(world: World) -> No
 def lives(world: World, run: Run) -> bool:
     """Look at it."""
     collected = world.collector.collect(run, world.now_ms)
-    if isinstance(collected, Ending):
+    if isinstance(collected, PendingEnd):
         collected.applied()
     return collected is True
 

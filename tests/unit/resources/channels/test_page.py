@@ -9,7 +9,7 @@ from claudomator_py.domain.channel import ChannelSettings, NewChannel, NewMessag
 from claudomator_py.domain.principal import OPERATOR
 from claudomator_py.domain.triage import PrimaryRule
 from claudomator_py.resources.access import TokenRequest
-from claudomator_py.resources.access.service import Tokens
+from claudomator_py.resources.access.service import AccessTokens
 from claudomator_py.resources.channels.service import Channels
 from tests.fakes.cards import card
 from tests.fakes.daemon import running
@@ -102,7 +102,7 @@ def test_who_takes_part_changes(operator: Visitor, channels: Channels) -> None:
 
 
 def test_who_may_only_read_sees_no_forms(prepared: PreparedService, channels: Channels, tmp_path: Path) -> None:
-    token = prepared.access.as_(OPERATOR)[Tokens].create(TokenRequest(name="eve", role="read")).token
+    token = prepared.access.as_(OPERATOR)[AccessTokens].create(TokenRequest(name="eve", role="read")).token
     posted = channels.post("kitchen", NewMessage(content="hello"))
     url = f"/channels/{channels.one('kitchen').id}"
     with running(prepared, tmp_path / "state") as daemon:
