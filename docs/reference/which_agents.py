@@ -5,7 +5,7 @@ from claudomator_py.agents.catalogue import AGENT_KINDS
 from claudomator_py.agents.kinds import KINDS
 from claudomator_py.domain.agent import AgentSpec
 from claudomator_py.domain.conversation import Conversations
-from claudomator_py.domain.kind import KindInfo, Reports
+from claudomator_py.domain.kind import KindInfo, UsageReporting
 from claudomator_py.schema.agent_settings import FOUND_KINDS
 from docs.reference.markdown import code, page, table
 
@@ -34,10 +34,10 @@ Of an agent that is not known nothing is believed that does not show, its permis
 the others, and of several modes the one in which it asks is chosen by its name. A program that speaks nothing at all
 is an agent of [kind `command`](../how-to/agents.md#any-program)."""
 _REPORTS = {
-    Reports.NOTHING: "nothing",
-    Reports.TOKENS: "tokens",
-    Reports.DOLLARS: "tokens, dollars",
-    Reports.DOLLARS_ALONE: "dollars",
+    UsageReporting.NOTHING: "nothing",
+    UsageReporting.TOKENS: "tokens",
+    UsageReporting.DOLLARS: "tokens, dollars",
+    UsageReporting.DOLLARS_ALONE: "dollars",
 }
 
 
