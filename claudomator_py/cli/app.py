@@ -75,7 +75,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     ),
     "edit": LazyCommand("Edit a waiting task.", _command("tasks", "edit", "cli_change")),
     "restart": LazyCommand("Run tasks again.", _command("tasks", "restart", "cli_change")),
-    "answer": LazyCommand("Answer what a task's agent asks.", _command("tasks", "answer", "cli_change")),
+    "answer": LazyCommand("Answer the question of a task's agent.", _command("tasks", "answer", "cli_change")),
     "approve": LazyCommand(
         "Allow what a task asks for: its first run, or a tool.", _command("tasks", "approve", "cli_change")
     ),

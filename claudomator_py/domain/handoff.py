@@ -26,7 +26,7 @@ MAX_FIELDS: Final = 20
 
 Reference = Annotated[str, Field(min_length=1, max_length=MAX_FIELD_LENGTH)]
 References = Annotated[tuple[Reference, ...], Field(max_length=MAX_FIELDS)]
-Told = Annotated[str, Field(max_length=4_000)]
+FreeText = Annotated[str, Field(max_length=4_000)]
 
 
 class Extracted(BaseModel):
@@ -106,9 +106,9 @@ class HandedOn(Strict):
 
     run: Reference = Field(description="Id of the run that handed the task on.")
     specialist: Reference | None = Field(None, description="Who did; missing: no specialist.")
-    reason: Told = Field("", description="Why.")
-    done: Told = Field("", description="What is done.")
-    left: Told = Field("", description="What is left to do.")
+    reason: FreeText = Field("", description="Why.")
+    done: FreeText = Field("", description="What is done.")
+    left: FreeText = Field("", description="What is left to do.")
 
 
 class Given(PermissionScope):

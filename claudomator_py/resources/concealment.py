@@ -1,9 +1,11 @@
-"""Answers without the specialists whose cards are hidden from the caller.
-The agent of a remote specialist, ``hub:ID`` or ``http:ID``, and the host it is reached at are unlike any other word.
-They occur in rows, reasons, candidates, events' data and sentences, also in what a server answers; they are removed
-from the finished shape, so that no place is missed.
-The id of a card alone may be any word, such as ``plumber``. Sentences that name one are therefore not stored: rows hold
-their parts, and the names are removed from those first.
+"""Removes from responses the specialists whose cards are hidden from the caller.
+
+The agent of a remote specialist, ``hub:ID`` or ``http:ID``, and its host are unlike any other word. They occur in rows,
+reasons, candidates, event data and sentences, and in the responses of servers, so they are removed from the finished
+shape, where no place is missed.
+
+The id of a card alone may be any word, such as ``plumber``. Sentences with such an id are therefore not stored: rows
+hold their parts, and the names are removed from the parts first.
 """
 
 import re
@@ -25,23 +27,23 @@ from claudomator_py.store.tables import Event, Run, Task
 
 Shape = TypeVar("Shape", bound=BaseModel)
 Row = TypeVar("Row", Event, Run, Task)
-Told = TypeVar("Told", EarlierFailure, HandedOn)
+Named = TypeVar("Named", EarlierFailure, HandedOn)
 
 SOMEBODY: Final = "somebody else"
 """Stands for a hidden specialist."""
 _ITS_SERVER: Final = "its server"
-"""Stands for the place where a hidden specialist is reached."""
+"""Stands for the address of a hidden specialist."""
 _PATH: Final = r"(?:[^\s\"'<>()]*[^\s\"'<>().,;:!?])?"
-"""The path after a host; punctuation at its end belongs to the sentence."""
+"""The path after a host; trailing punctuation belongs to the sentence."""
 _COLUMNS: Final[Mapping[type, str]] = {Event: "data", Run: "outcome", Task: "asks"}
-"""The column that holds such parts."""
+"""Table to the column that holds the parts of sentences."""
 
 _CONTENT = frozenset({"spec"})
-"""Fields with what a task itself says, which is no secret from those who see the task."""
+"""Fields that the task itself defines; whoever sees the task may see them."""
 
 
 def concealed(connection: Connection, shapes: Sequence[Shape], by: Principal) -> tuple[Shape, ...]:
-    """Return the shapes as the principal may see them: of a hidden agent, just its protocol, such as ``hub``."""
+    """Return the shapes as the principal may see them: a hidden agent is shown as its protocol, such as ``hub``."""
     if by.sees_all:
         return tuple(shapes)
     found: set[str] = set()
@@ -65,50 +67,49 @@ def concealed(connection: Connection, shapes: Sequence[Shape], by: Principal) ->
     return tuple(_each(shape, without) for shape in shapes)
 
 
-def unnamed(connection: Connection, rows: Sequence[Row], by: Principal) -> list[Row]:
-    """Return the rows without the specialists that are hidden from the principal, in the parts that sentences are made
-    of."""
+def without_hidden(connection: Connection, rows: Sequence[Row], by: Principal) -> list[Row]:
+    """Return the rows with the specialists that are hidden from the principal removed from the parts of sentences."""
     if by.sees_all:
         return list(rows)
     named = {name for row in rows for name in _named_in(_part(row))}
     hidden = specialist_rows.hidden(connection, named, by)
 
-    def told(row: Row) -> Row:
+    def visible(row: Row) -> Row:
         part = _part(row)
         new = _without(part, hidden)
         return row if new is part else type(row)(**{**dict(row), _COLUMNS[type(row)]: new})
 
-    return [told(row) for row in rows]
+    return [visible(row) for row in rows]
 
 
 def _part(row: Event | Run | Task) -> Mapping[str, Any]:
-    """Return the part that sentences are made of."""
+    """Return the parts of the row's sentences."""
     return getattr(row, _COLUMNS[type(row)]) or {}
 
 
 def visible_handoff(connection: Connection, document: Handoff, by: Principal) -> Handoff:
-    """Return the document as the principal may see it. A run itself sees all that it was told."""
+    """Return the document as the principal may see it. A run sees all of its own."""
     if by.role is Role.RUN:
         return document
     before, failures = document.before, document.failures
-    named = {document.specialist, *document.escalation, *(one.specialist for one in failures)}
+    named = {document.specialist, *document.escalation, *(failure.specialist for failure in failures)}
     hidden = specialist_rows.hidden(connection, named | {before.specialist if before is not None else None}, by)
     changes: dict[str, object] = {
-        "escalation": tuple(one for one in document.escalation if one not in hidden),
-        "failures": tuple(_of_nobody(one, hidden) for one in failures),
-        "before": None if before is None else _of_nobody(before, hidden),
+        "escalation": tuple(specialist for specialist in document.escalation if specialist not in hidden),
+        "failures": tuple(_anonymous(failure, hidden) for failure in failures),
+        "before": None if before is None else _anonymous(before, hidden),
     }
     if document.specialist in hidden:
         changes |= {"specialist": None, "skill": None}
     return concealed(connection, [document.model_copy(update=changes)], by)[0]
 
 
-def _of_nobody(one: Told, hidden: Collection[str]) -> Told:
-    return one.model_copy(update={"specialist": None}) if one.specialist in hidden else one
+def _anonymous(entry: Named, hidden: Collection[str]) -> Named:
+    return entry.model_copy(update={"specialist": None}) if entry.specialist in hidden else entry
 
 
 def _named_in(part: Mapping[str, Any]) -> set[str]:
-    """Return the specialists that such a part names; see ``Outcome`` and ``InputRequest``."""
+    """Return the specialists that the parts name; see ``Outcome`` and ``InputRequest``."""
     named = {*part.get("candidates", ()), part.get("meant", "")} - {""}
     if part.get("refused_handoff") is not None:
         refused = RefusedHandoff.model_validate(part["refused_handoff"])
@@ -119,32 +120,32 @@ def _named_in(part: Mapping[str, Any]) -> set[str]:
 
 
 def _without(part: Mapping[str, Any], hidden: Collection[str]) -> Mapping[str, Any]:
-    """Return the part without the hidden ones; the same object if it names none."""
+    """Return the parts without the hidden specialists; the same object if they name none."""
     if _named_in(part).isdisjoint(hidden):
         return part
 
-    def name(one: str) -> str:
-        return SOMEBODY if one in hidden else one
+    def name(specialist: str) -> str:
+        return SOMEBODY if specialist in hidden else specialist
 
-    told = dict(part)
+    shown = dict(part)
     if "candidates" in part:
-        told["candidates"] = [one for one in part["candidates"] if one not in hidden]
+        shown["candidates"] = [specialist for specialist in part["candidates"] if specialist not in hidden]
     if "meant" in part:
-        told["meant"] = name(part["meant"])
+        shown["meant"] = name(part["meant"])
     if part.get("refused_handoff") is not None:
         refused = RefusedHandoff.model_validate(part["refused_handoff"])
-        told["refused_handoff"] = refused.hiding(name).model_dump(mode="json", exclude_defaults=True)
+        shown["refused_handoff"] = refused.hiding(name).model_dump(mode="json", exclude_defaults=True)
     if part.get("unclear") is not None:
         unclear = Rationale.model_validate(part["unclear"])
         if unclear.code not in SAID_BY_THE_TASK:
-            told["unclear"] = unclear.naming(name).model_dump(mode="json")
+            shown["unclear"] = unclear.naming(name).model_dump(mode="json")
     if part.get("asked") is not None:
-        told["asked"] = _without(part["asked"], hidden)
-    return told
+        shown["asked"] = _without(part["asked"], hidden)
+    return shown
 
 
 def _places(urls: Collection[str]) -> re.Pattern[str] | None:
-    """Return a pattern of these places, however they are written; None if there are none."""
+    """Return a pattern of these addresses, in any spelling; None if there are none."""
     forms = sorted({_origin(urlsplit(url)) for url in urls if url.startswith("http")})
     if not forms:
         return None
@@ -152,7 +153,7 @@ def _places(urls: Collection[str]) -> re.Pattern[str] | None:
 
 
 def _origin(url: SplitResult) -> str:
-    """Return a pattern of the server. One on this machine is recognised by its port alone."""
+    """Return a pattern of the server. A server on this machine is matched only with its port."""
     host = url.hostname or ""
     name = rf"\[{re.escape(host)}\]" if ":" in host else re.escape(host)
     if is_loopback(host):
@@ -170,10 +171,10 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
         changes = _changes(fields, change)
         return value.model_copy(update=changes) if changes else value
     if isinstance(value, Mapping):
-        told = {_each(key, change): _each(one, change) for key, one in value.items()}
-        return value if told == value else told
+        mapping = {_each(key, change): _each(item, change) for key, item in value.items()}
+        return value if mapping == value else mapping
     if isinstance(value, list | tuple | set | frozenset):
-        items = [(one, _each(one, change)) for one in value]
+        items = [(item, _each(item, change)) for item in value]
         same = all(new is old for old, new in items)
         return value if same else type(value)([new for _, new in items])
     return value
@@ -181,5 +182,5 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 def _changes(fields: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
     """Return the fields that change."""
-    told = {name: _each(one, change) for name, one in fields.items()}
-    return {name: one for name, one in told.items() if one is not fields[name]}
+    changed = {name: _each(value, change) for name, value in fields.items()}
+    return {name: value for name, value in changed.items() if value is not fields[name]}

@@ -29,7 +29,7 @@ from claudomator_py.resources.branches import (
     PatchView,
     TaskChangesView,
 )
-from claudomator_py.resources.concealment import unnamed
+from claudomator_py.resources.concealment import without_hidden
 from claudomator_py.resources.session import Service, find_run, find_task
 from claudomator_py.store import events, run_rows, task_rows
 from claudomator_py.store.database import Database
@@ -55,7 +55,7 @@ class Changes(Service):
 
         def read(connection: Connection) -> TaskChangesView:
             task = find_task(connection, ref, self._by)
-            runs = unnamed(connection, run_rows.of_task(connection, task.id), self._by)
+            runs = without_hidden(connection, run_rows.of_task(connection, task.id), self._by)
             views = tuple(self._view(connection, number, run) for number, run in enumerate(runs, start=1))
             return TaskChangesView(task_id=task.id, task_name=task.name, runs=views)
 

@@ -9,7 +9,7 @@ from claudomator_py.domain.budget import SpentBudget
 from claudomator_py.domain.inputs import request_in_event
 from claudomator_py.domain.outcome import RefusedHandoff
 from claudomator_py.domain.principal import Principal
-from claudomator_py.resources.concealment import concealed, unnamed
+from claudomator_py.resources.concealment import concealed, without_hidden
 from claudomator_py.resources.events import EventView
 from claudomator_py.resources.session import Service, find_task
 from claudomator_py.store import events, pruning, specialist_rows, task_rows
@@ -30,7 +30,9 @@ def event_views(connection: Connection, found: Sequence[Event], by: Principal) -
     named = [one for one in told if isinstance(one, str)]
     hidden = specialist_rows.hidden(connection, named, by)
     names = task_rows.names_of(connection, {event.task_id for event in found if event.task_id is not None})
-    return concealed(connection, [_event_view(event, names, hidden) for event in unnamed(connection, found, by)], by)
+    return concealed(
+        connection, [_event_view(event, names, hidden) for event in without_hidden(connection, found, by)], by
+    )
 
 
 def _event_view(event: Event, names: Mapping[str, str], hidden: Set[str]) -> EventView:

@@ -33,7 +33,7 @@ from claudomator_py.environment.secrets import Secrets
 from claudomator_py.environment.workdirs import directory_key
 from claudomator_py.ports import Clock, RunHost
 from claudomator_py.prompts.conversations import scratch_of
-from claudomator_py.resources.concealment import SOMEBODY, concealed, unnamed, visible_handoff
+from claudomator_py.resources.concealment import SOMEBODY, concealed, visible_handoff, without_hidden
 from claudomator_py.resources.runs import (
     AskedView,
     HandoffView,
@@ -123,7 +123,7 @@ class Runs(Service):
         """Return the run with that id or prefix."""
 
         def read(connection: Connection) -> RunView:
-            run = unnamed(connection, [find_run(connection, run_id, self._by)], self._by)[0]
+            run = without_hidden(connection, [find_run(connection, run_id, self._by)], self._by)[0]
             return concealed(connection, [run_view(run, self._host)], self._by)[0]
 
         return self._read(read)

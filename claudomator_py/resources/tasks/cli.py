@@ -1,4 +1,4 @@
-"""``show``, ``result`` and ``why``: one task, what it handed back, and why it is where it is; and tables of tasks."""
+"""``list``, ``show``, ``result`` and ``why``: a task, its result and the reason for its state; tables of tasks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 _INDENT = 2
 _NAMED = 2
-"""Of many tasks that are one line."""
+"""How many tasks a folded line names."""
 NARROWEST = 80
-"""Columns of what is broken into lines where nothing says how many there are."""
+"""Width of wrapped text, in columns, if the terminal's width is unknown."""
 TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="A task id, id prefix or name.", autocompletion=completion.tasks)
 ]
@@ -113,7 +113,7 @@ def _is_below(folder: Path, place: Path) -> bool:
 
 
 def list_text(found: Sequence[TaskView], *, wide: bool = False) -> str:
-    """Return one line for each task. wide: with what it changed in a column of its own."""
+    """Return one line per task. wide: show its changes in a separate column."""
     now = now_ms()
     columns = Table[TaskView](
         Column("STATE", lambda view: view.phase or view.state),
@@ -131,7 +131,7 @@ def list_text(found: Sequence[TaskView], *, wide: bool = False) -> str:
 
 
 def _detail(view: TaskView, now: int, *, with_changes: bool) -> str:
-    """What it changed, if it is done; else why it is where it is."""
+    """The changes of a completed task; otherwise the reason for its state."""
     said = _why(view, now, whole=False)
     if with_changes and view.state == "COMPLETED" and view.changes is not None:
         return f"{view.changes}: {said}" if said else view.changes
@@ -190,8 +190,8 @@ def result(client: "Client", task: TaskArgument, output: FormatOption = Format.T
 
 
 def _is_empty(folder: Path) -> bool:
-    """Return whether nothing is in it but what agents keep for themselves, in hidden files; False also where it cannot
-    be seen from here."""
+    """Return whether it has only hidden files, which agents keep for themselves; False if it cannot be read from
+    here."""
     try:
         return all(path.name.startswith(".") for path in folder.iterdir())
     except OSError:
@@ -199,12 +199,12 @@ def _is_empty(folder: Path) -> bool:
 
 
 def _asks(task: TaskView, asks: InputView) -> str:
-    """What a person is asked, and what allows what its agent was denied."""
+    """The question, and what an approval allows."""
     lines = [plain(asks.text).rstrip()]
-    for one in asks.tools:
-        lines += _allowed(one)
+    for call in asks.tools:
+        lines += _allowed(call)
     lines += [] if asks.specialist is None else [f"approving gives it to {asks.specialist}"]
-    lines += [f"approving also allows it to run exactly: {plain(one)}" for one in asks.commands]
+    lines += [f"approving also allows it to run exactly: {plain(command)}" for command in asks.commands]
     if asks.until is not None:
         lines.append(f"it fails if nobody acts by then: {until(asks.until, now_ms())}")
     if asks.kept_until is not None:
@@ -215,7 +215,7 @@ def _asks(task: TaskView, asks: InputView) -> str:
 
 
 def _allowed(call: Denied) -> list[str]:
-    """What approving it allows: of a call beyond the reach all of it, word for word."""
+    """What approving it allows. A call beyond the reach is shown in full, verbatim."""
     if call.rule is None:
         return []
     if call.beyond is None:
@@ -225,7 +225,7 @@ def _allowed(call: Denied) -> list[str]:
 
 
 def tree_text(tree: WorktreeView) -> str:
-    """Return what is in a work tree that its repository does not have, in words, and when that was so."""
+    """Return in words what a work tree has that its repository lacks, and when this was checked."""
     words = [plain(tree.detail)] if tree.standing == "unknown" and tree.detail else []
     if tree.commits:
         words.append("1 commit" if tree.commits == 1 else f"{tree.commits} commits")
@@ -236,7 +236,7 @@ def tree_text(tree: WorktreeView) -> str:
 
 
 def scratch_folder(runs: Sequence[RunView]) -> str | None:
-    """Return the scratch folder that the last run worked in, if it is there."""
+    """Return the scratch folder of the last run, if it exists."""
     return runs[-1].scratch_dir if runs else None
 
 
@@ -251,8 +251,8 @@ def _directory(task: TaskView, runs: Sequence[RunView]) -> str:
 def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
     now = now_ms()
     waits = f" ({until(task.waiting_until, now)})" if task.waiting_until else ""
-    others = [one for one in task.depends_on if one != task.continues]
-    needs = ", ".join(f"{one.name} ({one.state or 'not seen yet'})" for one in others)
+    others = [dependency for dependency in task.depends_on if dependency != task.continues]
+    needs = ", ".join(f"{dependency.name} ({dependency.state or 'not seen yet'})" for dependency in others)
     goes_on = "" if task.continues is None else f"{task.continues.name} ({task.continues.state or 'not seen yet'})"
     used = [f"{task.tokens.input or 0} in, {task.tokens.output or 0} out"] if task.tokens.output is not None else []
     ran_on = "last ran on" if task.state in ("QUEUED", "WAITING") and task.runs else "agent"
@@ -293,11 +293,11 @@ def _summary(task: TaskView, runs: Sequence[RunView]) -> str:
 
 
 def _offers(task: TaskView) -> list[str]:
-    """What can be done about it, as commands."""
-    found = ["restart --force" if action == "restart_force" else action for action in task.available_actions]
+    """The commands that it allows."""
+    offers = ["restart --force" if action == "restart_force" else action for action in task.available_actions]
     if task.state not in ("RUNNING", *ENDED):
-        return [*found, "edit"]
-    return found if task.state == "RUNNING" else [*found, "edit (on its page)"]
+        return [*offers, "edit"]
+    return offers if task.state == "RUNNING" else [*offers, "edit (on its page)"]
 
 
 def _attempts(task: TaskView) -> str:
@@ -349,9 +349,10 @@ def _verdict(candidate: CandidateView, decision: DecisionView) -> str:
 def tasks_table(
     tasks: Sequence[TaskView], *, wide: bool = False, ids: Mapping[str, str] | None = None, known_state: bool = False
 ) -> str:
-    """Return tasks below each other, with times relative to now.
+    """Return a table of tasks, with times relative to now.
 
-    ids: how to show them; whole if not given. known_state: it is said elsewhere, and shown only when wide.
+    ids: the short form of each id; in full if absent. known_state: show the state only when wide, as it is printed
+    elsewhere.
     """
     now, short = now_ms(), ids or {}
     columns = Table[TaskView](
@@ -371,7 +372,7 @@ def tasks_table(
 
 
 def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:
-    """Return lines that say of many tasks what is the same: ``58 wait: claude is limited: a, b and 56 more``.
+    """Return a line for each group of similar tasks: ``58 wait: claude is limited: a, b and 56 more``.
 
     now: epoch milliseconds.
     """
@@ -393,8 +394,8 @@ def folds_text(folds: Iterable[Fold[TaskView]], now: int) -> list[str]:
 
 
 def folded_tasks(tasks: Sequence[TaskView], unlisted: Mapping[str, int], now: int) -> tuple[Fold[TaskView], ...]:
-    """Return the tasks, those with the same reason together. unlisted: how many more are like one of them, by its id.
-    now: epoch milliseconds."""
+    """Return the tasks grouped by reason. unlisted: task id to the number of similar tasks that are not listed. now:
+    epoch milliseconds."""
 
     def key(task: TaskView) -> tuple[str, str] | None:
         verb = said_together(task)
@@ -404,7 +405,7 @@ def folded_tasks(tasks: Sequence[TaskView], unlisted: Mapping[str, int], now: in
 
 
 def _reason(task: TaskView, now: int) -> str:
-    """Why it is in its state, where no column says until when."""
+    """Why it is in its state, if no column shows until when."""
     if task.blocked is not None:
         said = brief_of(task.blocked, None) or sentence(task.blocked)
         return worded(said, lambda instant: clock(instant, now))
@@ -412,18 +413,18 @@ def _reason(task: TaskView, now: int) -> str:
 
 
 def _undecided(task: TaskView) -> bool:
-    """Whether where it runs is yet to be decided, wherever it ran before."""
+    """Whether its next agent is still to be decided, wherever it ran before."""
     return task.state in ("QUEUED", "WAITING") and task.runs > 0
 
 
 def _why(task: TaskView, now: int, *, whole: bool) -> str:
-    """Why it is in its state: in a clause, or all that is said of it."""
+    """Why it is in its state: in a clause, or in full."""
     if task.state == "RUNNING":
         if task.reason_text is not None:
             return task.reason_text
         return task.phase or "" if task.progress is None else task.progress.line
     if task.state == "NEEDS_INPUT":
-        # What is asked says its kind by itself, and comes first.
+        # The question comes first, and shows its kind by itself.
         return task.reason_text or task.reason or ""
     if task.state == "COMPLETED":
         return task.reason_text or ""

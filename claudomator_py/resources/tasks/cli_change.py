@@ -44,7 +44,7 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List the affected
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 Act = Callable[[TaskView, str], TaskView]
-"""Does it to a task as it was seen, under that idempotency key. Raises ClientError."""
+"""Changes a task at the version that was read, under this idempotency key. Raises ClientError."""
 
 _TRIES = 5
 _MAX_PAUSE_S = 10
@@ -52,17 +52,16 @@ _MAX_PAUSE_S = 10
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """What became of one: the task as it is by now, and why nothing was done, if so."""
+    """The outcome for one task: its current state, and the refusal if nothing was done."""
 
     task: TaskView
     refusal: ClientError | None = None
 
 
 def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: Sequence[str]) -> list[TaskView]:
-    """Return the tasks that are named, else all that match and allow one of these actions. Raises BadParameter,
-    ClientError.
+    """Return the named tasks, or else all that match and allow one of these actions. Raises BadParameter, ClientError.
 
-    Each comes once, those that were named in that order.
+    Each task appears once; named tasks keep their order.
     """
     filtered = wanted != TaskFilter()
     if bool(refs) == filtered:
@@ -77,10 +76,10 @@ def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: S
 def agreed(
     tasks: Sequence[TaskView], verb: str, actions: Sequence[str], *, dry_run: bool, yes: bool, output: Format
 ) -> bool:
-    """Return whether to continue; asks on a terminal where there are several.
+    """Return whether to continue; asks for confirmation on a terminal if there are several tasks.
 
-    actions: one of which a task has to allow. Raises Exit for who does not agree, and where a dry run names a task that
-    would be refused.
+    actions: a task must allow at least one of them. Raises Exit if the user declines, and if a dry run includes a task
+    that would be refused.
     """
     if not tasks:
         note(f"There is nothing to {verb}.")
@@ -103,21 +102,22 @@ def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str], output: F
     if able:
         note(f"{verb.capitalize()} would be asked for {_counted(able)}; nothing was done.")
     if refused:
-        fail(f"{verb.capitalize()} would be refused for {', '.join(f'{one.name} ({one.state})' for one in refused)}.")
+        names = ", ".join(f"{task.name} ({task.state})" for task in refused)
+        fail(f"{verb.capitalize()} would be refused for {names}.")
 
 
 def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Format) -> None:
-    """Send one request for each task, bound to what was seen of it; then a line for each. Raises Exit if one was
+    """Send one request per task, bound to the version that was read, and print a line for each. Raises Exit if any was
     refused."""
-    done = [_do(client, task, act) for task in tasks]
-    if not _write_json(output, done, done=True):
-        out(table_text(_DONE, done, wide=output is Format.WIDE))
-    if any(one.refusal is not None for one in done):
+    outcomes = [_do(client, task, act) for task in tasks]
+    if not _write_json(output, outcomes, done=True):
+        out(table_text(_DONE, outcomes, wide=output is Format.WIDE))
+    if any(outcome.refusal is not None for outcome in outcomes):
         raise typer.Exit(ExitCode.FAILURE)
 
 
 def _do(client: "Client", task: TaskView, act: Act) -> ChangeOutcome:
-    """Tried again when the daemon asks for patience, or when only the version of the task is another by now."""
+    """Retries if the daemon says when to, or if only the version of the task has changed."""
     key, seen = secrets.token_urlsafe(18), task
     for tries_left in reversed(range(_TRIES)):
         try:
@@ -136,8 +136,8 @@ def _do(client: "Client", task: TaskView, act: Act) -> ChangeOutcome:
     raise AssertionError("the last try returns")
 
 
-def _why(one: ChangeOutcome) -> str:
-    return "" if one.refusal is None else f"{one.refusal.detail} {one.refusal.remedy}"
+def _why(outcome: ChangeOutcome) -> str:
+    return "" if outcome.refusal is None else f"{outcome.refusal.detail} {outcome.refusal.remedy}"
 
 
 def _counted(tasks: Sequence[TaskView]) -> str:
@@ -147,22 +147,26 @@ def _counted(tasks: Sequence[TaskView]) -> str:
 
 
 def _write_json(output: Format, outcomes: Sequence[ChangeOutcome], *, done: bool) -> bool:
-    """Whether it was wanted."""
+    """Whether JSON was asked for."""
     if output is not Format.JSON:
         return False
-    told = [
-        {"done": done and one.refusal is None, "problem": _why(one) or None, "task": one.task.model_dump(mode="json")}
-        for one in outcomes
+    written = [
+        {
+            "done": done and outcome.refusal is None,
+            "problem": _why(outcome) or None,
+            "task": outcome.task.model_dump(mode="json"),
+        }
+        for outcome in outcomes
     ]
-    out(json_text(told))
+    out(json_text(written))
     return True
 
 
 _DONE = Table[ChangeOutcome](
-    Column("NAME", lambda one: one.task.name, flexible=True),
-    Column("ID", lambda one: one.task.id),
-    Column("STATE", lambda one: one.task.state),
-    Column("DONE", lambda one: "yes" if one.refusal is None else "no"),
+    Column("NAME", lambda outcome: outcome.task.name, flexible=True),
+    Column("ID", lambda outcome: outcome.task.id),
+    Column("STATE", lambda outcome: outcome.task.state),
+    Column("DONE", lambda outcome: "yes" if outcome.refusal is None else "no"),
     Column("WHY", _why, flexible=True),
 )
 
@@ -201,20 +205,20 @@ def edit(
     client: "Client",
     task: TaskArgument,
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A file with the task as it is to be. Default: an editor.")
+        Path | None, typer.Argument(metavar="FILE", help="A file with the edited task. Default: open an editor.")
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Edit a waiting task.
 
-    Without a file, $VISUAL or $EDITOR is opened on it. It is checked as a new one is, and refused if it runs, has
-    ended, or was changed meanwhile.
+    Without a file, $VISUAL or $EDITOR opens it. The edit is checked like a new task, and refused if the task is
+    running, has ended, or was changed in the meantime.
     """
     from claudomator_py.cli.task_files import edited_task, only_task
 
     before = client.task(task)
     if file is None and (refused := editing_refused(before.name, before.state)) is not None:
-        fail(*refused)  # rather than once somebody has written
+        fail(*refused)  # before anybody spends time in the editor
     spec = edited_task(before) if file is None else only_task(file)
     if spec is None:
         note("Nothing was changed.")
@@ -303,10 +307,10 @@ def answer(
     yes: YesOption = False,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Answer what a task's agent asks.
+    """Answer the question of a task's agent.
 
-    The agent continues the conversation in which it asked, and no attempt is used up. If it asked to use a tool, the
-    answer tells it to do without. With --state, --tag or --on, all matching tasks that ask get this answer.
+    The agent continues the same conversation, and no attempt is used up. If it asked to use a tool, the answer tells it
+    to do without. With --state, --tag or --on, all matching tasks with a question get this answer.
     """
     refs, wanted = list(words or ()), TaskFilter(state=state, tag=tag, agent=on)
     if file is None and len(refs) <= (wanted == TaskFilter()):
@@ -315,7 +319,7 @@ def answer(
     alone = len(refs) == 1 and wanted == TaskFilter() and not dry_run
     if str(file) == "-" and alone:
         before = client.task(refs[0])
-        if "answer" not in before.available_actions:  # refused in the daemon's words, before anything is typed
+        if "answer" not in before.available_actions:  # let the daemon refuse it before anything is typed
             client.answer(before.id, AnswerRequest(text="-"), if_version=before.version)
     request = checked(AnswerRequest, {"text": text if file is None else _read(file)})
     if alone:
@@ -395,7 +399,7 @@ def reject(
             autocompletion=completion.tasks,
         ),
     ] = None,
-    reason: Annotated[str | None, typer.Option(metavar="REASON", help="The reason, of one word as well.")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="REASON", help="The reason; it may be a single word.")] = None,
     state: StateOption = None,
     tag: TagOption = None,
     on: OnOption = None,

@@ -1,4 +1,4 @@
-"""``submit``: hand tasks to the daemon exactly once, and wait for them to end if asked to."""
+"""``submit`` and ``add``: submit tasks to the daemon exactly once, and optionally wait until they end."""
 
 import os
 import secrets
@@ -38,19 +38,19 @@ _MAX_PAUSE_S = 2.0
 _MAX_ASKED_S = 30
 
 WAIT_PATIENCE_S = 600.0
-"""How long a daemon that has gone is waited for: an upgrade takes less."""
+"""How long to wait for a daemon that has gone away; an upgrade takes less."""
 
 SAFETY_S = 15.0
-"""After so long without an event tasks are fetched anyway."""
+"""Tasks are fetched anyway after this long without an event."""
 
 _UNAVAILABLE = 503
 
-Told = Callable[[TaskView, TaskView], None]
-"""Is given a task as it was last seen, and as it is now."""
+OnChange = Callable[[TaskView, TaskView], None]
+"""Called with the previous and the current version of a task."""
 
 
 class Submitter:
-    """Submits tasks over one client, and over a new one after the connection was lost. Use it in a ``with`` block."""
+    """Submits tasks, with a new client after the connection was lost. Use it in a ``with`` block."""
 
     def __init__(self, connect: Callable[[], "Client"]) -> None:
         self._connect = connect
@@ -81,7 +81,7 @@ class Submitter:
             stop=tenacity.stop_after_attempt(_TRIES),
             wait=_pause,
             retry=tenacity.retry_if_exception(request.may_be_repeated),
-            before_sleep=lambda _: self._let_go(),
+            before_sleep=lambda _: self._disconnect(),
             reraise=True,
         )
         try:
@@ -94,24 +94,24 @@ class Submitter:
 
     def _client(self) -> "Client":
         if self._gone:
-            # A daemon that was started again may listen elsewhere.
+            # A restarted daemon may listen elsewhere.
             self.client = self._connect()
             self._gone = False
         return self.client
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         self.client.close()
         self._gone = True
 
 
 class _Request:
-    """One submission. lost: it was sent, and its answer did not come."""
+    """One submission. lost: it was sent, but no response arrived."""
 
     def __init__(self) -> None:
         self.lost = False
 
     def may_be_repeated(self, error: BaseException) -> bool:
-        """Whether to send it again. That no daemon runs is told at once, unless one was there a moment ago."""
+        """Whether to send it again. Fails at once if no daemon is running, unless one was there a moment ago."""
         match error:
             case ConnectionLost():
                 self.lost = True
@@ -126,7 +126,7 @@ class _Request:
 
 
 def _pause(state: "RetryCallState") -> float:
-    """Seconds until the next try: what the daemon asked for, else ever longer."""
+    """Seconds until the next try: as the daemon asks, otherwise with exponential backoff."""
     error = state.outcome.exception() if state.outcome is not None else None
     if isinstance(error, ServiceProblem) and error.retry_after_s is not None:
         return float(error.retry_after_s)
@@ -169,8 +169,8 @@ def submit(
 ) -> None:
     """Submit the tasks in files.
 
-    All files must be valid, else nothing is submitted. A file means the same as in the inbox: with `schedule` it
-    becomes a schedule, which is not waited for. Interrupting the wait does not affect the tasks.
+    All files must be valid, otherwise nothing is submitted. A file means the same as in the inbox: with `schedule` it
+    becomes a schedule, and --wait does not wait for it. Interrupting the wait does not affect the tasks.
     """
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout requires --wait")
@@ -202,11 +202,9 @@ def add(
     ] = None,
     tier: Annotated[Tier | None, typer.Option(help="How strong a model it needs.")] = None,
     specialist: Annotated[
-        str | None, typer.Option(metavar="ID", help="Who does it.", autocompletion=completion.specialists)
+        str | None, typer.Option(metavar="ID", help="Specialist to use.", autocompletion=completion.specialists)
     ] = None,
-    worktree: Annotated[
-        bool, typer.Option("--worktree", help="Work on a branch of its own, in a work tree of its own.")
-    ] = False,
+    worktree: Annotated[bool, typer.Option("--worktree", help="Work on its own branch, in its own work tree.")] = False,
     after: Annotated[
         list[str] | None,
         typer.Option(metavar="TASK", help="Start once this task has completed.", autocompletion=completion.tasks),
@@ -220,7 +218,7 @@ def add(
 ) -> None:
     """Submit a task without a file.
 
-    Everything else that a task can say is for a file; see `claudomator submit`.
+    All other settings need a task file; see `claudomator submit`.
     """
     instructions = sys.stdin.read() if text == "-" else text
     place = directory or repository_here()
@@ -238,7 +236,7 @@ def add(
     }
     task = _parse_or_fail({key: value for key, value in document.items() if value})
     if directory is None and place is not None:
-        note(f"It works in {place}; -C DIR names another directory.")
+        note(f"It works in {place}; use -C DIR for another directory.")
     _submit([(ReadFile("the command", (), ()), task)], wait, None, output, config, state_dir)
 
 
@@ -254,29 +252,30 @@ def _parse_or_fail(document: Mapping[str, object]) -> TaskSpec:
 
 
 def default_name(instructions: str) -> str:
-    """Return the name of a task whose author gives it none: its first words."""
+    """Return the name of a task without one: its first words."""
     return name_of_text(instructions) or f"task-{time.strftime('%H%M%S')}"
 
 
 def repository_here() -> Path | None:
-    """Return the working directory if that is in a git repository."""
+    """Return the current directory if it is in a git repository."""
     here = Path.cwd()
     return here if any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)) else None
 
 
 def _submit(
-    given: Sequence[tuple[ReadFile, TaskSpec]],
+    tasks: Sequence[tuple[ReadFile, TaskSpec]],
     wait: bool,
     timeout: int | None,
     output: Format,
     config: Path | None,
     state_dir: Path | None,
 ) -> None:
-    """Hand the tasks in, and wait for their end if that is wanted. timeout: in milliseconds; None: none."""
+    """Submit the tasks, and optionally wait until they end. timeout: in milliseconds; None: no limit."""
     deadline = None if timeout is None else time.monotonic() + timeout / 1_000
     with Submitter(lambda: connect(config, state_dir)) as submitter:
-        accepted = _hand_in(submitter, [one for one in given if one[1].schedule is None], output)
-        schedules = [(file, spec) for file, spec in given if spec.schedule is not None]
+        once = [(file, spec) for file, spec in tasks if spec.schedule is None]
+        schedules = [(file, spec) for file, spec in tasks if spec.schedule is not None]
+        accepted = _submit_each(submitter, once, output)
         added = [_located(file, spec, submitter.add_schedule) for file, spec in schedules]
         if not wait:
             _write(accepted, output, added)
@@ -290,12 +289,12 @@ def _submit(
         raise typer.Exit(ExitCode.RUN_FAILED)
 
 
-def _hand_in(submitter: Submitter, given: Sequence[tuple[ReadFile, TaskSpec]], output: Format) -> list[TaskView]:
-    """Submit every task; when one is refused, write those that were not."""
+def _submit_each(submitter: Submitter, tasks: Sequence[tuple[ReadFile, TaskSpec]], output: Format) -> list[TaskView]:
+    """Submit every task; if one is refused, print those that were accepted."""
     accepted: list[TaskView] = []
     try:
-        for file, spec in given:
-            # One by one: what came before a refusal is needed.
+        for file, spec in tasks:
+            # In a loop, so that a refusal leaves the earlier ones in the list.
             accepted.append(_located(file, spec, submitter.submit))
             for warning in accepted[-1].warnings:
                 note(f"{f'{file.shown}: ' if file.parsed else ''}warning: {spec.name}: {warning}")
@@ -307,22 +306,22 @@ def _hand_in(submitter: Submitter, given: Sequence[tuple[ReadFile, TaskSpec]], o
     return accepted
 
 
-def _located(file: ReadFile, spec: TaskSpec, hand_in: Callable[[TaskSpec], V]) -> V:
-    """Hand it in; what the daemon has against it is raised with file and line."""
+def _located(file: ReadFile, spec: TaskSpec, send: Callable[[TaskSpec], V]) -> V:
+    """Submit it; print the daemon's problems with file and line."""
     try:
-        return hand_in(spec)
+        return send(spec)
     except ServiceProblem as refusal:
         if refusal.details.problems:
             problems = [file.located(spec, problem) for problem in refusal.details.problems]
             for problem in problems:
                 note(problem.render(file.shown) if file.parsed else problem.render())
             refusal.details = refusal.details.model_copy(update={"problems": ()})
-            refusal.detail = f"{spec.name} was refused."  # what is wrong with it was just said
+            refusal.detail = f"{spec.name} was refused."  # its problems were just printed
         raise
 
 
 def _wait(client: "Client", tasks: Sequence[TaskView], deadline: float | None, output: Format) -> list[TaskView]:
-    """The tasks as they are once all have ended, or at the deadline. Says what happens on stderr."""
+    """The tasks once all have ended, or at the deadline. Reports changes on stderr."""
     latest = {task.id: task for task in tasks}
     try:
         wait_for_end(client, latest, deadline, _say_change)
@@ -355,10 +354,10 @@ def _write(tasks: Sequence[TaskView], output: Format, schedules: Sequence[Schedu
         out(table_text(_TASKS, tasks, wide=output is Format.WIDE))
 
 
-def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float | None, told: Told) -> None:
+def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float | None, on_change: OnChange) -> None:
     """Return once all these tasks, by id, have ended, or at the deadline of the monotonic clock.
 
-    tasks is kept as they were last seen. Raises ClientError when the daemon is gone permanently.
+    tasks: updated in place. Raises ClientError if the daemon is gone for good.
     """
     there = True
     with EventWatch(client, patience_s=WAIT_PATIENCE_S) as changes:
@@ -373,11 +372,11 @@ def wait_for_end(client: "Client", tasks: dict[str, TaskView], deadline: float |
                         now = client.task_unless(task.id, task.version)
                         if now is not None:
                             tasks[task.id] = now
-                            told(task, now)
+                            on_change(task, now)
             except (DaemonNotRunning, ServiceProblem) as error:
                 if isinstance(error, ServiceProblem) and error.details.status != _UNAVAILABLE:
                     raise
-                # Once it is back, the stream begins again, and everything is looked at.
+                # Once it is back, the stream restarts, and all tasks are fetched.
                 if there:
                     note("The daemon does not answer; waiting for it. Running tasks continue.")
                 there = False

@@ -26,7 +26,7 @@ from claudomator_py.ports import Clock, RunHost, Trees
 from claudomator_py.prompts.conversations import ResumePolicy
 from claudomator_py.resources import cursors
 from claudomator_py.resources.agents.service import budget_sentences, hold_sentences
-from claudomator_py.resources.concealment import concealed, unnamed
+from claudomator_py.resources.concealment import concealed, without_hidden
 from claudomator_py.resources.decisions.service import placements_of
 from claudomator_py.resources.events.service import event_views
 from claudomator_py.resources.routing.service import known_to, routing_of
@@ -169,7 +169,9 @@ class Tasks(Service):
         """Return all runs of the task, oldest first."""
 
         def read(connection: Connection) -> list[RunView]:
-            runs = unnamed(connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by)
+            runs = without_hidden(
+                connection, run_rows.of_task(connection, find_task(connection, ref, self._by).id), self._by
+            )
             return list(concealed(connection, [run_view(run, self._host) for run in runs], self._by))
 
         return self._read(read)
@@ -363,8 +365,8 @@ def why_view(
     """Explain why the task is in its state. view: of the task."""
     decided = decision_rows.of_task(connection, task.id)
     routing = routing_of(task, decided, known_to(connection, decided, by))
-    runs = unnamed(connection, run_rows.of_task(connection, task.id), by)
-    history = unnamed(connection, events.of_task(connection, task.id), by)
+    runs = without_hidden(connection, run_rows.of_task(connection, task.id), by)
+    history = without_hidden(connection, events.of_task(connection, task.id), by)
     specialists = observer.routes and bool(specialist_rows.ids_seen(connection, by))
     by_run = {str(one.run_id): one for one in decided if one.kind == DecisionKind.PLACEMENT}
     sentences = [

@@ -25,7 +25,7 @@ from claudomator_py.faults import Activity, Faults
 from claudomator_py.ports import Clock, Trees
 from claudomator_py.resources.agents import HoldView
 from claudomator_py.resources.agents.service import failed_by_budget, hold_views, task_budget, used_up
-from claudomator_py.resources.concealment import concealed, unnamed
+from claudomator_py.resources.concealment import concealed, without_hidden
 from claudomator_py.resources.runs import InputView
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks import TaskView, WorktreeView
@@ -117,10 +117,10 @@ class TaskViews(Service):
         with_spec: bool,
     ) -> list[TaskView]:
         runs = {
-            task_id: replace(summary, shown=tuple(unnamed(connection, summary.shown, self._by)))
+            task_id: replace(summary, shown=tuple(without_hidden(connection, summary.shown, self._by)))
             for task_id, summary in summaries.items()
         }
-        tasks = unnamed(connection, tasks, self._by)
+        tasks = without_hidden(connection, tasks, self._by)
         now_ms = self._clock()
         hidden = specialist_rows.hidden(connection, [task.specialist for task in tasks], self._by)
         shapes = []

@@ -12,7 +12,7 @@ from claudomator_py.domain.handoff import EarlierFailure, HandedOn, Handoff
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.rationale import RationaleCode, rationale
-from claudomator_py.resources.concealment import concealed, unnamed, visible_handoff
+from claudomator_py.resources.concealment import concealed, visible_handoff, without_hidden
 from claudomator_py.store.database import Database
 from claudomator_py.store.tables import RUN, TASK, Event, Run, Task
 from tests.databases import open_migrated
@@ -168,7 +168,7 @@ def test_a_sentence_names_nobody_who_is_hidden(database: Database, part: dict[st
     row = Event(id=1, at_ms=1, kind="answered", data=part)
 
     def seen(by: Principal) -> Event:
-        return database.read(lambda connection: unnamed(connection, [row], by))[0]
+        return database.read(lambda connection: without_hidden(connection, [row], by))[0]
 
     assert (seen(EVE).data, seen(OPERATOR).data) == (told, part)
     assert (seen(EVE).id, seen(EVE).kind) == (1, "answered")
@@ -186,9 +186,9 @@ def test_of_each_kind_of_row_the_part_is_known_that_sentences_are_made_of(databa
 
     def look(connection: Connection) -> list[Any]:
         return [
-            *unnamed(connection, [event], EVE),
-            *unnamed(connection, [run], EVE),
-            *unnamed(connection, [task(said)], EVE),
+            *without_hidden(connection, [event], EVE),
+            *without_hidden(connection, [run], EVE),
+            *without_hidden(connection, [task(said)], EVE),
         ]
 
     found = database.read(look)
@@ -197,9 +197,9 @@ def test_of_each_kind_of_row_the_part_is_known_that_sentences_are_made_of(databa
 
 def test_rows_that_name_nobody_hidden_are_the_same(database: Database) -> None:
     rows = [task(asks) for asks in (None, {"meant": "ben"}, {"meant": "shepherd"})]
-    found = database.read(lambda connection: unnamed(connection, rows, EVE))
+    found = database.read(lambda connection: without_hidden(connection, rows, EVE))
     assert [one is row for one, row in zip(found, rows, strict=True)] == [True, True, False]
-    assert database.read(lambda connection: unnamed(connection, rows[:2], EVE)) == rows[:2]
+    assert database.read(lambda connection: without_hidden(connection, rows[:2], EVE)) == rows[:2]
 
 
 # --- the handoff ----------------------------------------------------------------------------------------------------
