@@ -214,7 +214,7 @@ def _print_undo(command: str | None) -> None:
 
 
 MAX_BODY = 20_000
-"""Of the result, in the text of a pull request."""
+"""Maximum length of the result in the text of a pull request."""
 _DESIGNATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")
 
 
