@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    ("page", "heading"), [("how-to/reach.md", "## Who is held to it"), ("agents.md", "Who enforces a reach")]
+    ("page", "heading"), [("how-to/reach.md", "## Where it is enforced"), ("agents.md", "Who enforces a reach")]
 )
 def test_each_kind_is_said_to_be_held_by_something_or_by_nothing(page: str, heading: str) -> None:
     table = (DOCS / page).read_text("utf-8").partition(heading)[2].partition("|---")[2].partition("\n\n")[0]
