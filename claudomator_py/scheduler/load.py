@@ -177,7 +177,7 @@ class Load:
                 for kept in self.kept
                 if kept.dir_key in full and not self._is_full(kept.dir_key, kept_by_directory[kept.dir_key] - 1, rules)
             ),
-            threads=self.threads | self.in_turn.keys(),
+            threads=self.threads.union(self.in_turn),
             in_turn=frozenset(task for thread, task in self.in_turn.items() if thread not in self.threads),
         )
 

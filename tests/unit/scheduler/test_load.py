@@ -78,6 +78,7 @@ def test_a_thread_has_one_turn_and_nobody_has_it_while_a_run_of_it_is_live() -> 
     taken = load.taken(rules())
 
     assert taken.threads == {"a", "b"}
+    assert isinstance(taken.threads, frozenset)
     assert taken.in_turn == {"task-002"}
 
 
