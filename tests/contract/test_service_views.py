@@ -30,7 +30,7 @@ UUID = "6b7eace9-02d4-468d-9160-2b1d22b72df6"
 
 @pytest.fixture
 def world(database: Database) -> World:
-    return World(database)
+    return World(database, routes=True)
 
 
 def test_every_field_of_a_task(world: World) -> None:
