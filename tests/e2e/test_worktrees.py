@@ -289,7 +289,7 @@ def test_a_task_begins_where_the_one_ended_that_it_waited_for(site: Site, shop: 
     told = {name: " ".join(daemon.client.why(name).sentences) for name in views}
     assert f"of {views['first'].branch}, in" in told["second"]
     assert "1 file that the tasks before it left uncommitted is not in that tree" in told["second"]
-    assert f"None of {views['second'].branch}, {views['aside'].branch} has the others" in told["both"]
+    assert f"None of {views['second'].branch}, {views['aside'].branch} contains the others" in told["both"]
 
 
 def test_a_task_between_that_works_elsewhere_passes_on_what_was_done_and_what_was_not_committed(
