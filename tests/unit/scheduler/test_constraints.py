@@ -161,6 +161,17 @@ def test_nothing_starts_before_it_is_decided_who_does_it(routing: bool, routed: 
         assert verdict.code is BlockCode.ROUTING
 
 
+def test_a_task_that_asks_first_does_not_start_unasked_even_where_nothing_is_routed() -> None:
+    asks, other = head(1, asks=True), head(2)
+
+    seen = snapshot(agent("claude"), heads=(asks, other), routing=False)
+
+    assert [start.head.task_id for start in starts(seen)] == [other.task_id]
+    verdict = Planner(seen).decide(asks)
+    assert isinstance(verdict, Blocked)
+    assert verdict.code is BlockCode.ROUTING
+
+
 def test_a_task_for_an_agent_that_takes_no_role_need_not_be_routed() -> None:
     agents = (agent("claude"), agent("lint", kind="command", auto_select=False))
     seen = snapshot(*agents, routing=True)
