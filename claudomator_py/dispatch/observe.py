@@ -234,9 +234,10 @@ class Observer:
                 if to_ask > 0 and not lane_head.asked and (asking or lane_head.task.eligibility not in known):
                     yield from self._question(planner, lane_head, queued, verdict)
                 known.add(lane_head.task.eligibility)
-                to_ask -= 1 if asking else 0
-                # An open question blocks only its task; any other obstacle blocks the lane.
-                if not (asking and (queued.head.asked is not None or to_ask > 0)):
+                # An open question, to a model or a person, blocks only its task; any other obstacle blocks the lane.
+                is_own = asking or queued.head.asks
+                to_ask -= 1 if is_own else 0
+                if not (is_own and (queued.head.asked is not None or to_ask > 0)):
                     blocked.add(lane)
                     again = set()
             for name in (lane, *again):

@@ -161,6 +161,17 @@ def test_all_that_an_older_version_left_waiting_for_nothing_starts_however_much_
     assert set(world.running()) == {"second", "third"}
 
 
+def test_a_task_of_which_nobody_could_be_asked_holds_up_no_other(world: World) -> None:
+    """As if whoever judges tasks failed: it stays in the queue, at the head of its lane, and is not started."""
+    for name in ("asks", "other"):
+        world.submit(name, approval=name == "asks")
+
+    world.tick()
+
+    assert set(world.running()) == {"other"}
+    assert world.state("asks").startswith("QUEUED")
+
+
 def test_a_task_that_nobody_answers_in_time_fails(database: Database) -> None:
     world = World(database, routes=True)
     world.submit("t", approval=True)
