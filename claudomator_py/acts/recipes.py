@@ -17,24 +17,9 @@ _INCLUDE = regex(r"^[-s]?include[ \t]+([^\n#]+)$", re.MULTILINE)
 _MAX_INCLUDED = 10
 _REFERENCE = regex(r"\$[({]([A-Za-z_][\w.-]*)[)}]")
 _PACKAGE_PROGRAMS = frozenset({"npm", "pnpm", "yarn", "bun", "cnpm", "npm-run-all", "run-s", "run-p"})
-_RUNNERS = frozenset(
-    {
-        "make",
-        "gmake",
-        "bmake",
-        "just",
-        "task",
-        "go-task",
-        "rake",
-        "invoke",
-        "inv",
-        "mage",
-        "poe",
-        "gulp",
-        "grunt",
-        "ant",
-    }
-)
+_RUNNERS = frozenset({
+    "make", "gmake", "bmake", "just", "task", "go-task", "rake", "invoke", "inv", "mage", "poe", "gulp", "grunt", "ant",
+})  # fmt: skip
 _LIFECYCLE = frozenset({"test", "start", "stop", "restart", "t", "tst", "version", "publish", "install", "prepare"})
 
 

@@ -58,30 +58,11 @@ if TYPE_CHECKING:
     from claudomator_py.resources.tasks import AnswerRequest, ApproveRequest, RejectRequest, TaskView
 
 __all__ = [
-    "AnswerRequest",
-    "ApproveRequest",
-    "CleanupRequest",
-    "Client",
-    "ClientError",
-    "ConnectionLost",
-    "DaemonNotRunning",
-    "DiscoveryFailed",
-    "Endpoint",
-    "HoldRequest",
-    "NotAuthorised",
-    "Page",
-    "RejectRequest",
-    "ReleaseRequest",
-    "RestartRequest",
-    "RunView",
-    "ServiceProblem",
-    "TaskFilter",
-    "TaskSpec",
-    "TaskView",
-    "UnexpectedAnswer",
-    "connect",
+    "AnswerRequest", "ApproveRequest", "CleanupRequest", "Client", "ClientError", "ConnectionLost", "DaemonNotRunning",
+    "DiscoveryFailed", "Endpoint", "HoldRequest", "NotAuthorised", "Page", "RejectRequest", "ReleaseRequest",
+    "RestartRequest", "RunView", "ServiceProblem", "TaskFilter", "TaskSpec", "TaskView", "UnexpectedAnswer", "connect",
     "discover",
-]
+]  # fmt: skip
 
 _MODULES = {
     "client.discovery": ("Endpoint", "discover"),

@@ -31,17 +31,9 @@ from claudomator_py.domain.task import PermissionMode, Permissions
 from claudomator_py.values import regex
 
 __all__ = [
-    "MAX_PROFILE_LENGTH",
-    "Authentication",
-    "Card",
-    "Currency",
-    "Pricing",
-    "Registration",
-    "Scheme",
-    "Skill",
-    "Transport",
-    "Visibility",
-]
+    "MAX_PROFILE_LENGTH", "Authentication", "Card", "Currency", "Pricing", "Registration", "Scheme", "Skill",
+    "Transport", "Visibility",
+]  # fmt: skip
 
 MAX_PROFILE_LENGTH: Final = 20_000
 """Maximum characters of a description."""

@@ -24,30 +24,11 @@ _TIERS: Final = {"haiku": Tier.FAST, "sonnet": Tier.BALANCED, "opus": Tier.POWER
 _FAMILY: Final = regex(rf"(?<![a-z])(?:{'|'.join(_TIERS)})(?![a-z])", re.IGNORECASE)
 _NO_MODEL: Final = ("", "inherit", "default")
 _EVERY_TOOL: Final = "*"
-_KNOWN: Final = frozenset(
-    {
-        "autoCompactWindow",
-        "background",
-        "color",
-        "disallowedTools",
-        "effort",
-        "hooks",
-        "initialPrompt",
-        "isolation",
-        "maxTurns",
-        "mcpServers",
-        "memory",
-        "model",
-        "observeSubagents",
-        "observeToolResults",
-        "observer",
-        "observerMessage",
-        "omitClaudeMd",
-        "permissionMode",
-        "skills",
-        "tools",
-    }
-)
+_KNOWN: Final = frozenset({
+    "autoCompactWindow", "background", "color", "disallowedTools", "effort", "hooks", "initialPrompt", "isolation",
+    "maxTurns", "mcpServers", "memory", "model", "observeSubagents", "observeToolResults", "observer",
+    "observerMessage", "omitClaudeMd", "permissionMode", "skills", "tools",
+})  # fmt: skip
 """Fields of an agent file that a card does not have."""
 _OURS: Final = frozenset(Card.model_fields) | ALIASES.keys()
 _MISSPELT: Final = 0.85

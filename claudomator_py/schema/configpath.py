@@ -20,33 +20,11 @@ _SYSTEM = Path("/etc/claudomator") / FILE_NAME
 
 _MAX_PATH_LENGTH: Final = 4_096
 
-KEYS: Final = frozenset(
-    {
-        "agents",
-        "balancing",
-        "budget",
-        "classifier",
-        "concurrency",
-        "database",
-        "hosts",
-        "http",
-        "inbox",
-        "learning",
-        "limits",
-        "log",
-        "notify",
-        "on_stop",
-        "policy",
-        "report",
-        "retention",
-        "reach",
-        "routing",
-        "shadow",
-        "state_dir",
-        "telemetry",
-        "workdir_roots",
-    }
-)
+KEYS: Final = frozenset({
+    "agents", "balancing", "budget", "classifier", "concurrency", "database", "hosts", "http", "inbox", "learning",
+    "limits", "log", "notify", "on_stop", "policy", "report", "retention", "reach", "routing", "shadow", "state_dir",
+    "telemetry", "workdir_roots",
+})  # fmt: skip
 """The keys that a configuration may have."""
 
 

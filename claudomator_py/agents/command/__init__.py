@@ -5,31 +5,10 @@ from typing import Final
 
 from claudomator_py.domain.kind import KindInfo, UsageReporting
 
-_INTERPRETERS: Final = frozenset(
-    {
-        "ash",
-        "bash",
-        "dash",
-        "fish",
-        "ksh",
-        "sh",
-        "zsh",
-        "bun",
-        "deno",
-        "irb",
-        "lua",
-        "node",
-        "nodejs",
-        "perl",
-        "php",
-        "pwsh",
-        "python",
-        "python3",
-        "Rscript",
-        "ruby",
-        "tclsh",
-    }
-)
+_INTERPRETERS: Final = frozenset({
+    "ash", "bash", "dash", "fish", "ksh", "sh", "zsh", "bun", "deno", "irb", "lua", "node", "nodejs", "perl", "php",
+    "pwsh", "python", "python3", "Rscript", "ruby", "tclsh",
+})  # fmt: skip
 """Programs that execute their standard input unless an argument names a script."""
 _DATABASES: Final = frozenset(
     {"clickhouse-client", "duckdb", "mariadb", "mongosh", "mysql", "psql", "redis-cli", "sqlite3"}
@@ -37,38 +16,11 @@ _DATABASES: Final = frozenset(
 """The same for database clients, whose arguments may name a database, unless an option says what to execute."""
 _SAYS_WHAT: Final = ("-c", "-e", "-f", "--command", "--execute", "--file", "--eval")
 _RUNS_ITS_INPUT: Final = frozenset({"at", "batch", "eval", "parallel", "xargs"})
-_AGENTS: Final = frozenset(
-    {
-        "aichat",
-        "aider",
-        "amp",
-        "auggie",
-        "chatgpt",
-        "claude",
-        "claude-code",
-        "cline",
-        "codex",
-        "copilot",
-        "crush",
-        "cursor-agent",
-        "droid",
-        "gemini",
-        "gemini-cli",
-        "goose",
-        "gptme",
-        "kimi",
-        "llm",
-        "mods",
-        "ollama",
-        "opencode",
-        "opencode-ai",
-        "openhands",
-        "qwen",
-        "qwen-code",
-        "sgpt",
-        "vibe",
-    }
-)
+_AGENTS: Final = frozenset({
+    "aichat", "aider", "amp", "auggie", "chatgpt", "claude", "claude-code", "cline", "codex", "copilot", "crush",
+    "cursor-agent", "droid", "gemini", "gemini-cli", "goose", "gptme", "kimi", "llm", "mods", "ollama", "opencode",
+    "opencode-ai", "openhands", "qwen", "qwen-code", "sgpt", "vibe",
+})  # fmt: skip
 _PARTS_COMMANDS: Final = re.compile(r"[;|&\n(){}]+")
 
 

@@ -18,18 +18,10 @@ _PASSED = ("HOME", "PATH", "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME", "GIT_
 # The user's own configuration applies, as it does for the agent: a usable tree needs content filters such as LFS. It is
 # overridden where it would run programs in the background, or programs that outlive the command.
 _SETTINGS = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.alternateRefsCommand=",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "submodule.recurse=false",
-    "status.submoduleSummary=false",
-    "safe.bareRepository=explicit",
-    "worktree.useRelativePaths=false",
-    "core.quotePath=false",
-    "color.ui=false",
-)
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand=", "gc.auto=0",
+    "maintenance.auto=false", "submodule.recurse=false", "status.submoduleSummary=false",
+    "safe.bareRepository=explicit", "worktree.useRelativePaths=false", "core.quotePath=false", "color.ui=false",
+)  # fmt: skip
 _VARIABLES = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",

@@ -8,29 +8,11 @@ import signal
 VARIABLE = "CLAUDOMATOR_CRASH_SHIM"
 
 POINTS = (
-    "session-made",
-    "subreaper-set",
-    "lock-opened",
-    "lock-taken",
-    "exit-reserved",
-    "shim-written",
-    "shim-renamed",
-    "started-made",
-    "started-synced",
-    "cwd-opened",
-    "output-opened",
-    "agent-spawned",
-    "agent-recorded",
-    "term-sent",
-    "kill-sent",
-    "orphan-ended",
-    "agent-ended",
-    "stragglers-ended",
-    "exit-written",
-    "exit-renamed",
-    "exit-synced",
+    "session-made", "subreaper-set", "lock-opened", "lock-taken", "exit-reserved", "shim-written", "shim-renamed",
+    "started-made", "started-synced", "cwd-opened", "output-opened", "agent-spawned", "agent-recorded", "term-sent",
+    "kill-sent", "orphan-ended", "agent-ended", "stragglers-ended", "exit-written", "exit-renamed", "exit-synced",
     "exit-directory-synced",
-)
+)  # fmt: skip
 
 _armed: str | None = None
 _is_known = False

@@ -255,17 +255,9 @@ class Slurm:
 
 _OPTIONS: Final = ("partition", "constraint", "account", "qos")
 _OVER: Final = (
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "REVOKED",
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",
     "TIMEOUT",
-)
+)  # fmt: skip
 
 
 def run_of(key: str) -> str:
