@@ -43,6 +43,7 @@ SlurmdTimeout=20
 MpiDefault=none
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4
+Licenses=agents:8
 PartitionName=agents Nodes=ALL Default=YES OverSubscribe=FORCE:8
 """
 

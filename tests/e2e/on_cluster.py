@@ -13,13 +13,15 @@ def on_cluster(
     site: Site,
     *places: str,
     slots: int = 8,
+    ahead: int = 0,
     host: Mapping[str, object] = MappingProxyType({}),
     simulated: Sequence[str] = ("local",),
     further: Sequence[str] = (),
     **more: object,
 ) -> None:
     """Have the agent ``sh`` work on the cluster alone, or at these places. host: of the cluster; simulated: where
-    that agent works; further: agents, of which ``other`` is one like ``sh``; more: of the configuration."""
+    that agent works; further: agents, of which ``other`` is one like ``sh`` with ``ahead`` more slots; more: of the
+    configuration."""
     shared = site.root / "shared"
     shared.mkdir()
     site.run_roots.append(shared)
@@ -27,7 +29,8 @@ def on_cluster(
     hosts = {"cluster": {"kind": "slurm", "root": str(shared), "partition": "agents", **host}}
     pretending = {"kind": "simulated", "max_concurrent": slots, "hosts": simulated}
     agents = {"sh": agent, "simulated": pretending}
-    agents |= {name: agent if name == "other" else {**pretending, "account": name} for name in further}
+    other = {**agent, "max_concurrent": slots + ahead}
+    agents |= {name: other if name == "other" else {**pretending, "account": name} for name in further}
     site.configure(hosts=hosts, agents=agents, **more)
 
 

@@ -27,8 +27,9 @@ RUNS = 500
 SLOTS = 8
 STARTS = 20
 PATIENCE_S = 900.0
-LEAST_SHARE = 0.4
-"""Of what bare ``sbatch`` does. A run has a supervisor, and two processors are all there is for both."""
+LEAST_SHARE, LEAST_AHEAD = 0.4, 0.6
+"""Of what bare ``sbatch`` does; the latter if as many runs are pending as begin at once. A run has a supervisor, and
+two processors are all there is for both."""
 AT_THEIR_PACE = 200
 MAX_CPU = 1.5
 """Of what a run takes of the daemon on this machine, where runs come and go as often as on the cluster."""
@@ -37,14 +38,25 @@ TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
 def test_a_cluster_keeps_pace_with_bare_sbatch(site: Site, tell: Callable[[str], None]) -> None:
-    """Slurm has all bare jobs at once; of the daemon's, it has no more than there are slots."""
+    """Slurm has all bare jobs at once. Of the agent ``sh`` it has no more than there are slots; of ``other`` it has
+    twice as many, of which a licence lets no more begin."""
     ask("scontrol", "update", "PartitionName=agents", f"OverSubscribe=FORCE:{SLOTS // len(NODES)}")
     try:
         bare_s = bare(site, RUNS)
-        on_cluster(site, "cluster", "local", slots=SLOTS, concurrency={"total": SLOTS})
+        on_cluster(
+            site,
+            "cluster",
+            "local",
+            slots=SLOTS,
+            further=["other"],
+            ahead=SLOTS,
+            host={"licenses": {"other": "agents"}},
+            concurrency={"total": 2 * SLOTS},
+        )
         daemon = start(site)
         here_s, here_cpu_s = done_by(site, daemon, "local", RUNS)
         there_s, there_cpu_s = done_by(site, daemon, "cluster", RUNS)
+        ahead_s, _ = done_by(site, daemon, "cluster", RUNS, agent="other")
         lasts = f"do: sleep {SLOTS * there_s / RUNS:.2f}"
         paced_s, paced_cpu_s = done_by(site, daemon, "local", AT_THEIR_PACE, lasts)
     finally:
@@ -53,19 +65,23 @@ def test_a_cluster_keeps_pace_with_bare_sbatch(site: Site, tell: Callable[[str],
         cpu / runs * 1000 for cpu, runs in ((there_cpu_s, RUNS), (here_cpu_s, RUNS), (paced_cpu_s, AT_THEIR_PACE))
     )
     tell(
-        f"{RUNS} runs through {SLOTS} slots: {RUNS / there_s:.1f} a second, bare sbatch {RUNS / bare_s:.1f},"
+        f"{RUNS} runs through {SLOTS} slots: {RUNS / there_s:.1f} a second, with as many pending"
+        f" {RUNS / ahead_s:.1f}, bare sbatch {RUNS / bare_s:.1f},"
         f" this machine {RUNS / here_s:.1f}; of the daemon's CPU, with its children's, a run takes {there_ms:.1f} ms,"
         f" on this machine {here_ms:.1f} ms, and {paced_ms:.1f} ms at {AT_THEIR_PACE / paced_s:.1f} a second"
     )
     assert bare_s / there_s >= LEAST_SHARE
+    assert bare_s / ahead_s >= LEAST_AHEAD
     assert there_ms <= MAX_CPU * paced_ms
 
 
-def done_by(site: Site, daemon: Daemon, host: str, runs: int, does: str = "do: true") -> tuple[float, float]:
+def done_by(
+    site: Site, daemon: Daemon, host: str, runs: int, does: str = "do: true", agent: str = "sh"
+) -> tuple[float, float]:
     """Have a host do the runs; return how long it takes, and the daemon's processor time."""
     daemon.client.drain()
     before = _ends(site)
-    texts = (document(f"{host}-{before + number}", does, host=host) for number in range(runs))
+    texts = (document(f"{host}-{before + number}", does, host=host, agent=agent) for number in range(runs))
     site.drop(f"{host}-{before}.yaml", "\n---\n".join(texts))
     wait_until(lambda: daemon.client.status().counts.get("QUEUED") == runs, "the tasks", PATIENCE_S)
     cpu_before_s, began = cpu_s(daemon.pid), time.monotonic()

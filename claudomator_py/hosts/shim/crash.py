@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
+
+from claudomator_py.hosts.shim.builtin import signal
 
 VARIABLE = "CLAUDOMATOR_CRASH_SHIM"
 

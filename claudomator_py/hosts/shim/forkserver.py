@@ -12,13 +12,12 @@ report it, because the daemon has closed the socket or is gone, exits, as does e
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import socket
 
 from claudomator_py.hosts.shim import main as shim
 from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim.builtin import dumps, loads, signal
 
 OFFER_BYTES = 1024
 AGAIN = b"+"
@@ -47,17 +46,17 @@ def _offer(connection: socket.socket) -> None:
         try:
             pid = os.fork()
         except OSError as problem:
-            connection.send(json.dumps({"error": str(problem)}).encode())
+            connection.send(dumps({"error": str(problem)}))
             return
         if pid == 0:
             ours.close()
             _become_shim(theirs)
-        socket.send_fds(connection, [json.dumps({"pid": pid}).encode()], [ours.fileno()])
+        socket.send_fds(connection, [dumps({"pid": pid})], [ours.fileno()])
 
 
 def send(connection: socket.socket, message: dict[str, object]) -> None:
     """Send one message. Raises OSError."""
-    data = json.dumps(message).encode()
+    data = dumps(message)
     connection.sendall(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
 
 
@@ -69,7 +68,7 @@ def receive(connection: socket.socket) -> dict[str, object] | None:
     data = _receive_exactly(connection, int.from_bytes(length, "big"))
     if data is None:
         return None
-    message: dict[str, object] = json.loads(data)
+    message: dict[str, object] = loads(data)
     return message
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import signal
 
+from claudomator_py.hosts.shim.builtin import signal
 from claudomator_py.hosts.shim.crash import crash
 
 _PR_SET_CHILD_SUBREAPER = 36

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 
 from claudomator_py.hosts.shim import crash as crash_points
 from claudomator_py.hosts.shim import linux, procfs, record, workdir
+from claudomator_py.hosts.shim.builtin import loads
 from claudomator_py.hosts.shim.crash import crash
 from claudomator_py.hosts.shim.linux import spawn
 from claudomator_py.hosts.shim.output import STDERR, STDOUT, CappedOutput, disk_is_full
@@ -45,7 +45,7 @@ def main_with_input() -> None:
     # Descriptors inherited from whoever started the daemon. Those opened here are closed in the agent by the kernel.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     with open(0, "rb", closefd=False) as file:
-        environ = json.load(file)
+        environ = loads(file.read())
     sys.exit(_run_alone(environ))
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Iterable
-from functools import cache
+
+from claudomator_py.hosts.shim.builtin import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 RUN_VARIABLE = "CLAUDOMATOR_RUN"
 
@@ -54,11 +57,15 @@ class Process:
         return self.pid, self.start
 
 
-@cache
+_boot_id: str | None = None
+
+
 def boot_id() -> str:
     """Return the id of the machine's current boot."""
-    with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
-        return file.read().decode().strip()
+    global _boot_id
+    if _boot_id is None:
+        _boot_id = _content("/proc/sys/kernel/random/boot_id").decode().strip()
+    return _boot_id
 
 
 def read(pid: int) -> Process | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import stat
 import time
 
 from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim.builtin import dumps, loads
 from claudomator_py.hosts.shim.crash import crash
 
 LOCK = "lock"
@@ -86,7 +86,7 @@ def read(path: str | os.PathLike[str], directory: int | None = None) -> dict[str
     if len(text) > _MAX_READ_LENGTH:
         raise ValueError("it is too long")
     try:
-        data = json.loads(text.decode())
+        data = loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(data, dict):
@@ -148,7 +148,7 @@ def _write_identity(directory: int, name: str, process: procfs.Process) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(_temporary(name), flags, 0o600, dir_fd=directory)
     try:
-        os.write(fd, json.dumps(data).encode())
+        os.write(fd, dumps(data))
     finally:
         os.close(fd)
 
@@ -173,7 +173,7 @@ def take_variables(directory: int) -> dict[str, str]:
     """
     fd = os.open(VARIABLES, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     with open(fd, "rb", buffering=0) as file:
-        variables: dict[str, str] = json.loads(file.read())
+        variables: dict[str, str] = loads(file.read())
     # Closed first: network file systems only rename a file that is removed while it is open.
     os.unlink(VARIABLES, dir_fd=directory)
     return variables
@@ -220,7 +220,7 @@ class ExitFile:
         fields: dict[str, object] = {name: getattr(ending, name) for name in ExitFields.__slots__}
         if ending.error is not None:
             fields["error"] = ending.error[:_ERROR_CHARACTERS]
-        data = json.dumps(fields).encode()
+        data = dumps(fields)
         os.pwrite(self._fd, data, 0)
         os.ftruncate(self._fd, len(data))
         crash("exit-written")

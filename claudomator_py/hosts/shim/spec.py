@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 
+from claudomator_py.hosts.shim.builtin import loads
 from claudomator_py.hosts.shim.workdir import WorkdirBounds
 
 FILE = "spec.json"
@@ -70,7 +70,7 @@ def load(directory: int) -> Spec:
     try:
         fd = os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         with open(fd, "rb", buffering=0) as file:
-            data = json.loads(file.read())
+            data = loads(file.read())
         limits = data["limits"]
         # Earlier versions wrote neither.
         folders = data.get("folders") or {"paths": [], "roots": [], "reserved": []}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable
 
 from claudomator_py.hosts.shim import procfs
+from claudomator_py.hosts.shim.builtin import signal
 from claudomator_py.hosts.shim.crash import crash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _FIRST_PAUSE_S = 0.005
 _MAX_PAUSE_S = 0.25

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
-from collections.abc import Callable
 
 from claudomator_py.hosts.shim import procfs, record
+from claudomator_py.hosts.shim.builtin import signal
 from claudomator_py.hosts.shim.output import CappedOutput, disk_is_full
 from claudomator_py.hosts.shim.spec import Spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NUDGE = signal.SIGUSR1
 

@@ -48,6 +48,8 @@ _POLL_S: Final = 0.15
 _POLL_YOUNG_S: Final = 0.08
 _YOUNG_S: Final = 5.0
 """For this long after new runs have come they are polled more often: short ones may be over, and block their slots."""
+_POLL_ENDING_S: Final = 0.01
+"""Pause while a supervisor that has recorded the end of its run still holds the lock, for some milliseconds."""
 _POLLS_S: Final = 0.002
 """Minimum pause per live run, which limits polling to a few hundredths of the loop's time."""
 _ASK_AGAIN_S: Final = 0.25
@@ -373,23 +375,25 @@ class ClusterRunHost(LocalRunHost):
         return max(least, _POLLS_S * len(self._live))
 
     def _look(self) -> None:
-        self._poll = asyncio.get_running_loop().call_later(self._pause_s, self._look) if self._live else None
+        pause_s = self._pause_s
         for (run_id, step), is_told in self._live.items():
             path = "" if is_told else self.place(run_id, step)
-            if path and _is_over(path):
+            # Revoked runs need no look: only this process revokes them.
+            if not path or not os.path.exists(f"{path}/{record.EXIT}"):
+                continue
+            if _is_released(path):
                 self._live[run_id, step] = True
                 self.news()
+            else:
+                pause_s = _POLL_ENDING_S
+        self._poll = asyncio.get_running_loop().call_later(pause_s, self._look) if self._live else None
 
 
-def _is_over(path: str) -> bool:
-    """Return whether the run has ended and its supervisor has released the lock. Revoked runs need no check: only this
-    process revokes them."""
-    if not os.path.exists(f"{path}/{record.EXIT}"):
-        return False
-    is_free = True
-    with suppress(OSError), held_lock(path) as held:
-        is_free = held
-    return is_free
+def _is_released(path: str) -> bool:
+    """Return whether nobody holds the run's lock."""
+    with suppress(OSError), held_lock(path) as is_free:
+        return is_free
+    return True
 
 
 def job_name(run_id: str, step: int = 0) -> str:

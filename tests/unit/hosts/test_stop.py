@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from signal import Signals
 
 import pytest
 
@@ -170,8 +171,8 @@ class Scene:
         self.said: list[str | float] = []
         self.process = procfs.Process(pid=7, ppid=1, pgid=77, state=b"R", start=0, times=[])
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(procfs, "send", lambda pid, start, number: self.said.append(number.name))
-        monkeypatch.setattr(os, "killpg", lambda pgid, number: self.said.append(f"{number.name} to {pgid}"))
+        monkeypatch.setattr(procfs, "send", lambda pid, start, number: self.said.append(Signals(number).name))
+        monkeypatch.setattr(os, "killpg", lambda pgid, number: self.said.append(f"{Signals(number).name} to {pgid}"))
 
     def pause(self, seconds: float) -> None:
         self.said.append(seconds)
