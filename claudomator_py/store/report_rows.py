@@ -1,8 +1,9 @@
 """Rows for reports and timelines of a time span: runs, tasks, holds, starts of the daemon, and skipped schedules."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, get_args
+from operator import attrgetter
+from typing import Final, NamedTuple, get_args
 
 from sqlalchemy import (
     BigInteger,
@@ -45,7 +46,6 @@ class DrawnRun(NamedTuple):
     """A run as a timeline shows it."""
 
     task_id: str
-    task_name: str
     agent: str
     started_ms: int
     ended_ms: int | None
@@ -70,30 +70,37 @@ class DrawnHold:
 
 
 def runs(connection: Connection, since_ms: int, until_ms: int, by: Principal) -> Sequence[DrawnRun]:
-    """Return the runs in the span visible to the principal, by start; at most 50,000 ended and live ones each."""
+    """Return the runs in the span visible to the principal, by start; at most 50,000 that ended."""
     ended, live = _drawn(alike(by))
     begun_ms = since_ms - MAX_ENDED_RUN_MS
-    found = [
-        *ended.rows(connection, since=since_ms, begun=begun_ms, until=until_ms),
-        *live.rows(connection, until=until_ms),
-    ]
-    return sorted(map(DrawnRun._make, found), key=lambda run: run.started_ms)
+    found = ended.rows(connection, since=since_ms, begun=begun_ms, until=until_ms)
+    found.reverse()
+    found += live.rows(connection)
+    return sorted((run for run in map(DrawnRun._make, found) if run.started_ms < until_ms), key=_START)
+
+
+_START: Final = attrgetter("started_ms")
+
+
+def task_names(connection: Connection, task_ids: Collection[str], by: Principal) -> Mapping[str, str]:
+    """Return the names of those of the tasks that are visible to the principal, by id."""
+    ids = list(task_ids)
+    found: dict[str, str] = {}
+    for start in range(0, len(ids), _PART):
+        query = select(TASK.c.id, TASK.c.name).where(TASK.c.id.in_(ids[start : start + _PART]), tasks_seen(by))
+        found.update((task_id, name) for task_id, name in connection.execute(query))
+    return found
 
 
 @lru_cache(maxsize=16)
 def _drawn(by: Principal) -> tuple[Statement, Statement]:
     """Return the statements for ended and for live runs."""
-    columns = (RUN.c.agent, RUN.c.started_ms, RUN.c.ended_ms, RUN.c.ended_as, RUN.c.reason, RUN.c.cost_usd, RUN.c.id)
+    columns = [RUN.c[name] for name in DrawnRun._fields]
     since, begun, until = (bindparam(name, type_=BigInteger) for name in ("since", "begun", "until"))
-    query = (
-        select(RUN.c.task_id, TASK.c.name, *columns)
-        .join(TASK, TASK.c.id == RUN.c.task_id)
-        .where(_BEGUN, RUN.c.started_ms < until, tasks_seen(by))
-        .order_by(RUN.c.started_ms.desc(), RUN.c.id)
-        .limit(MAX_RUNS)
-    )
-    ended = query.where(RUN.c.started_ms >= begun, RUN.c.ended_ms >= since)
-    return Statement(ended), Statement(query.where(RUN.c.live))
+    query = select(*columns).where(runs_seen(by))
+    ended = query.where(_BEGUN, RUN.c.started_ms >= begun, RUN.c.started_ms < until, RUN.c.ended_ms >= since)
+    # Without a condition on the start, for which SQLite would read the index of all starts.
+    return Statement(ended.order_by(RUN.c.started_ms.desc()).limit(MAX_RUNS)), Statement(query.where(RUN.c.live))
 
 
 def holds(connection: Connection, since_ms: int, until_ms: int) -> Sequence[DrawnHold]:

@@ -6,7 +6,7 @@ import pytest
 
 from claudomator_py.domain.principal import OPERATOR, Principal, Role
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS
-from claudomator_py.resources.report.drawing import LEFT, MAX_ROWS, ROW, WIDTH, Picture, drawn
+from claudomator_py.resources.report.drawing import LEFT, MAX_ROWS, MIN_BAR, ROW, WIDTH, Picture, drawn
 from claudomator_py.resources.report.night import BINS, Lane, Night, Nights
 from claudomator_py.resources.report.night_page import LANES, with_all
 from claudomator_py.store import events, report_rows
@@ -25,7 +25,12 @@ def night(world: World, hours: float = 10, by: Principal = OPERATOR, since_ms: i
 
 
 def picture(world: World, hours: float = 10) -> Picture:
-    return drawn(night(world, hours), world.now_ms)
+    return drawing_of(world, night(world, hours))
+
+
+def drawing_of(world: World, found: Night) -> Picture:
+    """The picture of that span, as of now."""
+    return drawn(found, world.now_ms, world.access.as_(OPERATOR)[Nights].names)
 
 
 def lane(found: Night, agent: str) -> Lane:
@@ -64,7 +69,7 @@ def test_an_agent_has_a_lane_for_each_host_that_its_runs_were_on(world: World) -
     found = night(world)
     lanes = {one.agent: len(one.runs) for one in found.lanes if one.runs}
     assert [*lanes.items()] == [("claude", 1), ("claude on barn", 1), ("claude on cluster", 2)]
-    assert "claude on cluster" in [label.words for label in drawn(found, world.now_ms).labels]
+    assert "claude on cluster" in [label.words for label in drawing_of(world, found).labels]
 
 
 def test_bars_stand_where_the_time_is_and_say_what_they_are(world: World) -> None:
@@ -84,7 +89,7 @@ def test_what_lives_or_began_before_is_cut_at_the_edge_of_the_picture(world: Wor
     world.submit("lives", agent={"type": "claude", "strict": True})
     world.tick()
     world.now_ms += 2 * HOUR_MS
-    found = drawn(night(world, 4, since_ms=START_MS + 2 * HOUR_MS), world.now_ms)
+    found = drawing_of(world, night(world, 4, since_ms=START_MS + 2 * HOUR_MS))
     width = WIDTH - LEFT
     assert [(bar.x, bar.width, bar.tone) for bar in found.bars] == [
         (LEFT, width / 2, "good"),
@@ -107,16 +112,32 @@ def test_runs_too_short_to_be_seen_are_one_bar_that_counts_them(world: World) ->
     (bar,) = picture(world, hours=24).bars
     assert bar.words.endswith(": 5 succeeded, 1 failed")
     assert bar.tone == "bad", "a failure is not hidden among successes"
+    assert bar.url == f"/night?hours=12&until={(START_MS + 6 * HOUR_MS) // 1000}", "closer up"
+    (bar,) = picture(world, hours=1).bars
+    assert bar.url == f"/tasks/{world.row('t3').id}", "there is no closer look"
 
 
-def test_however_many_runs_there_are_the_picture_has_a_bounded_number_of_bars(world: World) -> None:
+def test_short_runs_of_one_task_open_it(world: World) -> None:
+    world.submit("t", agent={"type": "claude", "strict": True}, retry={"max_attempts": 3, "backoff": "1s"})
+    world.tick()
+    world.end("t", exit_code=1, status="failed", reason="agent_error")
+    world.tick()
+    world.tick(2_000)
+    world.end("t")
+    world.tick()
+    (bar,) = picture(world, hours=24).bars
+    assert bar.words.startswith("2 runs from ")
+    assert bar.url == f"/tasks/{world.row('t').id}"
+
+
+@pytest.mark.parametrize("lasts_ms", [1_000, 60_000, 600_000])
+def test_however_many_runs_there_are_the_picture_has_a_bounded_number_of_bars(world: World, lasts_ms: int) -> None:
     runs = [
         report_rows.DrawnRun(
             f"{at}",
-            "t",
             "claude",
             START_MS + at * 6_000,
-            START_MS + at * 6_000 + 60_000,
+            START_MS + at * 6_000 + lasts_ms,
             "succeeded",
             None,
             None,
@@ -125,10 +146,12 @@ def test_however_many_runs_there_are_the_picture_has_a_bounded_number_of_bars(wo
         for at in range(7_000)
     ]
     found = night(world, 12)
-    many = Lane("claude", runs, (), {}, 0, None)
-    bars = drawn(Night(found.since_ms, found.until_ms, found.zone, [many], found.bins, (), ()), START_MS + DAY_MS).bars
-    assert len(bars) <= MAX_ROWS * (WIDTH - LEFT) / 1.5
+    many = Lane("claude", runs, (), {}, 0, None, 0)
+    bars = drawing_of(world, Night(found.since_ms, found.until_ms, found.zone, [many], found.bins, (), ())).bars
+    columns = (WIDTH - LEFT) / MIN_BAR
+    assert len(bars) <= (1 if lasts_ms < 60_000 else MAX_ROWS) * columns + 1
     assert max(bar.y for bar in bars) < MAX_ROWS * ROW
+    assert sum(int(bar.words.split()[0]) if " runs from " in bar.words else 1 for bar in bars) == len(runs)
 
 
 def test_holds_are_drawn_on_every_agent_that_they_hold(world: World) -> None:
@@ -172,7 +195,7 @@ def test_open_tasks_are_those_that_were_accepted_and_had_not_ended(world: World)
     assert [one.open for one in night(world, 5, since_ms=since_ms - 5 * HOUR_MS).bins] == [2] * BINS
     stranger = Principal("p", Role.READ, "elsewhere")
     assert {one.open for one in night(world, 10, stranger, since_ms).bins} == {0}
-    assert "3 tasks open" in drawn(night(world, 10, since_ms=since_ms), world.now_ms).columns[0].words
+    assert "3 tasks open" in drawing_of(world, night(world, 10, since_ms=since_ms)).columns[0].words
 
 
 def test_what_ran_for_a_moment_is_counted_among_what_ran_at_a_time(world: World) -> None:

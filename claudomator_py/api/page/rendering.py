@@ -6,7 +6,7 @@ The style sheet and scripts under /static are small, so they are read once and s
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi.responses import HTMLResponse
 
@@ -21,6 +21,7 @@ from claudomator_py.domain.text import plain
 from claudomator_py.domain.wording import instant_text
 from claudomator_py.resources.daemon.service import DaemonService
 from claudomator_py.resources.policy import CHECKS
+from claudomator_py.surface.table import Cell, Table, Time
 from claudomator_py.values import dataclass, regex
 
 if TYPE_CHECKING:
@@ -138,6 +139,37 @@ def sentence(text: str) -> "Markup":
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(plain(text)))))  # noqa: S704 - escaped in it
 
 
+def when(instant: str, show: str) -> "Markup":
+    """Return an instant as HTML, which the page's script shows on the viewer's clock. show: see ``surface.table.Time``;
+    ``clock`` is the time of day."""
+    from markupsafe import Markup, escape  # late, like above
+
+    return Markup(f'<time datetime="{escape(instant)}" data-show="{show}">{escape(instant_text(instant))}</time>')  # noqa: S704 - escaped in it
+
+
+def row_cells(shape: Table[Any], row: object, first: "Markup | None") -> "Markup":
+    """Return the cells of a table's row as HTML, here because a template takes several times as long.
+
+    first: content of the first cell, if it is more than its column's.
+    """
+    from markupsafe import Markup  # late, like above
+
+    contents = [_cell(column.cell(row)) for column in shape.columns[first is not None :]]
+    contents = contents if first is None else [first, *contents]
+    parts = [f'<th scope="row">{contents[0]}</th>']
+    for column, content in zip(shape.columns[1:], contents[1:], strict=True):
+        parts.append(f'<td class="number">{content}</td>' if column.right else f"<td>{content}</td>")
+    return Markup("".join(parts))  # noqa: S704 - escaped in each
+
+
+def _cell(value: Cell) -> "str | Markup":
+    if isinstance(value, Time):
+        return when(value.instant, value.show)
+    if isinstance(value, str):
+        return sentence(value)
+    return "" if value is None else str(value)
+
+
 @cache
 def compile_templates() -> None:
     """Compile the templates of all pages, once. Called after the first page, so that the next ones do not wait."""
@@ -160,6 +192,7 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     environment.globals.update(version=__version__, asset=_asset_url, event_kinds=tuple(TITLES), rule_checks=CHECKS)
+    environment.globals.update(when=when, row_cells=row_cells)
     environment.filters["instant"] = instant_text
     environment.filters["remedy"] = remedy_text
     environment.filters["sentence"] = sentence

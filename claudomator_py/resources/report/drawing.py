@@ -1,15 +1,16 @@
 """The geometry of the night's picture. The template turns all of it into SVG except the bars."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.text import plain
-from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration
-from claudomator_py.resources.report.night import Bin, Lane, Night
+from claudomator_py.domain.units import HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, short_id
+from claudomator_py.resources.report.night import RUNNING, Bin, Night
 from claudomator_py.store.report_rows import DrawnRun
 from claudomator_py.values import dataclass
 
@@ -26,8 +27,10 @@ GAP = 10
 """Between lanes."""
 MAX_ROWS = 8
 """Of a lane; further runs share the last one."""
-MIN_BAR = 2.0
-"""Narrower bars are merged with their neighbours."""
+MIN_BAR = 3.0
+"""The width of a column of the picture: narrower bars that begin in the same one are merged."""
+HOURS = (1, 3, 6, 12, 24, 72, 168)
+"""The spans to choose from."""
 CHART = 90
 _TONES = {
     "succeeded": "good",
@@ -38,6 +41,8 @@ _TONES = {
     "cancelled": "off",
     "running": "busy",
 }
+_WORST = ("failed", "lost", "needs_input", "limited")
+"""What of several runs is shown, whatever the others are."""
 _STEPS_MS = (
     *(minutes * MINUTE_MS for minutes in (5, 15, 30)),
     *(hours * HOUR_MS for hours in (1, 2, 3, 6, 12, 24, 168)),
@@ -116,22 +121,24 @@ class Picture:
     max_open: int
 
 
-def drawn(night: Night, now_ms: int) -> Picture:
-    """Return the picture of a span."""
+def drawn(night: Night, now_ms: int, names_of: Callable[[Collection[str]], Mapping[str, str]]) -> Picture:
+    """Return the picture of a span. names_of: returns the names of tasks by id; only those shown are asked for."""
     top = 0.0
     labels: list[LaneLabel] = []
     bars: list[Bar] = []
     holds: list[Band] = []
-    for lane in night.lanes:
-        rows = _rows(lane, now_ms)
+    rows_of = [_rows(night, lane.runs, now_ms) for lane in night.lanes]
+    single = {span.runs[0].task_id for rows in rows_of for row in rows for span in row if len(span.runs) == 1}
+    names = names_of(single) if single else {}
+    for lane, rows in zip(night.lanes, rows_of, strict=True):
         height = max(1, len(rows)) * ROW
         labels.append(LaneLabel(top + ROW - 3, lane.agent))
         for hold in lane.holds:
             begin, end = _x(night, hold.begin_ms), _x(night, hold.end_ms or night.until_ms)
             words = f"{hold.bucket.label}: {hold.reason or 'held by the operator'}"
             holds.append(Band(begin, top, max(end - begin, 1.0), height, words))
-        for place, runs in enumerate(rows):
-            bars += _bars(night, runs, top + place * ROW, now_ms)
+        for place, spans in enumerate(rows):
+            bars += [_bar(night, span, top + place * ROW, now_ms, names) for span in spans]
         top += height + GAP
     starts = [Band(_x(night, at), 0, 0, top, f"daemon started at {_clock(night, at)}") for at in night.starts]
     max_ended = max((one.done + one.failed for one in night.bins), default=0)
@@ -146,65 +153,105 @@ def _x(night: Night, at_ms: int) -> float:
     return round(LEFT + (0.0 if share < 0 else 1.0 if share > 1 else share) * (WIDTH - LEFT), 1)
 
 
-def _rows(lane: Lane, now_ms: int) -> Sequence[Sequence[DrawnRun]]:
-    """Return the runs in rows in which they do not overlap, as far as there are enough rows."""
-    rows: list[list[DrawnRun]] = []
+@dataclass(slots=True)
+class _Span:
+    """The time of a run, or of several that are drawn as one."""
+
+    begin_ms: int
+    end_ms: int
+    runs: list[DrawnRun]
+
+
+def _rows(night: Night, runs: Sequence[DrawnRun], now_ms: int) -> Sequence[Sequence[_Span]]:
+    """Return the spans of a lane in rows in which they do not overlap, as far as there are enough rows."""
+    narrow_ms = _narrow_ms(night)
+    rows: list[list[_Span]] = []
     ends: list[int] = []
-    for run in lane.runs:
-        for place, end in enumerate(ends):  # noqa: B007 - where it ends, the run stands
-            if end <= run.started_ms:
+    for span in _spans(night, runs, now_ms):
+        for place, end in enumerate(ends):
+            if end <= span.begin_ms:
+                rows[place].append(span)
+                ends[place] = span.end_ms
                 break
         else:
-            if (place := len(rows)) < MAX_ROWS:
-                rows.append([])
-                ends.append(0)
+            if len(rows) < MAX_ROWS:
+                rows.append([span])
+                ends.append(span.end_ms)
+                continue
+            last = rows[-1][-1]
+            if span.begin_ms - last.begin_ms < narrow_ms:
+                last.runs += span.runs
+                last.end_ms = max(last.end_ms, span.end_ms)
             else:
-                place = MAX_ROWS - 1
-        rows[place].append(run)
-        ends[place] = max(ends[place], run.ended_ms or now_ms)
+                rows[-1].append(span)
+            ends[-1] = max(ends[-1], span.end_ms)
     return rows
 
 
-def _bars(night: Night, runs: Sequence[DrawnRun], y: float, now_ms: int) -> Iterator[Bar]:
-    """Yield the bars of a row: adjacent runs that are too narrow become one."""
-    since_ms, until_ms = night.since_ms, night.until_ms
-    narrow_ms = MIN_BAR * (until_ms - since_ms) / (WIDTH - LEFT)
-    together: list[DrawnRun] = []
-    begin = end = 0
+def _spans(night: Night, runs: Sequence[DrawnRun], now_ms: int) -> Sequence[_Span]:
+    """Return what is drawn of a lane, by start. Runs too narrow to be seen share a span if they began in the same
+    column of the picture."""
+    since_ms, until_ms, narrow_ms = night.since_ms, night.until_ms, _narrow_ms(night)
+    spans: list[_Span] = []
+    column, narrow = -1.0, _Span(0, 0, [])
     for run in runs:
-        left, right = max(run.started_ms, since_ms), min(run.ended_ms or now_ms, until_ms)
-        if together and not (right - left < narrow_ms and left - begin < narrow_ms):
-            yield _bar(night, together, begin, end, y, now_ms)
-            together = []
-        if not together:
-            begin, end = left, right
-        together.append(run)
-        end = max(end, right)
-    if together:
-        yield _bar(night, together, begin, end, y, now_ms)
+        begin_ms, end_ms = run.started_ms, run.ended_ms or now_ms
+        if begin_ms < since_ms:
+            begin_ms = since_ms
+        if end_ms > until_ms:
+            end_ms = until_ms
+        if end_ms - begin_ms >= narrow_ms:
+            spans.append(_Span(begin_ms, end_ms, [run]))
+        elif begin_ms // narrow_ms == column:
+            narrow.runs.append(run)
+            if end_ms > narrow.end_ms:
+                narrow.end_ms = end_ms
+        else:
+            column, narrow = begin_ms // narrow_ms, _Span(begin_ms, end_ms, [run])
+            spans.append(narrow)
+    return spans
 
 
-def _bar(night: Night, runs: Sequence[DrawnRun], begin_ms: int, end_ms: int, y: float, now_ms: int) -> Bar:
-    first, begin = runs[0], _x(night, begin_ms)
-    if len(runs) == 1:
-        ended = first.ended_as or "running"
-        lasted = ((first.ended_ms or now_ms) - first.started_ms) // SECOND_MS * SECOND_MS
-        reason = f" ({first.reason})" if first.reason else ""
-        cost = "" if first.cost_usd is None else f", ${first.cost_usd:.2f}"
-        when = f"{_clock(night, first.started_ms)}, {format_duration(lasted)}"
-        words = f"{first.task_name}, {ended.replace('_', ' ')}{reason}, {when}{cost}"
-    else:
-        counts = Counter(run.ended_as or "running" for run in runs)
-        ended = "failed" if counts["failed"] else counts.most_common(1)[0][0]
-        tally = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.most_common())
-        words = f"{len(runs)} runs from {_clock(night, first.started_ms)}: {tally}"
-    width = max(round(_x(night, end_ms) - begin, 1), MIN_BAR - 0.5)
+def _narrow_ms(night: Night) -> float:
+    return MIN_BAR * (night.until_ms - night.since_ms) / (WIDTH - LEFT)
+
+
+def _bar(night: Night, span: _Span, y: float, now_ms: int, names: Mapping[str, str]) -> Bar:
+    first, begin = span.runs[0], _x(night, span.begin_ms)
+    width = max(round(_x(night, span.end_ms) - begin, 1), MIN_BAR - 0.5)
+    if len(span.runs) > 1:
+        counts = Counter([run.ended_as or RUNNING for run in span.runs]).most_common()
+        ended = next((name for name in _WORST if name in dict(counts)), counts[0][0])
+        tally = ", ".join([f"{number} {name.replace('_', ' ')}" for name, number in counts])
+        words = f"{len(span.runs)} runs from {_clock(night, first.started_ms)}: {tally}"
+        worst = next(run for run in span.runs if (run.ended_as or RUNNING) == ended)
+        return Bar(begin, y, width, _TONES.get(ended, "off"), words, _url(night, span, worst))
+    ended = first.ended_as or RUNNING
+    lasted = ((first.ended_ms or now_ms) - first.started_ms) // SECOND_MS * SECOND_MS
+    reason = f" ({first.reason})" if first.reason else ""
+    cost = "" if first.cost_usd is None else f", ${first.cost_usd:.2f}"
+    when = f"{_clock(night, first.started_ms)}, {format_duration(lasted)}"
+    words = f"{names.get(first.task_id, short_id(first.task_id))}, {ended.replace('_', ' ')}{reason}, {when}{cost}"
     return Bar(begin, y, width, _TONES.get(ended, "off"), words, f"/tasks/{first.task_id}")
+
+
+def _url(night: Night, span: _Span, worst: DrawnRun) -> str:
+    """Return where several runs can be told apart: closer up, or on their task's page if that is not possible."""
+    hours = (night.until_ms - night.since_ms) // HOUR_MS
+    closer = max((one for one in HOURS if one < hours), default=None)
+    if closer is None or all(run.task_id == worst.task_id for run in span.runs):
+        return f"/tasks/{worst.task_id}"
+    return night_url(closer, (span.begin_ms + closer * HOUR_MS // 2) // SECOND_MS)
+
+
+def night_url(hours: int, until: int | None) -> str:
+    """Return the address of that many hours up to that time, in epoch seconds; None: up to now."""
+    return f"/night?hours={hours}" + ("" if until is None else f"&until={until}")
 
 
 def bars_svg(bars: Sequence[Bar]) -> "Markup":
     """Return the bars as SVG, here because there are thousands of them and a template is slow."""
-    from markupsafe import Markup, escape  # comes with the templates, which a daemon without open pages does not load
+    from markupsafe import Markup  # comes with the templates, which a daemon without open pages does not load
 
     drawn_bars = []
     for bar in bars:

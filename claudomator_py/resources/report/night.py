@@ -1,10 +1,11 @@
 """A span of time as lanes and figures, from rows."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
-from functools import lru_cache
-from math import ceil, inf
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from itertools import accumulate
+from math import ceil
 from zoneinfo import ZoneInfo
 
 from claudomator_py.domain.host import LOCAL
@@ -23,8 +24,11 @@ from claudomator_py.values import dataclass
 BINS = 60
 """The number of parts of the span, in figures over time."""
 DONE = OutcomeStatus.SUCCEEDED.value
+LIMITED = OutcomeStatus.LIMITED.value
 MAX_KEPT = 10_000
 """The most runs of a picture that are cached for when it is asked for again."""
+RUNNING = "running"
+"""How a live run is counted."""
 UNDONE = (OutcomeStatus.FAILED.value, OutcomeStatus.LOST.value)
 
 
@@ -43,6 +47,8 @@ class Lane:
     """The total time of its runs within the span."""
     cost_usd: float | None
     """Of its runs that ended; None: none reported it."""
+    unpriced: int
+    """Ended runs that reported no cost, except those that a limit ended before they did anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,10 @@ class Nights(Service):
         """Return the operator's time zone."""
         return self._zone()
 
+    def names(self, task_ids: Collection[str]) -> Mapping[str, str]:
+        """Return the names of tasks by id, without those that no longer exist."""
+        return self._read(lambda connection: report_rows.task_names(connection, task_ids, self._by))
+
     def night(self, since_ms: int, until_ms: int) -> Night:
         """Return the span, which must not be empty."""
         # Whole minutes, so that the cached runs also serve a little later.
@@ -138,8 +148,9 @@ class Nights(Service):
         ]
         now_ms, zone = self._clock(), self._zone()
         by_agent: dict[str, dict[str, list[DrawnRun]]] = defaultdict(lambda: defaultdict(list))
+        host_of = self._host_of
         for run in runs:
-            by_agent[run.agent][self._host_of(run.id)].append(run)
+            by_agent[run.agent][host_of(run.id)].append(run)
         known = {agent.name: agent for agent in self._registry.agents if agent.specialist is None}
         names = sorted(known) + sorted(by_agent.keys() - known.keys())
         lanes = []
@@ -168,9 +179,18 @@ class Nights(Service):
 
 def _lane(name: str, runs: Sequence[DrawnRun], holds: Sequence[DrawnHold], since_ms: int, end_ms: int) -> Lane:
     costs = [run.cost_usd for run in runs if run.cost_usd is not None]
-    busy_ms = sum(max(0, min(run.ended_ms or end_ms, end_ms) - max(run.started_ms, since_ms)) for run in runs)
-    counts = Counter(run.ended_as or "running" for run in runs)
-    return Lane(name, runs, holds, counts, busy_ms, sum(costs) if costs else None)
+    counts = Counter([run.ended_as or RUNNING for run in runs])
+    unpriced = sum([run.cost_usd is None and run.ended_as not in (None, LIMITED) for run in runs])
+    busy_ms = 0
+    for run in runs:  # thousands, for which calls of `min` and `max` cost as much as the rest of the lane
+        begin_ms, until_ms = run.started_ms, run.ended_ms
+        if begin_ms < since_ms:
+            begin_ms = since_ms
+        if until_ms is None or until_ms > end_ms:
+            until_ms = end_ms
+        if until_ms > begin_ms:
+            busy_ms += until_ms - begin_ms
+    return Lane(name, runs, holds, counts, busy_ms, sum(costs) if costs else None, unpriced)
 
 
 def _bins(
@@ -178,41 +198,40 @@ def _bins(
 ) -> Sequence[Bin]:
     width = (until_ms - since_ms) / BINS
     done, failed = ([0] * (BINS + 1) for _ in range(2))  # the last one is for what comes afterwards
-    ends: list[float] = []
+    edges: list[int] = []
     for run in runs:
-        end_ms = run.ended_ms if run.ended_ms is not None else now_ms + 1
-        ends.append(max(end_ms, run.started_ms + 1))
-        place = min(int((end_ms - since_ms) // width), BINS)
-        done[place] += run.ended_as == DONE
-        failed[place] += run.ended_as in UNDONE
-    starts = [*(run.started_ms for run in runs), inf]
-    ends = [*sorted(ends), inf]
-    found, running, begun, ended = [], 0, 0, 0
+        begin_ms, end_ms = run.started_ms, run.ended_ms
+        if end_ms is None:
+            end_ms = now_ms + 1
+        elif end_ms < until_ms:
+            place = int((end_ms - since_ms) // width)
+            done[place] += run.ended_as == DONE
+            failed[place] += run.ended_as in UNDONE
+        # Doubled, so that at the same moment ends count before starts.
+        edges.append(begin_ms * 2 + 1)
+        edges.append((end_ms if end_ms > begin_ms else begin_ms + 1) * 2)
+    edges.sort()
+    running = list(accumulate([1 if edge & 1 else -1 for edge in edges], initial=0))
+    found = []
     for place in range(BINS):
-        begin, end = since_ms + place * width, since_ms + (place + 1) * width
-        most = 0
-        while (at_ms := min(starts[begun], ends[ended])) < end:
-            if at_ms > begin:
-                most = max(most, running)
-            if ends[ended] == at_ms:  # at the same moment, ends count before starts
-                running, ended = running - 1, ended + 1
-            else:
-                running, begun = running + 1, begun + 1
-        found.append(Bin(round(begin), max(most, running), done[place], failed[place], open_tasks[place]))
+        begin = since_ms + place * width
+        first, after = bisect_right(edges, 2 * begin + 1), bisect_left(edges, 2 * (begin + width))
+        most = max(running[first : after + 1])
+        found.append(Bin(round(begin), most, done[place], failed[place], open_tasks[place]))
     return found
 
 
 def _days(runs: Sequence[DrawnRun], zone: ZoneInfo) -> Sequence[DayTotal]:
-    found: dict[tuple[date, str], list[DrawnRun]] = defaultdict(list)
+    found: dict[tuple[date, str], list[float | None]] = defaultdict(list)
+    day, midnight_ms = date.min, 0
     for run in runs:
-        found[_day(run.started_ms // MINUTE_MS, zone), run.agent].append(run)
+        if run.started_ms >= midnight_ms:
+            day = datetime.fromtimestamp(run.started_ms / SECOND_MS, zone).date()
+            midnight = datetime.combine(day + timedelta(days=1), time.min, zone)
+            midnight_ms = round(midnight.timestamp() * SECOND_MS)
+        found[day, run.agent].append(run.cost_usd)
     totals = []
     for (day, agent), of_day in sorted(found.items()):
-        costs = [run.cost_usd for run in of_day if run.cost_usd is not None]
+        costs = [cost for cost in of_day if cost is not None]
         totals.append(DayTotal(day, agent, len(of_day), sum(costs) if costs else None))
     return totals
-
-
-@lru_cache(maxsize=4096)
-def _day(minute: int, zone: ZoneInfo) -> date:
-    return datetime.fromtimestamp(minute * MINUTE_MS / SECOND_MS, zone).date()

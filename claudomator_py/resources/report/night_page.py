@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
@@ -12,16 +11,13 @@ from claudomator_py.api.guard.roles import Asking
 from claudomator_py.api.operation import guarded
 from claudomator_py.api.page.rendering import render
 from claudomator_py.api.request import DIGITS
-from claudomator_py.domain.outcome import OutcomeStatus
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, counted, format_duration, format_instant
 from claudomator_py.resources.report import drawing
-from claudomator_py.resources.report.drawing import bars_svg, drawn
+from claudomator_py.resources.report.drawing import HOURS, bars_svg, drawn, night_url
 from claudomator_py.resources.report.night import BINS, Bin, DayTotal, Lane, Nights
 from claudomator_py.resources.session import Access
 from claudomator_py.surface.table import Column, Table, Time
 
-HOURS = (1, 3, 6, 12, 24, 72, 168)
-"""The spans to choose from."""
 DEFAULT_HOURS = 12
 MAX_HOURS = 31 * 24
 Hours = Annotated[int, Query(ge=1, le=MAX_HOURS), DIGITS]
@@ -29,7 +25,7 @@ Ends = Annotated[int | None, Query(ge=0, le=4_000_000_000), DIGITS]
 
 LANES = Table[Lane](
     Column("AGENT", lambda lane: lane.agent),
-    Column("RUNS", lambda lane: len(lane.runs), right=True),
+    Column("RUNS", lambda lane: sum(lane.counts.values()), right=True),
     Column("SUCCEEDED", lambda lane: lane.counts.get("succeeded", 0), right=True),
     Column("FAILED", lambda lane: lane.counts.get("failed", 0) + lane.counts.get("lost", 0), right=True),
     Column("LIMITED", lambda lane: lane.counts.get("limited", 0), right=True),
@@ -67,7 +63,7 @@ def router(access: Access) -> APIRouter:
         half_ms = hours * HOUR_MS // 2
         night = service.night(since_ms, max(until_ms, since_ms + 1))
         values: dict[str, Any] = {
-            "picture": (picture := drawn(night, now_ms)),
+            "picture": (picture := drawn(night, now_ms, service.names)),
             "bars": bars_svg(picture.bars),
             "drawing": drawing,
             "lanes": with_all([lane for lane in night.lanes if lane.runs or lane.holds]),
@@ -94,19 +90,14 @@ def _later(hours: int, until_ms: int, now_ms: int) -> str:
     return night_url(hours, until_ms // SECOND_MS if until_ms < now_ms else None)
 
 
-def night_url(hours: int, until: int | None) -> str:
-    """Return the address of that many hours up to that time, in epoch seconds; None: up to now."""
-    return "/night?" + urlencode({"hours": hours} | ({} if until is None else {"until": until}))
-
-
 def with_all(lanes: Sequence[Lane]) -> Sequence[Lane]:
     """Return the agents, and their total if there are several."""
     if len(lanes) < 2:
         return lanes
     costs = [lane.cost_usd for lane in lanes if lane.cost_usd is not None]
-    runs = [run for lane in lanes for run in lane.runs]
     counts = sum((Counter(lane.counts) for lane in lanes), Counter[str]())
-    return [*lanes, Lane("all", runs, (), counts, sum(lane.busy_ms for lane in lanes), sum(costs) if costs else None)]
+    busy_ms, unpriced = sum(lane.busy_ms for lane in lanes), sum(lane.unpriced for lane in lanes)
+    return [*lanes, Lane("all", (), (), counts, busy_ms, sum(costs) if costs else None, unpriced)]
 
 
 def span_words(hours: int) -> str:
@@ -120,12 +111,9 @@ def _busy(ms: int) -> str:
 
 
 def _cost_of(lane: Lane) -> str | None:
-    """Return what its runs cost; a run that a limit ended before it did anything reports nothing."""
-    ended = [run for run in lane.runs if run.ended_ms is not None and run.ended_as != OutcomeStatus.LIMITED]
-    is_partial = any(run.cost_usd is None for run in ended)
     if lane.cost_usd is None:
-        return "not known" if is_partial else None
-    return f"{'at least ' if is_partial else ''}{_cost(lane.cost_usd)}"
+        return "not known" if lane.unpriced else None
+    return f"{'at least ' if lane.unpriced else ''}{_cost(lane.cost_usd)}"
 
 
 def _cost(usd: float | None) -> str | None:

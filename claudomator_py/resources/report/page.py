@@ -26,8 +26,9 @@ from claudomator_py.domain.units import (
     parse_instant,
 )
 from claudomator_py.resources.report import ReportSpan, ReportView, RepositoryReport
+from claudomator_py.resources.report.drawing import night_url
 from claudomator_py.resources.report.night import Nights
-from claudomator_py.resources.report.night_page import MAX_HOURS, night_url, span_words
+from claudomator_py.resources.report.night_page import MAX_HOURS, span_words
 from claudomator_py.resources.report.service import Reports, RepositoryDay
 from claudomator_py.resources.report.text import MAX_STARTS, not_grouped
 from claudomator_py.resources.session import Access
