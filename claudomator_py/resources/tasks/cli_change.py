@@ -1,5 +1,7 @@
 """``cancel``, ``edit``, ``restart``, ``answer``, ``approve``, ``reject``: commands that change tasks."""
 
+import functools
+import inspect
 import secrets
 import sys
 import time
@@ -43,9 +45,6 @@ OnOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="List the affected tasks without changing them.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
-Act = Callable[[TaskView, str], TaskView]
-"""Changes a task at the version that was read, under this idempotency key. Raises ClientError."""
-
 _TRIES = 5
 _MAX_PAUSE_S = 10
 
@@ -58,38 +57,85 @@ class ChangeOutcome:
     refusal: ClientError | None = None
 
 
-def chosen(client: "Client", refs: Sequence[str], wanted: TaskFilter, actions: Sequence[str]) -> list[TaskView]:
-    """Return the named tasks, or else all that match and allow one of these actions. Raises BadParameter, ClientError.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the options of a command say about which tasks it changes, and how."""
 
-    Each task appears once; named tasks keep their order.
-    """
-    filtered = wanted != TaskFilter()
-    if bool(refs) == filtered:
-        both = ", not both" if refs else ""
-        raise typer.BadParameter(f"name tasks, or select them with --state, --tag or --on{both}")
-    if refs:
-        return list({task.id: task for task in map(client.task, refs)}.values())
-    matching = [task for task in client.all_tasks(wanted) if set(actions) & set(task.available_actions)]
-    return matching[::-1]
+    wanted: TaskFilter
+    dry_run: bool
+    yes: bool
+    output: Format
+
+    def is_single(self, refs: Sequence[str]) -> bool:
+        """Return whether one task is named, to be changed without further questions."""
+        return len(refs) == 1 and self.wanted == TaskFilter() and not self.dry_run
+
+    def change(
+        self, client: "Client", refs: Sequence[str], verb: str, act: Callable[..., TaskView], *actions: str
+    ) -> None:
+        """Change the named tasks, or else all that match, and print the outcome. Raises Exit if any was refused.
+
+        act: a method of the client, called with a task's reference. actions: a task must allow at least one of them;
+        by default, the verb. If there are several tasks, a person at a terminal is asked first.
+        """
+        if self.is_single(refs):
+            _write_task(act(refs[0]), self.output)
+            return
+        actions = actions or (verb,)
+        tasks = self._chosen(client, refs, actions)
+        if not tasks:
+            note(f"There is nothing to {verb}.")
+        elif self.dry_run:
+            _try(tasks, verb, actions, self.output)
+        else:
+            ask = len(tasks) > 1 and not self.yes and sys.stdin.isatty() and sys.stderr.isatty()
+            if ask and not typer.confirm(f"{verb.capitalize()} {_counted(tasks)}?", err=True):
+                fail("Nothing was done.")
+            _do_to_each(client, tasks, act, self.output)
+
+    def _chosen(self, client: "Client", refs: Sequence[str], actions: Sequence[str]) -> list[TaskView]:
+        """Return each task once; named tasks keep their order. Raises BadParameter, ClientError."""
+        if bool(refs) == (self.wanted != TaskFilter()):
+            both = ", not both" if refs else ""
+            raise typer.BadParameter(f"name tasks, or select them with --state, --tag or --on{both}")
+        if refs:
+            return list({task.id: task for task in map(client.task, refs)}.values())
+        matching = [task for task in client.all_tasks(self.wanted) if set(actions) & set(task.available_actions)]
+        return matching[::-1]
 
 
-def agreed(
-    tasks: Sequence[TaskView], verb: str, actions: Sequence[str], *, dry_run: bool, yes: bool, output: Format
-) -> bool:
-    """Return whether to continue; asks for confirmation on a terminal if there are several tasks.
+def _selecting(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the options of a selection in place of ``selection``."""
 
-    actions: a task must allow at least one of them. Raises Exit if the user declines, and if a dry run includes a task
-    that would be refused.
-    """
-    if not tasks:
-        note(f"There is nothing to {verb}.")
-    elif dry_run:
-        _try(tasks, verb, actions, output)
-    elif len(tasks) > 1 and not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        if not typer.confirm(f"{verb.capitalize()} {_counted(tasks)}?", err=True):
-            fail("Nothing was done.")
-        return True
-    return bool(tasks) and not dry_run
+    @functools.wraps(command)
+    def run(
+        *args: object,
+        state: StateName | None,
+        tag: str | None,
+        on: str | None,
+        dry_run: bool,
+        yes: bool,
+        output: Format,
+        **own: object,
+    ) -> None:
+        selection = Selection(TaskFilter(state=state, tag=tag, agent=on), dry_run, yes, output)
+        command(*args, selection=selection, **own)
+
+    which = [_option("state", StateOption), _option("tag", TagOption), _option("on", OnOption)]
+    how = [
+        _option("dry_run", DryRunOption, default=False),
+        _option("yes", YesOption, default=False),
+        _option("output", FormatOption, default=Format.TABLE),
+    ]
+    own = inspect.signature(command).parameters.values()
+    all_of_it = [option for one in own for option in (which if one.name == "selection" else [one])]
+    run.__signature__ = inspect.Signature([*all_of_it, *how])  # type: ignore[attr-defined]  # read by Typer
+    run.__annotations__ = command.__annotations__ | {one.name: one.annotation for one in (*which, *how)}
+    return run
+
+
+def _option(name: str, annotation: object, *, default: object = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str], output: Format) -> None:
@@ -106,7 +152,7 @@ def _try(tasks: Sequence[TaskView], verb: str, actions: Sequence[str], output: F
         fail(f"{verb.capitalize()} would be refused for {names}.")
 
 
-def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Format) -> None:
+def _do_to_each(client: "Client", tasks: Sequence[TaskView], act: Callable[..., TaskView], output: Format) -> None:
     """Send one request per task, bound to the version that was read, and print a line for each. Raises Exit if any was
     refused."""
     outcomes = [_do(client, task, act) for task in tasks]
@@ -116,12 +162,12 @@ def do_to_each(client: "Client", tasks: Sequence[TaskView], act: Act, output: Fo
         raise typer.Exit(ExitCode.FAILURE)
 
 
-def _do(client: "Client", task: TaskView, act: Act) -> ChangeOutcome:
+def _do(client: "Client", task: TaskView, act: Callable[..., TaskView]) -> ChangeOutcome:
     """Retries if the daemon says when to, or if only the version of the task has changed."""
     key, seen = secrets.token_urlsafe(18), task
     for tries_left in reversed(range(_TRIES)):
         try:
-            return ChangeOutcome(act(seen, key))
+            return ChangeOutcome(act(seen.id, if_version=seen.version, idempotency_key=key))
         except ServiceProblem as refusal:
             pause_s = refusal.retry_after_s
             if tries_left and pause_s is not None and pause_s <= _MAX_PAUSE_S:
@@ -172,32 +218,18 @@ _DONE = Table[ChangeOutcome](
 
 
 @connected
+@_selecting
 def cancel(
     client: "Client",
     tasks: TasksArgument = None,
-    state: StateOption = None,
-    tag: TagOption = None,
-    on: OnOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: FormatOption = Format.TABLE,
+    *,
+    selection: Selection,
 ) -> None:
     """Cancel tasks. A running one ends a little later.
 
     With --state, --tag or --on, all matching tasks that have not ended are cancelled.
     """
-    wanted = TaskFilter(state=state, tag=tag, agent=on)
-    if tasks is not None and len(tasks) == 1 and wanted == TaskFilter() and not dry_run:
-        _write_task(client.cancel(tasks[0]), output)
-        return
-    found = chosen(client, tasks or (), wanted, ("cancel",))
-    if agreed(found, "cancel", ("cancel",), dry_run=dry_run, yes=yes, output=output):
-        do_to_each(
-            client,
-            found,
-            lambda seen, key: client.cancel(seen.id, if_version=seen.version, idempotency_key=key),
-            output,
-        )
+    selection.change(client, tasks or (), "cancel", client.cancel)
 
 
 @connected
@@ -227,12 +259,12 @@ def edit(
 
 
 @connected
+@_selecting
 def restart(
     client: "Client",
     tasks: TasksArgument = None,
-    state: StateOption = None,
-    tag: TagOption = None,
-    on: OnOption = None,
+    *,
+    selection: Selection,
     agent: Annotated[
         str | None, typer.Option(help="Run the task on this agent.", autocompletion=completion.agents)
     ] = None,
@@ -251,9 +283,6 @@ def restart(
     reason: Annotated[
         str | None, typer.Option(help="Reason to store with the task. With --resume the agent receives it as well.")
     ] = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Run tasks again.
 
@@ -271,22 +300,13 @@ def restart(
         resume=resume,
         reason=reason,
     )
-    wanted = TaskFilter(state=state, tag=tag, agent=on)
-    if tasks is not None and len(tasks) == 1 and wanted == TaskFilter() and not dry_run:
-        _write_task(client.restart(tasks[0], request), output)
-        return
     actions = ("restart", "restart_force") if force else ("restart",)
-    found = chosen(client, tasks or (), wanted, actions)
-    if agreed(found, "restart", actions, dry_run=dry_run, yes=yes, output=output):
-        do_to_each(
-            client,
-            found,
-            lambda seen, key: client.restart(seen.id, request, if_version=seen.version, idempotency_key=key),
-            output,
-        )
+    act = functools.partial(client.restart, wanted=request)
+    selection.change(client, tasks or (), "restart", act, *actions)
 
 
 @connected
+@_selecting
 def answer(
     client: "Client",
     words: Annotated[
@@ -300,48 +320,33 @@ def answer(
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Read the answer from this file; - reads stdin.")
     ] = None,
-    state: StateOption = None,
-    tag: TagOption = None,
-    on: OnOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: FormatOption = Format.TABLE,
+    *,
+    selection: Selection,
 ) -> None:
     """Answer the question of a task's agent.
 
     The agent continues the same conversation, and no attempt is used up. If it asked to use a tool, the answer tells it
     to do without. With --state, --tag or --on, all matching tasks with a question get this answer.
     """
-    refs, wanted = list(words or ()), TaskFilter(state=state, tag=tag, agent=on)
-    if file is None and len(refs) <= (wanted == TaskFilter()):
+    refs = list(words or ())
+    if file is None and len(refs) <= (selection.wanted == TaskFilter()):
         raise typer.BadParameter("give the answer as TEXT, or name a file with --file")
     text = refs.pop() if file is None else None
-    alone = len(refs) == 1 and wanted == TaskFilter() and not dry_run
-    if str(file) == "-" and alone:
+    if str(file) == "-" and selection.is_single(refs):
         before = client.task(refs[0])
         if "answer" not in before.available_actions:  # let the daemon refuse it before anything is typed
             client.answer(before.id, AnswerRequest(text="-"), if_version=before.version)
     request = checked(AnswerRequest, {"text": text if file is None else _read(file)})
-    if alone:
-        _write_task(client.answer(refs[0], request), output)
-        return
-    found = chosen(client, refs, wanted, ("answer",))
-    if agreed(found, "answer", ("answer",), dry_run=dry_run, yes=yes, output=output):
-        do_to_each(
-            client,
-            found,
-            lambda seen, key: client.answer(seen.id, request, if_version=seen.version, idempotency_key=key),
-            output,
-        )
+    selection.change(client, refs, "answer", functools.partial(client.answer, wanted=request))
 
 
 @connected
+@_selecting
 def approve(
     client: "Client",
     tasks: TasksArgument = None,
-    state: StateOption = None,
-    tag: TagOption = None,
-    on: OnOption = None,
+    *,
+    selection: Selection,
     tool: Annotated[
         list[str] | None,
         typer.Option(
@@ -357,9 +362,6 @@ def approve(
             autocompletion=completion.specialists,
         ),
     ] = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: FormatOption = Format.TABLE,
 ) -> None:
     """Allow what a task asks for: its first run, or a tool.
 
@@ -367,21 +369,13 @@ def approve(
     matching tasks that ask for approval are approved.
     """
     request = checked(ApproveRequest, {"tools": tool or [], "reason": reason, "specialist": specialist})
-    wanted = TaskFilter(state=state, tag=tag, agent=on)
-    if tasks is None or len(tasks) != 1 or wanted != TaskFilter() or dry_run:
-        found = chosen(client, tasks or (), wanted, ("approve",))
-        if agreed(found, "approve", ("approve",), dry_run=dry_run, yes=yes, output=output):
-            do_to_each(
-                client,
-                found,
-                lambda seen, key: client.approve(seen.id, request, if_version=seen.version, idempotency_key=key),
-                output,
-            )
+    if tasks is None or not selection.is_single(tasks):
+        selection.change(client, tasks or (), "approve", functools.partial(client.approve, wanted=request))
         return
     before = client.task(tasks[0])
     after = client.approve(before.id, request, if_version=before.version)
-    _write_task(after, output)
-    if output is not Format.JSON and before.asks is not None and not tool:
+    _write_task(after, selection.output)
+    if selection.output is not Format.JSON and before.asks is not None and not tool:
         for call in before.asks.tools:
             note(f"Allowed: {plain(call_text(call) if call.beyond else call.rule or call.tool)}")
         for command in before.asks.commands:
@@ -389,6 +383,7 @@ def approve(
 
 
 @connected
+@_selecting
 def reject(
     client: "Client",
     tasks: Annotated[
@@ -400,12 +395,8 @@ def reject(
         ),
     ] = None,
     reason: Annotated[str | None, typer.Option(metavar="REASON", help="The reason; it may be a single word.")] = None,
-    state: StateOption = None,
-    tag: TagOption = None,
-    on: OnOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: FormatOption = Format.TABLE,
+    *,
+    selection: Selection,
 ) -> None:
     """Reject a task that needs input. It fails, and so do the tasks that depend on it.
 
@@ -418,18 +409,7 @@ def reject(
             raise typer.BadParameter("give the reason once")
         reason = refs.pop()
     request = RejectRequest(reason=reason)
-    wanted = TaskFilter(state=state, tag=tag, agent=on)
-    if len(refs) == 1 and wanted == TaskFilter() and not dry_run:
-        _write_task(client.reject(refs[0], request), output)
-        return
-    found = chosen(client, refs, wanted, ("reject",))
-    if agreed(found, "reject", ("reject",), dry_run=dry_run, yes=yes, output=output):
-        do_to_each(
-            client,
-            found,
-            lambda seen, key: client.reject(seen.id, request, if_version=seen.version, idempotency_key=key),
-            output,
-        )
+    selection.change(client, refs, "reject", functools.partial(client.reject, wanted=request))
 
 
 def _read(file: Path) -> str:
