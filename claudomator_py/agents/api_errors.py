@@ -1,7 +1,14 @@
-"""Classify errors of a model's service: by the CLI's own words, by HTTP status, by any words."""
+"""Classify errors of a model's service: by the CLI's own words, by HTTP status, by any words.
 
+What the words of each mean is data: ``errors.toml`` here and in the package of each kind.
+"""
+
+import pkgutil
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
 from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_model, find_reset
@@ -58,40 +65,33 @@ SAYS_NO_MODEL = (
     r"|models?/\S+ is not found|(?:unknown|invalid|no such|unrecognized|unsupported) model|modelnotfound"
 )
 """The model does not exist, or not for this account."""
-_ANY_WORDS: Rules = (
-    (
-        words(
-            r"insufficient[_ ](?:quota|balance|credits?|funds)|out of (?:usage )?credits|payment required"
-            r"|spend(?:ing)? (?:cap|limit)|credit balance"
-        ),
-        Reason.NO_CREDIT,
-    ),
-    (
-        words(
-            r"rate[ _-]?limit|too ?many ?requests|resource_exhausted|usage limit|exhausted your|quota exceeded|throttl"
-            r"|requests? rate"
-        ),
-        Reason.RATE_LIMITED,
-    ),
-    (words(r"overloaded|at capacity|high (?:demand|load)|internal (?:server )?error"), Reason.OVERLOADED),
-    (words(SAYS_NO_LOGIN), Reason.AUTH),
-    (
-        words(r"context[ _](?:window|length|limit)|(?:prompt|input) is too long|too many tokens"),
-        Reason.CONTEXT_TOO_LONG,
-    ),
-    (words(SAYS_NO_MODEL), Reason.INVALID_MODEL),
-    (words(SAYS_LIMITED), Reason.RATE_LIMITED),
-    (words(r"content[ _-]?filter|safety|flagged|usage policy"), Reason.REFUSED),
-    (
-        words(
-            r"stream disconnected|error sending request|fetch failed|socket|connection (?:refused|reset|closed|error)"
-            r"|connect error|unable to connect|cannot connect|timed? ?out|econn|enotfound|etimedout|eai_again"
-            r"|\bdns\b|certificate|terminated|network"
-        ),
-        Reason.NETWORK,
-    ),
-    (words(r"no space left|enospc"), Reason.DISK_FULL),
-)
+_SHARED = {"{limited}": SAYS_LIMITED, "{no_login}": SAYS_NO_LOGIN, "{no_model}": SAYS_NO_MODEL}
+
+
+@cache
+def _document(package: str) -> Mapping[str, Any]:
+    return tomllib.loads((pkgutil.get_data(package, "errors.toml") or b"").decode())
+
+
+def error_rules(kind: str) -> Rules:
+    """Return what the words of a kind of agent mean, from ``errors.toml`` in its package."""
+    return _rules(_document(f"{__package__}.{kind}"))
+
+
+def error_table(kind: str, name: str) -> Mapping[Any, Reason]:
+    """Return the reason by code or name, from a table of ``errors.toml`` in the package of a kind of agent."""
+    reasons: Mapping[str, Sequence[Any]] = _document(f"{__package__}.{kind}")[name]
+    return {key: Reason(reason) for reason, keys in reasons.items() for key in keys}
+
+
+def _rules(document: Mapping[str, Any]) -> Rules:
+    return tuple(
+        (words("|".join(_SHARED.get(word, word) for word in rule["words"])), Reason(rule["reason"]))
+        for rule in document["rules"]
+    )
+
+
+_ANY_WORDS = _rules(_document(__package__))
 
 
 def classify(

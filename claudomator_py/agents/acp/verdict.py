@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from claudomator_py.agents.acp.profiles import AcpProfile
-from claudomator_py.agents.api_errors import Rules, classify, limited, words
+from claudomator_py.agents.api_errors import classify, error_rules, error_table, limited, words
 from claudomator_py.agents.ending import RunVerdict, denials, failed
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
 from claudomator_py.agents.limit_text import find_reset
@@ -20,56 +20,8 @@ from claudomator_py.values import dataclass, regex
 
 LOST_SESSION = words(r"does not know the session")
 """How the client says that the agent does not know the conversation."""
-_OUTCOMES: Mapping[str, Reason] = MappingProxyType(
-    {
-        "setup": Reason.SETUP_FAILED,
-        "version": Reason.SETUP_FAILED,
-        "no_answer": Reason.AGENT_ERROR,
-        "auth": Reason.AUTH,
-        "lost": Reason.BAD_INVOCATION,
-        "mode": Reason.SETUP_FAILED,
-        "model": Reason.INVALID_MODEL,
-        "interrupted": Reason.INTERRUPTED,
-    }
-)
-"""Outcomes of the client that settle the reason alone."""
-_BY_WORD: Mapping[str, Reason] = MappingProxyType(
-    {
-        "ratelimit": Reason.RATE_LIMITED,
-        "ratelimited": Reason.RATE_LIMITED,
-        "ratelimiterror": Reason.RATE_LIMITED,
-        "ratelimitexceeded": Reason.RATE_LIMITED,
-        "ratelimitreached": Reason.RATE_LIMITED,
-        "usagelimitexceeded": Reason.RATE_LIMITED,
-        "usagelimitreached": Reason.RATE_LIMITED,
-        "quotaexceeded": Reason.RATE_LIMITED,
-        "resourceexhausted": Reason.RATE_LIMITED,
-        "toomanyrequests": Reason.RATE_LIMITED,
-        "sessionlimit": Reason.RATE_LIMITED,
-        "overloaded": Reason.OVERLOADED,
-        "overloadederror": Reason.OVERLOADED,
-        "serveroverloaded": Reason.OVERLOADED,
-        "serverisoverloaded": Reason.OVERLOADED,
-        "servererror": Reason.OVERLOADED,
-        "internalservererror": Reason.OVERLOADED,
-        "serviceunavailable": Reason.OVERLOADED,
-        "billingerror": Reason.NO_CREDIT,
-        "insufficientquota": Reason.NO_CREDIT,
-        "usagenotincluded": Reason.NO_CREDIT,
-        "authenticationerror": Reason.AUTH,
-        "authenticationfailed": Reason.AUTH,
-        "unauthorized": Reason.AUTH,
-        "unauthenticated": Reason.AUTH,
-        "authrequired": Reason.AUTH,
-        "modelnotfound": Reason.INVALID_MODEL,
-        "contextwindowexceeded": Reason.CONTEXT_TOO_LONG,
-        "contextlengthexceeded": Reason.CONTEXT_TOO_LONG,
-        "httpconnectionfailed": Reason.NETWORK,
-        "responsestreamconnectionfailed": Reason.NETWORK,
-        "connectionfailed": Reason.NETWORK,
-    }
-)
-"""Names of errors in the data of agents' errors, without separators and in lower case."""
+_OUTCOMES = error_table("acp", "outcomes")
+_BY_NAME = error_table("acp", "names")
 _BY_CODE: Mapping[int, Reason] = MappingProxyType(
     {401: Reason.AUTH, 402: Reason.NO_CREDIT, 403: Reason.AUTH, 429: Reason.RATE_LIMITED}
 )
@@ -78,47 +30,8 @@ _KEYS = ("errorKind", "errorName", "codexErrorInfo", "codex_error_info", "code",
 _STATUS_KEYS = ("httpStatusCode", "statusCode", "http_status", "status", "code")
 _MAX_DEPTH = 6
 _SEPARATORS = regex(r"[\W_]+")
-_RULES: Rules = (
-    (
-        words(
-            r"exceeded your current quota|insufficient[_ ](?:quota|balance|credit|funds)|out of credits|billing"
-            r"|payment required|credit balance"
-        ),
-        Reason.NO_CREDIT,
-    ),
-    (
-        words(r"usage limit|rate limit|(?:daily|weekly|monthly) (?:quota|limit)|[-\w]+ limit reached"),
-        Reason.RATE_LIMITED,
-    ),
-    (
-        words(r"\b429\b|too many requests|resource_exhausted|exhausted your|quota exceeded|quota limit|limit · resets"),
-        Reason.RATE_LIMITED,
-    ),
-    (words(r"no response was returned|empty response"), Reason.NO_ANSWER),
-    (
-        words(
-            r"context[ _](?:window|length)|maximum context|(?:prompt|input) is too long|input token count"
-            r"|too many tokens"
-        ),
-        Reason.CONTEXT_TOO_LONG,
-    ),
-    (
-        words(
-            r"model[^\n]{0,80}(?:not found|does not exist|not supported|no access|not available)"
-            r"|models?/\S+ is not found|unknown model|invalid model|model_not_found|requested entity was not found"
-        ),
-        Reason.INVALID_MODEL,
-    ),
-    (words(r"invalid api key|incorrect api key|api key not valid|authentication (?:failed|required)"), Reason.AUTH),
-)
-_STOPS: Mapping[str, Reason] = MappingProxyType(
-    {
-        "refusal": Reason.REFUSED,
-        "max_tokens": Reason.UNFINISHED,
-        "max_turn_requests": Reason.TURN_LIMIT,
-        "cancelled": Reason.AGENT_ERROR,
-    }
-)
+_RULES = error_rules("acp")
+_STOPS = error_table("acp", "stops")
 _LOOKS_LIKE_ERROR = regex(
     r"\s*(?:\W{0,3}(?:API |Internal |Fatal |Request )?error\W{0,3}:|unexpected status [45]\d\d|[45]\d\d [A-Z{])",
     re.IGNORECASE,
@@ -308,7 +221,7 @@ def _by_data(data: object, depth: int = 0) -> Reason | None:
     for key in _KEYS:
         value = data.get(key)
         named = next(iter(value), None) if isinstance(value, Mapping) else value
-        if isinstance(named, str) and (reason := _BY_WORD.get(_SEPARATORS.sub("", named).lower())) is not None:
+        if isinstance(named, str) and (reason := _BY_NAME.get(_SEPARATORS.sub("", named).lower())) is not None:
             return reason
     return next((found for inner in data.values() if (found := _by_data(inner, depth + 1)) is not None), None)
 

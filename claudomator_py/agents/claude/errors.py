@@ -2,7 +2,16 @@
 
 from dataclasses import replace
 
-from claudomator_py.agents.api_errors import MAX_READ, SAYS_LIMITED, Rules, by_status, by_words, limited, words
+from claudomator_py.agents.api_errors import (
+    MAX_READ,
+    SAYS_LIMITED,
+    by_status,
+    by_words,
+    error_rules,
+    error_table,
+    limited,
+    words,
+)
 from claudomator_py.agents.claude.use import family_of
 from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_reset
@@ -10,39 +19,13 @@ from claudomator_py.domain.limits import in_family
 from claudomator_py.domain.outcome import Reason
 from claudomator_py.values import dataclass, regex
 
-_BY_ENDING = {
-    "max_turns": Reason.TURN_LIMIT,
-    "budget_exhausted": Reason.BUDGET,
-    "prompt_too_long": Reason.CONTEXT_TOO_LONG,
-    "blocking_limit": Reason.CONTEXT_TOO_LONG,
-    "aborted_streaming": Reason.INTERRUPTED,
-    "aborted_tools": Reason.INTERRUPTED,
-    "error_max_turns": Reason.TURN_LIMIT,
-    "error_max_budget_usd": Reason.BUDGET,
-}
+_BY_ENDING = error_table("claude", "endings")
 ENDINGS = frozenset(_BY_ENDING)
 """Terminal reasons and result subtypes that say alone why a run did not finish."""
 USAGE_LIMIT = "usage_limit_reached"
 """The kind of an error that means a used-up limit."""
-_BY_KIND = {
-    "connection_failed": Reason.NETWORK,
-    "network_edge_blocked": Reason.NETWORK,
-    "message_over_context_limit": Reason.CONTEXT_TOO_LONG,
-    "model_requires_usage_credits": Reason.NO_CREDIT,
-    "long_context_credits_required": Reason.NO_CREDIT,
-    "max_output_tokens": Reason.UNFINISHED,
-}
-_BY_CATEGORY = {
-    "authentication_failed": Reason.AUTH,
-    "oauth_org_not_allowed": Reason.AUTH,
-    "account_on_hold": Reason.AUTH,
-    "verification_required": Reason.AUTH,
-    "cloud_credential_error": Reason.AUTH,
-    "billing_error": Reason.NO_CREDIT,
-    "overloaded": Reason.OVERLOADED,
-    "model_not_found": Reason.INVALID_MODEL,
-    "max_output_tokens": Reason.UNFINISHED,
-}
+_BY_KIND = error_table("claude", "kinds")
+_BY_CATEGORY = error_table("claude", "categories")
 _NO_CREDIT = words(
     r"credit balance is too low|out of (?:extra usage|usage credits|credits)|out of usage\b|requires usage credits"
     r"|spend(?:ing)? limit|add funds|usage limit is set to \$0|usage allocation has been disabled"
@@ -51,40 +34,7 @@ _LIMIT = words(
     r"\blimit reached\b|hit your [^\n]{0,60}\blimit\b|request rejected \(429\)|usage limit\b"
     rf"|temporarily limiting requests|exceed your account's rate limit|{SAYS_LIMITED}"
 )
-_BY_WORDS: Rules = (
-    (
-        words(
-            r"unknown (?:option|command)|too many arguments|argument missing|option '[^']*' argument|missing required"
-            r"|is already in use|no conversation found|cannot be used with root|requires --verbose|invalid session id"
-            r"|must be a valid uuid|input must be provided"
-        ),
-        Reason.BAD_INVOCATION,
-    ),
-    (
-        words(
-            r"not logged in|please run /login|invalid api key|failed to authenticate|oauth token|invalid bearer token"
-        ),
-        Reason.AUTH,
-    ),
-    (
-        words(r"prompt is too long|context (?:window|limit|length)|conversation too long|exceed context"),
-        Reason.CONTEXT_TOO_LONG,
-    ),
-    (
-        words(r"issue with the selected model|model[^\n]{0,60}(?:not found|does not exist|not supported)"),
-        Reason.INVALID_MODEL,
-    ),
-    (words(r"usage policy|unable to respond to this request"), Reason.REFUSED),
-    (words(r"\[?request interrupted"), Reason.INTERRUPTED),
-    (words(r"overloaded|at capacity|server-side issue|api error: 5\d\d"), Reason.OVERLOADED),
-    (
-        words(
-            r"connection (?:refused|error|reset|closed|failed|timed out)|unable to connect|request timed out"
-            r"|fetch failed|socket hang up|econn|enotfound|etimedout|eai_again|certificate"
-        ),
-        Reason.NETWORK,
-    ),
-)
+_BY_WORDS = error_rules("claude")
 _WINDOWS = (
     (words(r"\bweekly limit\b"), "seven_day"),
     (words(r"\b(?:session|5-hour) limit\b"), "five_hour"),

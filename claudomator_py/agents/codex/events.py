@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from claudomator_py.acts.tool_calls import rule_for
-from claudomator_py.agents.api_errors import SAYS_LIMITED, Rules, classify, words
+from claudomator_py.agents.api_errors import SAYS_LIMITED, classify, error_rules, words
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import MAX_CALLS, FenceVerdict, beyond_reach, distinct, fenced_call
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, text_of
@@ -17,42 +17,7 @@ from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import HOUR_MS, MINUTE_MS
 from claudomator_py.values import dataclass, regex
 
-_RULES: Rules = (
-    (
-        words(
-            r"unexpected argument|invalid value '|required arguments|usage: codex|not inside a trusted directory"
-            r"|no rollout found|thread/(?:resume|start) failed|no prompt provided|error (?:loading|parsing) config"
-            r"|model provider `[^`]*` not found|unknown (?:variant|field)"
-        ),
-        Reason.BAD_INVOCATION,
-    ),
-    (
-        words(
-            r"quota exceeded|insufficient_quota|exceeded your current quota|out of credits|spend(?:ing)? (?:cap|limit)"
-            r"|credit (?:limit|balance)|to use codex with your chatgpt plan|usage_not_included"
-        ),
-        Reason.NO_CREDIT,
-    ),
-    (
-        words(r"usage limit|rate limit|hit your [^\n]{0,60}limit|message limit|limit reached"),
-        Reason.RATE_LIMITED,
-    ),
-    (words(r"at capacity|high demand|high load|server_is_overloaded|overloaded"), Reason.OVERLOADED),
-    (
-        words(
-            r"missing environment variable|codex login|log ?in again|sign in again|refresh token|not logged in"
-            r"|incorrect api key|credentials were (?:not )?found"
-        ),
-        Reason.AUTH,
-    ),
-    (
-        words(r"model [^\n]{0,80}(?:does not exist|not supported|is not available)|do not have access to it"),
-        Reason.INVALID_MODEL,
-    ),
-    (words(r"ran out of room|context window|context_length"), Reason.CONTEXT_TOO_LONG),
-    (words(r"incomplete response[^\n]{0,60}max_output_tokens"), Reason.UNFINISHED),
-    (words(r"safety reasons|has been flagged|cyber_policy|content policy"), Reason.REFUSED),
-)
+_RULES = error_rules("codex")
 _USED_UP = words(SAYS_LIMITED)
 _RETRYING = regex(r"^Reconnecting\W+(?:\d+/\d+|waiting for network) \((?P<cause>.*)\)$", re.DOTALL)
 _COMPLAINT = regex(r"^(?:ERROR|Error|error):? (?P<message>.+)")

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from claudomator_py.acts.shell import is_simple
-from claudomator_py.agents.api_errors import Rules, classify, words
+from claudomator_py.agents.api_errors import classify, error_rules, words
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import denied_call, distinct
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
@@ -17,22 +17,7 @@ from claudomator_py.domain.outcome import Denied, Reason
 from claudomator_py.domain.run import Part
 from claudomator_py.values import dataclass, regex
 
-_RULES: Rules = (
-    (
-        words(r"unexpected argument|invalid value|no session[^\n]{0,60}(?:match|found)|unknown option"),
-        Reason.BAD_INVOCATION,
-    ),
-    (
-        words(
-            r"exceeded your current quota|insufficient[_ ](?:quota|balance|credit|funds)|out of credits|billing"
-            r"|payment required"
-        ),
-        Reason.NO_CREDIT,
-    ),
-    (words(r"premium request|monthly (?:quota|limit)|usage limit|rate limit"), Reason.RATE_LIMITED),
-    (words(r"no response was returned"), Reason.NO_ANSWER),
-    (words(r"no authentication information|not logged in|copilot login|authentication failed"), Reason.AUTH),
-)
+_RULES = error_rules("copilot")
 _BY_TYPE = {"rate_limit": 429, "authentication": 401, "quota": 429}
 """The HTTP status for an error's type, for errors without a status."""
 _DENIED = frozenset({"denied", "rejected"})

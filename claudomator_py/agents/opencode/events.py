@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import SAYS_NO_MODEL, Rules, classify, limited, words
+from claudomator_py.agents.api_errors import SAYS_NO_MODEL, classify, error_rules, error_table, limited, words
 from claudomator_py.agents.ending import Result, RunVerdict, denials, failed
 from claudomator_py.agents.fence import beyond_reach, denied_call, distinct, fenced_call
 from claudomator_py.agents.jsonlines import Event, amount_of, count_of, event_of, instant_of, text_of
@@ -17,28 +17,8 @@ from claudomator_py.domain.run import Part
 from claudomator_py.domain.units import DAY_MS, SECOND_MS
 from claudomator_py.values import dataclass, regex
 
-_BY_NAME = {
-    "ProviderAuthError": Reason.AUTH,
-    "ContextOverflowError": Reason.CONTEXT_TOO_LONG,
-    "MessageAbortedError": Reason.INTERRUPTED,
-    "ProviderModelNotFoundError": Reason.INVALID_MODEL,
-}
-_RULES: Rules = (
-    (
-        words(r"session not found|must provide a message|unknown argument|not enough arguments|agent [^\n]* not found"),
-        Reason.BAD_INVOCATION,
-    ),
-    (words(rf"{SAYS_NO_MODEL}|provider[^\n]{{0,60}}not found"), Reason.INVALID_MODEL),
-    (words(r"resource_exhausted|quota metric|free_tier|retry in \d"), Reason.RATE_LIMITED),
-    (
-        words(
-            r"insufficient[_ ](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|out of credits"
-            r"|payment required|billing"
-        ),
-        Reason.NO_CREDIT,
-    ),
-    (words(r"usage limit|rate.?limit|too many requests|quota"), Reason.RATE_LIMITED),
-)
+_BY_NAME = error_table("opencode", "names")
+_RULES = error_rules("opencode")
 _BY_FINISH = {
     "content-filter": (Reason.REFUSED, "the model's service withheld the answer"),
     "length": (Reason.UNFINISHED, "its answer was cut off: it was as long as the model's settings allow"),

@@ -9,7 +9,7 @@ import re
 from dataclasses import field
 from typing import ClassVar
 
-from claudomator_py.agents.api_errors import SAYS_NO_LOGIN, Rules, classify, limited, words
+from claudomator_py.agents.api_errors import SAYS_NO_LOGIN, classify, error_rules, error_table, limited, words
 from claudomator_py.agents.ending import Result, RunVerdict, failed
 from claudomator_py.agents.fence import FenceVerdict, beyond_reach, denied_call, distinct, fenced_call, questions
 from claudomator_py.agents.jsonlines import Event, count_of, event_of, list_of, text_of
@@ -28,33 +28,9 @@ _RETRYING = regex(r"Retrying in \d+s \(attempt \d+/\d+\): (.+)")
 _FAILED_MARK = "[API Error: "
 _EMPTY = regex(r"\[API Error: Model stream ended with[^\n\]]*\]\s*")
 """The whole message when the service answered with nothing, for which tokens are counted as well."""
-_BY_EXIT_CODE = {
-    41: Reason.AUTH,
-    42: Reason.BAD_INVOCATION,
-    44: Reason.SETUP_FAILED,
-    52: Reason.BAD_INVOCATION,
-    53: Reason.TURN_LIMIT,
-}
+_BY_EXIT_CODE = error_table("qwen", "exit_codes")
 _LOGIN = words(rf"{SAYS_NO_LOGIN}|free tier has been discontinued")
-_RULES: Rules = (
-    (
-        words(
-            r"unknown arguments?|invalid values|cannot use both|no saved session found|is already in use"
-            r"|no input provided|not enough arguments"
-        ),
-        Reason.BAD_INVOCATION,
-    ),
-    (
-        words(
-            r"exceeded your current quota|insufficient[_ ](?:quota|balance|credit|funds)|out of credits|billing"
-            r"|payment required"
-        ),
-        Reason.NO_CREDIT,
-    ),
-    (words(r"qwen oauth quota exceeded"), Reason.RATE_LIMITED),
-    (words(r"model stream ended with"), Reason.NO_ANSWER),
-    (_LOGIN, Reason.AUTH),
-)
+_RULES = error_rules("qwen")
 NOTHING = Tokens(input=0, output=0)
 """What a new conversation has used."""
 _ASK = "ask_user_question"
