@@ -1,4 +1,4 @@
-"""Lazy versions of what the standard library builds at declaration time.
+"""Lazy versions of what the standard library builds at declaration time, and the data beside the code.
 
 ``dataclass`` compiles six functions per class, which takes 0.6 ms. A command that talks to a daemon declares a hundred
 classes, the daemon three hundred, and each instantiates a few dozen. ``regex`` is ``re.compile``: the daemon declares
@@ -7,9 +7,20 @@ classes, the daemon three hundred, and each instantiates a few dozen. ``regex`` 
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass", "regex"]
+__all__ = ["dataclass", "regex", "toml_data"]
+
+
+@cache
+def toml_data(package: str, name: str) -> dict[str, Any]:
+    """Return a TOML file of that package, which is read once. Nobody may change it."""
+    import pkgutil  # late: a fast start
+    import tomllib
+
+    return tomllib.loads((pkgutil.get_data(package, name) or b"").decode())
+
 
 if TYPE_CHECKING:
     from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The contents of ``commands.toml`` as values, read once per process."""
 
-import pkgutil
 import re
-import tomllib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -12,7 +10,7 @@ from claudomator_py.acts import Reach
 from claudomator_py.acts.pattern import Call, Pattern
 from claudomator_py.acts.task_files import TaskFile
 from claudomator_py.acts.words import Files, WordTests
-from claudomator_py.values import dataclass, regex
+from claudomator_py.values import dataclass, regex, toml_data
 
 _VERSION = regex(r"(?<=[a-z])-?\d[\d.]*$")
 
@@ -98,8 +96,7 @@ def catalogue() -> Catalogue:
 
 def data() -> dict[str, Any]:
     """Return ``commands.toml`` as parsed TOML."""
-    text = pkgutil.get_data("claudomator_py.acts", "commands.toml") or b""
-    return tomllib.loads(text.decode())
+    return toml_data("claudomator_py.acts", "commands.toml")
 
 
 def read(said: Mapping[str, Any]) -> Catalogue:

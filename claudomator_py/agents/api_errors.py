@@ -3,17 +3,14 @@
 What the words of each mean is data: ``errors.toml`` here and in the package of each kind.
 """
 
-import pkgutil
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from claudomator_py.agents.ending import RunVerdict, failed
 from claudomator_py.agents.limit_text import find_model, find_reset
 from claudomator_py.domain.outcome import OutcomeStatus, Provenance, Reason
-from claudomator_py.values import regex
+from claudomator_py.values import regex, toml_data
 
 Rules = Sequence[tuple[re.Pattern[str], Reason]]
 """(pattern, reason) pairs; the first match counts."""
@@ -68,30 +65,25 @@ SAYS_NO_MODEL = (
 _SHARED = {"{limited}": SAYS_LIMITED, "{no_login}": SAYS_NO_LOGIN, "{no_model}": SAYS_NO_MODEL}
 
 
-@cache
-def _document(package: str) -> Mapping[str, Any]:
-    return tomllib.loads((pkgutil.get_data(package, "errors.toml") or b"").decode())
-
-
 def error_rules(kind: str) -> Rules:
     """Return what the words of a kind of agent mean, from ``errors.toml`` in its package."""
-    return _rules(_document(f"{__package__}.{kind}"))
+    return _rules(f"{__package__}.{kind}")
 
 
 def error_table(kind: str, name: str) -> Mapping[Any, Reason]:
     """Return the reason by code or name, from a table of ``errors.toml`` in the package of a kind of agent."""
-    reasons: Mapping[str, Sequence[Any]] = _document(f"{__package__}.{kind}")[name]
+    reasons: Mapping[str, Sequence[Any]] = toml_data(f"{__package__}.{kind}", "errors.toml")[name]
     return {key: Reason(reason) for reason, keys in reasons.items() for key in keys}
 
 
-def _rules(document: Mapping[str, Any]) -> Rules:
+def _rules(package: str) -> Rules:
     return tuple(
         (words("|".join(_SHARED.get(word, word) for word in rule["words"])), Reason(rule["reason"]))
-        for rule in document["rules"]
+        for rule in toml_data(package, "errors.toml")["rules"]
     )
 
 
-_ANY_WORDS = _rules(_document(__package__))
+_ANY_WORDS = _rules(__package__)
 
 
 def classify(

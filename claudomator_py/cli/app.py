@@ -13,7 +13,7 @@ from claudomator_py import __version__
 from claudomator_py.cli import ExitCode
 from claudomator_py.client import ClientError, DaemonNotRunning, NotAuthorised
 from claudomator_py.imports import bulk_import
-from claudomator_py.values import dataclass
+from claudomator_py.values import dataclass, toml_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +224,12 @@ _BESIDE = 6
 """Columns of the help besides names and summaries."""
 
 
+def other_words() -> Mapping[str, str]:
+    """Return a clause that says what to type instead, by words for commands that have another name here."""
+    entries = toml_data("claudomator_py.cli", "other_words.toml")["words"]
+    return {word: entry["instead"] for entry in entries for word in entry["typed"]}
+
+
 def build(others: Mapping[str, LazyCommand]) -> typer.Typer:
     """Return the application with all commands. others: those that need more than a daemon or files."""
     commands = {**COMMANDS, **others, **GROUPS}
@@ -240,11 +246,8 @@ def build(others: Mapping[str, LazyCommand]) -> typer.Typer:
             return list(self.commands)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-            if args and args[0] not in self.commands:
-                from claudomator_py.cli.other_words import OTHER_WORDS
-
-                if (instead := OTHER_WORDS.get(args[0].lower())) is not None:
-                    ctx.fail(f"No such command {args[0]!r}: {instead}.")
+            if args and args[0] not in self.commands and args[0].lower() in (instead := other_words()):
+                ctx.fail(f"No such command {args[0]!r}: {instead[args[0].lower()]}.")
             return super().resolve_command(ctx, args)
 
         def invoke(self, ctx: Any) -> Any:

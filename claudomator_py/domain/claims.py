@@ -1,13 +1,11 @@
 """Detects results that claim a change, using the words in ``claims.toml``, so that false claims can be flagged."""
 
-import pkgutil
-import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
-from claudomator_py.values import dataclass, regex
+from claudomator_py.values import dataclass, regex, toml_data
 
 MAX_CHARS: Final = 4_000
 """How many characters at the start of a result are examined."""
@@ -83,7 +81,10 @@ def _has(spaced: str, words: Sequence[str]) -> bool:
 @cache
 def examples() -> Mapping[str, tuple[Sequence[str], Sequence[str]]]:
     """Return for each language results that make such a claim, and results that do not."""
-    return {name: (entry["is"], entry["is_not"]) for name, entry in _data().items()}
+    return {
+        name: (entry["is"], entry["is_not"])
+        for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
+    }
 
 
 @cache
@@ -97,12 +98,8 @@ def _languages() -> tuple[_Words, ...]:
             none=_listed(entry["none"]),
             first=frozenset(() if name in _UNSPACED else (one.split()[0] for one in _listed(entry["done"]))),
         )
-        for name, entry in _data().items()
+        for name, entry in toml_data("claudomator_py.domain", "claims.toml").items()
     )
-
-
-def _data() -> dict[str, Any]:
-    return tomllib.loads((pkgutil.get_data("claudomator_py.domain", "claims.toml") or b"").decode())
 
 
 def _listed(text: str) -> tuple[str, ...]:

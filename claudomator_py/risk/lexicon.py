@@ -3,16 +3,14 @@
 They are compared as a reader sees them: without case, accents and width, and with look-alikes undone.
 """
 
-import pkgutil
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, reduce
 from operator import or_
 from typing import Any, Final, NamedTuple
 
-from claudomator_py.values import regex
+from claudomator_py.values import regex, toml_data
 
 _INVISIBLE: Final = regex(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
@@ -236,7 +234,7 @@ class Lexicon(NamedTuple):
 
 def data() -> dict[str, Any]:
     """Return the lexicon as it is written."""
-    return tomllib.loads((pkgutil.get_data("claudomator_py.risk", "lexicon.toml") or b"").decode())
+    return toml_data("claudomator_py.risk", "lexicon.toml")
 
 
 @cache

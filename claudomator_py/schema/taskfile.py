@@ -16,6 +16,7 @@ from claudomator_py.schema.validation import (
     described,
     key_suggestion,
     odd_values,
+    other_key,
     problem_at,
     validate,
     zone_problem,
@@ -26,40 +27,6 @@ from claudomator_py.values import dataclass
 
 EXTRA_PREFIX: Final = "x-"
 
-
-_ELSEWHERE = {
-    "model": "agent: {model: ...}",
-    "tier": "agent: {tier: ...}",
-    "type": "agent: {type: ...}",
-    "strict": "agent: {strict: ...}",
-    "max_tokens": "budget: {tokens: ...}",
-    "tokens": "budget: {tokens: ...}",
-    "token_budget": "budget: {tokens: ...}",
-    "max_cost": "budget: {usd: ...}",
-    "max_cost_usd": "budget: {usd: ...}",
-    "max_budget_usd": "budget: {usd: ...}",
-    "cost_usd": "budget: {usd: ...}",
-    "usd": "budget: {usd: ...}",
-    "max_runs": "budget: {runs: ...}",
-    "permission_mode": "permissions: {mode: ...}",
-    "allowed_tools": "permissions: {allowed_tools: [...]}",
-    "disallowed_tools": "permissions: {disallowed_tools: [...]}",
-    "tools": "permissions: {allowed_tools: [...]}",
-    "max_attempts": "retry: {max_attempts: ...}",
-    "backoff": "retry: {backoff: ...}",
-    "retries": "retry: {max_attempts: ...}, the first attempt included",
-    "max_retries": "retry: {max_attempts: ...}, the first attempt included",
-    "cron": 'schedule: "..."',
-    "worktree": "isolation: worktree",
-    "work_tree": "isolation: worktree",
-    "base_branch": "base: ...",
-    "branch": "base: ..., the branch where its own begins",
-    "at": "not_before: ...",
-    "when": "not_before: ..., or schedule: ...",
-    "time_limit": "timeout: ...",
-    "after": "depends_on: [...]",
-}
-"""Keys that people expect, as in other programs, and what to write here."""
 _ACTED_ON = tuple(name for name in TaskSpec.model_fields if name != "extra")
 
 
@@ -86,7 +53,7 @@ def parse_task(
         if is_extra(key):
             extra[key] = value
         elif key not in _ACTED_ON:
-            place = _ELSEWHERE.get(key.lower().replace("-", "_"))
+            place = other_key("elsewhere", key)
             remedy = f"write {place}" if place is not None else key_suggestion(key, _ACTED_ON)
             problems.append(problem_at(where, (key,), "is not a known key", remedy))
         else:

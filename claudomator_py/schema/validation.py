@@ -23,7 +23,7 @@ from claudomator_py.domain.errors import (
     suggestion,
 )
 from claudomator_py.domain.units import unknown_zone, zone_remedy
-from claudomator_py.values import regex
+from claudomator_py.values import regex, toml_data
 
 MAX_DEPTH = 50
 MAX_PROBLEMS = 100
@@ -34,65 +34,18 @@ _JSON_PART = regex(r'"(?:[^"\\]++|\\.)*+"?|[,\[{]')
 _MAX_INT = 2**63 - 1
 _QUOTES = "put it in quotes if it is meant as text"
 
-_SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "agent": ("agents",),
-    "api_key": ("api_key_env", "secret"),
-    "args": ("extra_args",),
-    "arguments": ("extra_args",),
-    "bind": ("listen",),
-    "checks": ("check",),
-    "cmd": ("command",),
-    "condition": ("when",),
-    "cwd": ("working_dir",),
-    "db": ("database",),
-    "description": ("instructions",),
-    "dir": ("working_dir",),
-    "directory": ("working_dir",),
-    "environment": ("env",),
-    "folder": ("paths",),
-    "folders": ("paths",),
-    "host": ("listen", "hosts"),
-    "if": ("when",),
-    "key": ("api_key_env", "secret"),
-    "labels": ("tags",),
-    "max_parallel": ("max_concurrent", "total"),
-    "model": ("models",),
-    "needs_approval": ("approve", "approval"),
-    "notifications": ("notify",),
-    "parallel": ("max_concurrent", "total"),
-    "path": ("paths", "root"),
-    "policies": ("policy",),
-    "port": ("listen",),
-    "prompt": ("instructions",),
-    "repo": ("working_dir",),
-    "repository": ("working_dir",),
-    "require_approval": ("approve", "approval"),
-    "requires_approval": ("approve", "approval"),
-    "role": ("specialist",),
-    "rules": ("policy",),
-    "slots": ("max_concurrent", "total"),
-    "specialists_dir": ("specialists",),
-    "state": ("state_dir",),
-    "task": ("instructions",),
-    "test": ("check",),
-    "tests": ("check",),
-    "text": ("instructions",),
-    "title": ("name",),
-    "type": ("kind",),
-    "variables": ("env",),
-    "webhook": ("url",),
-    "workdir": ("working_dir",),
-    "workers": ("max_concurrent", "total"),
-}
-"""Names of keys used elsewhere, and ours: the first of them that is allowed at the place is suggested."""
-
 M = TypeVar("M", bound=BaseModel)
+
+
+def other_key(table: str, key: str) -> Any:
+    """Return what to write for a key of other programs, from a table of ``other_keys.toml``; None: unknown."""
+    return toml_data("claudomator_py.schema", "other_keys.toml")[table].get(key.lower().replace("-", "_"))
 
 
 def key_suggestion(key: str, valid: Iterable[str]) -> str:
     """Return a remedy for an unknown key: the key that is meant, otherwise the closest one, or all of them."""
     known = list(valid)
-    meant = _SYNONYMS.get(key.lower().replace("-", "_"), ())
+    meant = other_key("same", key) or ()
     return next((f"write `{name}`" for name in meant if name in known), None) or suggestion(key, known)
 
 

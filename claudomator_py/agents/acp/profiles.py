@@ -1,7 +1,5 @@
 """What is known about each ACP agent, from ``profiles.toml``, which is read once."""
 
-import pkgutil
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -10,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from claudomator_py.domain.kind import LoginFile
-from claudomator_py.values import regex
+from claudomator_py.values import regex, toml_data
 
 GENERIC = "generic"
 _VERSION = regex(r"(?<=.)@[\w.^~-]+\Z")
@@ -77,8 +75,7 @@ class AcpProfile(BaseModel):
 @cache
 def profiles() -> Mapping[str, AcpProfile]:
     """Return all profiles by name."""
-    text = (pkgutil.get_data("claudomator_py.agents.acp", "profiles.toml") or b"").decode()
-    found = tomllib.loads(text)
+    found = toml_data("claudomator_py.agents.acp", "profiles.toml")
     return MappingProxyType({name: AcpProfile(name=name, **fields) for name, fields in found.items()})
 
 

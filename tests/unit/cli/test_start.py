@@ -14,8 +14,7 @@ import typer
 
 from claudomator_py import __version__
 from claudomator_py.__main__ import application
-from claudomator_py.cli.app import SECTIONS, run
-from claudomator_py.cli.other_words import OTHER_WORDS
+from claudomator_py.cli.app import SECTIONS, other_words, run
 from claudomator_py.client import ServiceProblem
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.shape import ProblemDetails
@@ -260,8 +259,8 @@ def test_a_word_of_other_programs_is_answered_with_the_command_that_is_meant(
 def test_words_of_other_programs_name_commands_that_exist_and_are_none() -> None:
     group = typer.main.get_command(application())
     assert isinstance(group, typer.core.TyperGroup)
-    assert not set(OTHER_WORDS) & set(group.commands)
-    for instead in OTHER_WORDS.values():
+    assert not set(other_words()) & set(group.commands)
+    for instead in other_words().values():
         for named in re.findall(r"`claudomator (\w+)", instead):
             assert named in group.commands
 

@@ -3,11 +3,11 @@
 import pytest
 
 from claudomator_py.schema.cardfile import parse_card_file
-from claudomator_py.schema.conflict_copies import CONFLICT_NAMES, ConflictName, conflict_problem
+from claudomator_py.schema.conflict_copies import ConflictName, conflict_names, conflict_problem
 from claudomator_py.schema.taskfile import parse_task_file
 
 
-@pytest.mark.parametrize("name", CONFLICT_NAMES, ids=lambda name: name.example)
+@pytest.mark.parametrize("name", conflict_names(), ids=lambda name: name.example)
 def test_every_pattern_knows_its_example_and_no_more(name: ConflictName) -> None:
     assert name.pattern.search(name.example)
     assert conflict_problem(f"{name.other}.yaml") is None
