@@ -181,14 +181,14 @@ def _finished(by: Principal) -> Statement:
     return Statement(query)
 
 
-def doubtful(connection: Connection, task_ids: Sequence[str]) -> Sequence[str]:
-    """Return those of the tasks whose last run's claims contradict what it changed."""
-    found = []
+def last_outcomes(connection: Connection, task_ids: Sequence[str]) -> Mapping[str, Outcome]:
+    """Return the readable outcomes of the tasks' last runs, by the id of the task."""
+    found: dict[str, Outcome] = {}
     for start in range(0, len(task_ids), _PART):
         last = select(TASK.c.id, RUN.c.outcome).join(RUN, RUN.c.id == TASK.c.last_run_id)
-        some = connection.execute(last.where(TASK.c.id.in_(task_ids[start : start + _PART])))
-        outcomes = ((task_id, readable(Outcome, outcome)) for task_id, outcome in some)
-        found += [task_id for task_id, outcome in outcomes if outcome is not None and outcome.is_doubtful]
+        for task_id, stored in connection.execute(last.where(TASK.c.id.in_(task_ids[start : start + _PART]))):
+            if (outcome := readable(Outcome, stored)) is not None:
+                found[task_id] = outcome
     return found
 
 

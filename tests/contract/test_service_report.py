@@ -16,6 +16,7 @@ from claudomator_py.resources.report import ReportSpan, ReportView, TaskGroup, s
 from claudomator_py.resources.report.daily import MADE, DailyReporter
 from claudomator_py.resources.report.service import Reports
 from claudomator_py.resources.report.text import markdown
+from claudomator_py.resources.tasks.views import TaskViews
 from claudomator_py.schema.settings import Settings
 from claudomator_py.store.database import Database
 from claudomator_py.store.events import EventQuery, NewEvent, newest, record_all
@@ -115,6 +116,26 @@ def test_more_branches_than_are_named_are_counted(world: World) -> None:
     found = report(world)
     assert (len(found.repositories[0].branches), found.repositories[0].more_branches) == (20, 7)
     assert "  - and 22 more branches\n" in markdown(found, str)
+
+
+def test_of_tasks_that_failed_alike_only_as_many_become_views_as_are_named(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c", "d"):
+        detail = "the disk is full" if name != "d" else "no such host"
+        run(world, name, exit_code=1, status="failed", reason="refused", detail=detail)
+    viewed: list[str] = []
+    views_of = TaskViews.of
+
+    def of(self: TaskViews, connection: Any, tasks: Any, **how: Any) -> Any:
+        viewed.extend(task.name for task in tasks)
+        return views_of(self, connection, tasks, **how)
+
+    monkeypatch.setattr(TaskViews, "of", of)
+    monkeypatch.setattr(service, "MAX_NAMES", 2)
+    groups = report(world).failures
+    assert [(group.count, [ref.name for ref in group.tasks]) for group in groups] == [(3, ["c", "b"]), (1, ["d"])]
+    assert sorted(viewed) == ["b", "c", "d"]
 
 
 def test_tasks_whose_dependencies_failed_or_are_open_are_one_group_each(world: World) -> None:

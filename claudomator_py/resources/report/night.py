@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import accumulate
 from math import ceil
 from zoneinfo import ZoneInfo
@@ -91,6 +91,25 @@ class Night:
     days: Sequence[DayTotal]
     has_earlier: bool = False
     """Whether anything ran before."""
+
+
+class Days:
+    """The days of instants, which are mostly those of the instant before. Not for use by several threads."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+        self._day = date.min
+        self._begin_ms = self._end_ms = 0
+
+    def of(self, at_ms: int) -> date:
+        """Return the day of an instant, in epoch milliseconds."""
+        if not self._begin_ms <= at_ms < self._end_ms:
+            self._day = datetime.fromtimestamp(at_ms / SECOND_MS, self._zone).date()
+            self._begin_ms, self._end_ms = (
+                round(datetime.combine(day, time.min, self._zone).timestamp() * SECOND_MS)
+                for day in (self._day, self._day + timedelta(days=1))
+            )
+        return self._day
 
 
 class Nights(Service):
@@ -223,13 +242,9 @@ def _bins(
 
 def _days(runs: Sequence[DrawnRun], zone: ZoneInfo) -> Sequence[DayTotal]:
     found: dict[tuple[date, str], list[float | None]] = defaultdict(list)
-    day, midnight_ms = date.min, 0
+    days = Days(zone)
     for run in runs:
-        if run.started_ms >= midnight_ms:
-            day = datetime.fromtimestamp(run.started_ms / SECOND_MS, zone).date()
-            midnight = datetime.combine(day + timedelta(days=1), time.min, zone)
-            midnight_ms = round(midnight.timestamp() * SECOND_MS)
-        found[day, run.agent].append(run.cost_usd)
+        found[days.of(run.started_ms), run.agent].append(run.cost_usd)
     totals = []
     for (day, agent), of_day in sorted(found.items()):
         costs = [cost for cost in of_day if cost is not None]

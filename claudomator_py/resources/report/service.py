@@ -1,8 +1,8 @@
 """Making a report from rows: what ended in a span of time, and what is open now."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, tzinfo
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, tzinfo
 
 from sqlalchemy import Connection
 
@@ -11,7 +11,7 @@ from claudomator_py.domain.changes import RefChange, RunChanges
 from claudomator_py.domain.errors import Invalid, Problem
 from claudomator_py.domain.health import CheckView
 from claudomator_py.domain.lifecycle import WaitReason
-from claudomator_py.domain.outcome import OutcomeStatus, Reason
+from claudomator_py.domain.outcome import Outcome, OutcomeStatus, Reason
 from claudomator_py.domain.text import one_line
 from claudomator_py.domain.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_instant
 from claudomator_py.domain.wording import TaskRef, worded
@@ -27,6 +27,7 @@ from claudomator_py.resources.report import (
     RepositoryReport,
     TaskGroup,
 )
+from claudomator_py.resources.report.night import Days
 from claudomator_py.resources.report.text import headline_of
 from claudomator_py.resources.session import Service
 from claudomator_py.resources.tasks import TaskView
@@ -107,8 +108,9 @@ class Reports(Service):
             until_ms = self._clock() + 1
             runs = report_rows.ended_runs(connection, until_ms - days * DAY_MS, until_ms, self._by)
             by_day: dict[date, list[tuple[FinishedRun, RunChanges | None]]] = defaultdict(list)
+            days_of = Days(zone)
             for run in reversed(runs):
-                by_day[datetime.fromtimestamp(run.ended_ms / SECOND_MS, zone).date()].append((run, run.changes))
+                by_day[days_of.of(run.ended_ms)].append((run, run.changes))
             daily = [RepositoryDay(day, one) for day, of_day in by_day.items() for one in _repositories(of_day, {})]
             return _repositories([(run, run.changes) for run in runs], self._settled(connection)), daily
 
@@ -122,10 +124,10 @@ class Reports(Service):
         figures = reads.status_figures(connection, until_ms, by)
         lists = reads.status_lists(connection, SHOWN, failed_since_ms=until_ms, figures=figures, by=by)
         unlisted = alike_rows.unlisted(connection, lists, until_ms, by)
-        failed = report_rows.failed_tasks(connection, since_ms, until_ms, MAX_FAILURES, by)
         limited = [run for run in runs if run.ended_as == OutcomeStatus.LIMITED]
         unchanged = _unchanged(completed, changes)
-        doubtful = report_rows.doubtful(connection, unchanged[:MAX_DOUBTED])
+        outcomes = report_rows.last_outcomes(connection, unchanged[:MAX_DOUBTED])
+        doubtful = [task_id for task_id in unchanged if task_id in outcomes and outcomes[task_id].is_doubtful]
         later = _last_starts(runs)
         priced = [run.cost_usd for run in runs if run.cost_usd is not None]
         return ReportView(
@@ -146,7 +148,7 @@ class Reports(Service):
             limits=len(limited),
             limits_flowed_around=sum(1 for run in limited if _went_elsewhere(run, later)),
             repositories=_repositories(changes, self._settled(connection)),
-            failures=_groups(views.of(connection, failed), {}),
+            failures=self._failures(connection, since_ms, until_ms),
             missed=tuple(self._missed(connection, since_ms, until_ms, now_ms)),
             needs_you=tuple(views.of(connection, lists["needs_you"].tasks)),
             needs_you_total=lists["needs_you"].total,
@@ -156,6 +158,17 @@ class Reports(Service):
             trouble=(),
             warnings=(),
         )
+
+    def _failures(self, connection: Connection, since_ms: int, until_ms: int) -> tuple[TaskGroup, ...]:
+        """Return the failed tasks, grouped. Of those that failed alike, only as many become views as are named."""
+        failed = report_rows.failed_tasks(connection, since_ms, until_ms, MAX_FAILURES, self._by)
+        outcomes = report_rows.last_outcomes(connection, [task.id for task in failed])
+        alike: dict[Hashable, list[Task]] = defaultdict(list)
+        for task in failed:
+            alike[_failure(task, outcomes.get(task.id))].append(task)
+        named = [task for tasks in alike.values() for task in tasks[:MAX_NAMES]]
+        more = {tasks[0].id: len(tasks[MAX_NAMES:]) for tasks in alike.values()}
+        return _groups(self._task_views.as_(self._by).of(connection, named), more)
 
     def _settled(self, connection: Connection) -> Mapping[str, str]:
         """Return what became of each branch that was merged or discarded, by name."""
@@ -191,6 +204,13 @@ class Reports(Service):
 def _unchanged(completed: frozenset[str], changes: Iterable[tuple[FinishedRun, RunChanges | None]]) -> list[str]:
     last = {run.task_id: made for run, made in changes if run.task_id in completed}
     return [one for one, made in last.items() if made is not None and made.is_repository and made.is_empty]
+
+
+def _failure(task: Task, outcome: Outcome | None) -> Hashable:
+    """Return a key that is the same only for tasks whose failures are described in the same words."""
+    if task.reason in (Reason.REJECTED, Reason.EXPIRED, Reason.BUDGET):
+        return task.id
+    return task.reason, outcome.error if outcome is not None and outcome.reason == task.reason else None
 
 
 def _tasks(connection: Connection, ids: Sequence[str]) -> list[Task]:
